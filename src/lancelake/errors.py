@@ -1,0 +1,217 @@
+"""Every error raised on purpose: the class says what the caller must do next."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import ClassVar
+
+type_registry: dict[str, type[LanceTableError]] = {}
+
+
+class LanceTableError(Exception):
+    """Root of all errors of this library.
+
+    The class and its `code` are stable; the sentence is not. The facts that make up the
+    sentence are kept in `facts`, so that an error can travel as text and be rebuilt.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+    action: ClassVar[str] = "See the cause above."
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        table: str | None = None,
+        version: int | None = None,
+        action: str | None = None,
+        **facts: object,
+    ) -> None:
+        """Say what happened (`problem`), where, and what to do about it."""
+        self.problem = problem
+        self.table = table
+        self.version = version
+        self.next_step = action or self.action
+        self.facts = facts
+        super().__init__(self._sentence())
+
+    def __init_subclass__(cls) -> None:
+        """Make the class known to `from_json`."""
+        super().__init_subclass__()
+        type_registry[cls.code] = cls
+
+    def _sentence(self) -> str:
+        where = f" [table {self.table}" if self.table else ""
+        if where:
+            where += f", version {self.version}]" if self.version is not None else "]"
+        return f"{self.problem}{where}. {self.next_step}"
+
+    def at(self, table: str, version: int | None = None) -> LanceTableError:
+        """Return the same error with the place filled in where it was unknown."""
+        self.table = self.table or table
+        self.version = self.version if self.version is not None else version
+        self.args = (self._sentence(),)
+        return self
+
+    def to_json(self) -> str:
+        """Encode the error as text."""
+        body = {
+            "code": self.code,
+            "problem": self.problem,
+            "table": self.table,
+            "version": self.version,
+            "action": self.next_step,
+            "facts": {k: _plain(v) for k, v in self.facts.items()},
+        }
+        return json.dumps(body)
+
+    @staticmethod
+    def from_json(text: str) -> LanceTableError:
+        """Rebuild an error from `to_json` output."""
+        body = json.loads(text)
+        cls = type_registry.get(body["code"], LanceTableError)
+        return cls(
+            body["problem"],
+            table=body["table"],
+            version=body["version"],
+            action=body["action"],
+            **body["facts"],
+        )
+
+    def __reduce__(self) -> tuple[Callable[[str], LanceTableError], tuple[str]]:
+        """Pickle through the text form."""
+        return (LanceTableError.from_json, (self.to_json(),))
+
+
+def _plain(value: object) -> object:
+    return value if isinstance(value, str | int | float | bool | None) else str(value)
+
+
+class InvalidRequestError(LanceTableError, ValueError):
+    """The call itself is wrong."""
+
+    code = "invalid_request"
+    exit_code = 2
+    action = "Fix the call."
+
+
+class SchemaMismatchError(InvalidRequestError, OSError):
+    """Data and table disagree about columns or types."""
+
+    code = "schema_mismatch"
+    action = "Make the data's columns match the table's."
+
+
+class InvalidNameError(InvalidRequestError):
+    """A branch, tag or column name breaks the rules."""
+
+    code = "invalid_name"
+    action = "Choose another name."
+
+
+class InvalidExpressionError(InvalidRequestError):
+    """A filter or expression cannot be understood."""
+
+    code = "invalid_expression"
+    action = "Fix the expression."
+
+
+class NotFoundError(LanceTableError, LookupError):
+    """Something that was named does not exist."""
+
+    code = "not_found"
+    exit_code = 3
+    action = "Check the name."
+
+
+class ObjectNotFoundError(NotFoundError, FileNotFoundError):
+    """No object lies at this path of the store."""
+
+    code = "object_not_found"
+    action = "Check the path."
+
+
+class TableNotFoundError(NotFoundError, ValueError, FileNotFoundError):
+    """No table lies at this URI."""
+
+    code = "table_not_found"
+    action = "Check the URI, or create the table first."
+
+
+class VersionNotFoundError(NotFoundError, ValueError):
+    """The table has no such version, or no longer has it."""
+
+    code = "version_not_found"
+    action = "List the versions that exist, for example with `lancelake log`."
+
+
+class RefNotFoundError(NotFoundError, ValueError):
+    """The table has no such tag or branch."""
+
+    code = "ref_not_found"
+    action = "List the tags and branches that exist."
+
+
+class IndexNotFoundError(NotFoundError, KeyError, OSError):
+    """The table has no such index."""
+
+    code = "index_not_found"
+    action = "List the indices that exist."
+
+    __str__ = Exception.__str__
+
+
+class AlreadyExistsError(LanceTableError, FileExistsError):
+    """The name is taken."""
+
+    code = "already_exists"
+    exit_code = 4
+    action = "Choose another name, or open what is there."
+
+
+class UnsupportedError(LanceTableError, NotImplementedError, ValueError):
+    """This table or call needs something that this library does not do."""
+
+    code = "unsupported"
+    exit_code = 5
+    action = "Upgrade, or do without it."
+
+
+class CorruptTableError(LanceTableError, OSError):
+    """The bytes of a table contradict the format."""
+
+    code = "corrupt_table"
+    exit_code = 6
+    action = "Do not retry; run `lancelake check` on the table."
+
+
+class StorageError(LanceTableError, OSError):
+    """The store did not do what it was asked."""
+
+    code = "storage"
+    exit_code = 7
+    action = "Look at the store's own message above."
+
+
+class StorageUnavailableError(StorageError):
+    """The store cannot be reached now."""
+
+    code = "storage_unavailable"
+    action = "The same call may work later."
+
+
+class StorageDeniedError(StorageError, PermissionError):
+    """The store refuses these credentials."""
+
+    code = "storage_denied"
+    action = "Fix the credentials or the permissions."
+
+
+class InternalError(LanceTableError, RuntimeError):
+    """A bug in this library."""
+
+    code = "internal"
+    exit_code = 70
+    action = "Please report it with the steps that led here."
