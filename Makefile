@@ -1,0 +1,96 @@
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+PYTHON ?= python3
+export PYTHON
+BIN := .venv/bin
+INTEROP := 4.0.2 14.0.2
+ENVIRONMENTS := .venv/.installed $(INTEROP:%=.interop/%/.synced)
+
+# What `make test` runs; override it to run less: make test TESTS=tests/unit/format
+TESTS ?= tests
+
+.PHONY: help
+help: ## Print this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: $(ENVIRONMENTS) ## Build every environment (the other targets do it when needed)
+
+.PHONY: test
+test: setup ## Run the tests (TESTS=path for a part of them)
+	$(BIN)/pytest -n 2 --dist worksteal --durations=15 $(TESTS)
+
+.PHONY: check lint types layers sizes locks
+check: lint types layers sizes locks ## Lint, format, types, layers, sizes, lock files
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: setup
+	$(BIN)/mypy --strict
+
+layers: setup
+	$(BIN)/lint-imports
+
+sizes: setup
+	$(BIN)/python scripts/check_sizes.py
+
+locks: setup
+	$(BIN)/python scripts/check_locks.py
+
+.PHONY: fmt
+fmt: .venv/.installed ## Format the code and fix what can be fixed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+.PHONY: proto
+proto: .venv/.installed ## Generate src/lancelake/proto from protos/
+	$(BIN)/python -m grpc_tools.protoc -I protos --python_out=src --pyi_out=src protos/lancelake/proto/*.proto
+
+.PHONY: docs
+docs: .venv/.installed ## Build the documentation site into site/
+	$(BIN)/mkdocs build --strict --quiet
+
+.PHONY: bench
+bench: setup ## Run the benchmarks
+	$(BIN)/python -m benchmarks.run
+
+.PHONY: demo
+demo: setup ## See it work, end to end, on generated data
+	$(BIN)/python examples/demo.py
+
+.PHONY: lock
+lock: .venv/.uv/.ready ## Resolve the lock files anew
+	scripts/lock.sh
+
+.PHONY: clean
+clean: ## Remove environments, caches and built things
+	rm -rf .venv .interop .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist site
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.uv/.ready: requirements/bootstrap.lock
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@echo "setting up uv"
+	@$(PYTHON) -m venv .venv/.uv
+	@.venv/.uv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r $<
+	@touch $@
+
+.venv/.synced: requirements/dev.lock .venv/.uv/.ready scripts/install.sh
+	@echo "setting up .venv"
+	@scripts/install.sh .venv $<
+	@touch $@
+
+.venv/.installed: .venv/.synced pyproject.toml
+	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python $(BIN)/python --editable .
+	@touch $@
+
+.interop/%/.synced: requirements/interop-%.lock .venv/.uv/.ready scripts/install.sh
+	@echo "setting up .interop/$*"
+	@mkdir -p .interop
+	@scripts/install.sh .interop/$* $<
+	@touch $@

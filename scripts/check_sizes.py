@@ -1,0 +1,54 @@
+"""Which modules and functions are too long, and which of them have a reason?"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+MODULE_LINES = 400
+FUNCTION_LINES = 60
+GENERATED = Path("src/lancelake/proto")
+
+
+def main(root: Path) -> int:
+    """Print every finding under `root`; return 1 if there is one."""
+    reasons = tomllib.loads((root / "sizes.toml").read_text(encoding="utf-8"))
+    long = dict(too_long(root))
+    findings = [f"{name}: {size}" for name, size in long.items() if not reasons.get(name)]
+    findings += [f"{name}: listed in sizes.toml, but short" for name in reasons.keys() - long]
+    for finding in sorted(findings):
+        print(finding)
+    return 1 if findings else 0
+
+
+def too_long(root: Path) -> Iterator[tuple[str, str]]:
+    """Yield the name and the size of each module and function over its limit."""
+    for path in sorted((root / "src").rglob("*.py")):
+        name = path.relative_to(root)
+        if name.is_relative_to(GENERATED):
+            continue
+        text = path.read_text(encoding="utf-8")
+        lines = len(text.splitlines())
+        if lines > MODULE_LINES:
+            yield name.as_posix(), f"{lines} lines, at most {MODULE_LINES}"
+        for function, length in functions(ast.parse(text), prefix=""):
+            if length > FUNCTION_LINES:
+                yield f"{name.as_posix()}::{function}", f"{length} lines, at most {FUNCTION_LINES}"
+
+
+def functions(node: ast.AST, *, prefix: str) -> Iterator[tuple[str, int]]:
+    """Yield the dotted name and the number of lines of each function below `node`."""
+    for child in ast.iter_child_nodes(node):
+        inner = prefix
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            inner = f"{prefix}{child.name}."
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield inner.removesuffix("."), (child.end_lineno or child.lineno) - child.lineno + 1
+        yield from functions(child, prefix=inner)
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(__file__).resolve().parent.parent))

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Resolve every lock file anew; the result names no index, host or path.
+set -euo pipefail
+
+export UV_SYSTEM_CERTS=1
+compile=(
+  .venv/.uv/bin/uv pip compile --quiet --upgrade --universal --generate-hashes
+  --no-emit-index-url --no-emit-find-links --python-version 3.11
+  --custom-compile-command "make lock"
+)
+
+"${compile[@]}" pyproject.toml --group dev --output-file requirements/dev.lock
+for source in requirements/*.in; do
+  "${compile[@]}" "$source" --output-file "${source%.in}.lock"
+done
