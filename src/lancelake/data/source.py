@@ -1,0 +1,50 @@
+"""Bytes of one immutable file, wherever it lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from lancelake.errors import CorruptTableError
+from lancelake.storage.store import ObjectStore
+
+
+class ByteSource(Protocol):
+    """A file that can be read in ranges."""
+
+    @property
+    def name(self) -> str:
+        """What to call the file in errors."""
+        ...
+
+    def size_bytes(self) -> int:
+        """Length of the file."""
+        ...
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return exactly these bytes, or raise CorruptTableError when the file ends before."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class StoreSource:
+    """A file in a store."""
+
+    store: ObjectStore
+    path: str
+
+    @property
+    def name(self) -> str:
+        """The path within the table."""
+        return self.path
+
+    def size_bytes(self) -> int:
+        """Length of the file."""
+        return self.store.head(self.path).size_bytes
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return exactly these bytes."""
+        if start < 0 or length < 0 or start + length > self.size_bytes():
+            msg = f"{self.path} has no bytes {start} to {start + length}"
+            raise CorruptTableError(msg, path=self.path)
+        return self.store.get_range(self.path, start=start, length=length) if length else b""

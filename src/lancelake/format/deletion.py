@@ -1,0 +1,71 @@
+"""Deleted rows of a fragment, in the two encodings of deletion files."""
+
+from __future__ import annotations
+
+import io
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import roaring
+from lancelake.format.fragment import DeletionFileType
+
+ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
+BITMAP_THRESHOLD = 5000
+
+
+def decode(data: bytes, encoding: DeletionFileType) -> BitMap:
+    """Read the set of deleted row offsets."""
+    if encoding is DeletionFileType.BITMAP:
+        return decode_bitmap(data, what="deletion file")
+    return _decode_arrow(data)
+
+
+def encode(rows: BitMap, encoding: DeletionFileType) -> bytes:
+    """Write the set of deleted row offsets."""
+    if encoding is DeletionFileType.BITMAP:
+        return bytes(rows.serialize())
+    batch = pa.record_batch([pa.array(rows.to_array(), pa.uint32())], schema=ARROW_SCHEMA)
+    sink = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_file(sink, ARROW_SCHEMA, options=options) as writer:
+        writer.write_batch(batch)
+    return sink.getvalue()
+
+
+def choose_encoding(count: int, before: DeletionFileType | None) -> DeletionFileType:
+    """Return the encoding official writers choose: bitmaps for many rows, and once a bitmap always."""
+    if before is DeletionFileType.BITMAP:
+        return DeletionFileType.BITMAP
+    limit = BITMAP_THRESHOLD if before is None else BITMAP_THRESHOLD + 1
+    return DeletionFileType.BITMAP if count >= limit else DeletionFileType.ARROW_ARRAY
+
+
+def decode_bitmap(data: bytes, *, what: str) -> BitMap:
+    """Read a portable 32-bit Roaring bitmap, refusing damaged bytes."""
+    try:
+        roaring.ensure_well_formed(data)
+        return BitMap.deserialize(data)
+    except (ValueError, OverflowError, MemoryError) as error:
+        raise _corrupt(what, str(error)) from error
+
+
+def _decode_arrow(data: bytes) -> BitMap:
+    try:
+        reader = pa.ipc.open_file(pa.BufferReader(data))
+        if not reader.schema.equals(ARROW_SCHEMA, check_metadata=True):
+            raise _corrupt("deletion file", f"its schema is {reader.schema}")
+        if reader.num_record_batches != 1:
+            raise _corrupt("deletion file", f"it has {reader.num_record_batches} batches")
+        batch = reader.get_batch(0)
+        batch.validate(full=True)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        if isinstance(error, CorruptTableError):
+            raise
+        raise _corrupt("deletion file", str(error)) from error
+    return BitMap(batch.column(0).to_numpy(zero_copy_only=False))
+
+
+def _corrupt(what: str, detail: str) -> CorruptTableError:
+    return CorruptTableError(f"{what} cannot be decoded: {detail}")

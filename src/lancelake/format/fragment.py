@@ -1,0 +1,193 @@
+"""A fragment and the files it is made of, as values and as protobuf."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from lancelake.format import file_version
+from lancelake.format.file_version import FileVersion
+from lancelake.format.ids import BaseId, FieldId, FragmentId
+from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.proto import table_pb2
+
+
+class DeletionFileType(Enum):
+    """How a deletion file is encoded; the value is the file's suffix."""
+
+    ARROW_ARRAY = "arrow"
+    BITMAP = "bin"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataFile:
+    """A file that holds some columns of a fragment."""
+
+    path: str
+    fields: tuple[FieldId, ...]
+    column_indices: tuple[int, ...] = ()
+    file_major_version: int
+    file_minor_version: int
+    file_size_bytes: int | None = None
+    base_id: BaseId | None = None
+    unknown: bytes = b""
+
+    @property
+    def version(self) -> FileVersion:
+        """The format of the file."""
+        return file_version.from_numbers(self.file_major_version, self.file_minor_version)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionFile:
+    """A file that lists deleted rows of a fragment."""
+
+    file_type: DeletionFileType
+    read_version: int
+    id: int
+    num_deleted_rows: int | None = None
+    base_id: BaseId | None = None
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExternalFile:
+    """A slice of a file that holds what would otherwise be inline."""
+
+    path: str
+    offset: int
+    size: int
+
+
+Sequenced = bytes | ExternalFile | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fragment:
+    """Rows of the table, and the files with their columns."""
+
+    id: FragmentId
+    files: tuple[DataFile, ...]
+    deletion_file: DeletionFile | None = None
+    row_ids: Sequenced = None
+    last_updated_at_versions: Sequenced = None
+    created_at_versions: Sequenced = None
+    physical_rows: int | None = None
+    unknown: bytes = b""
+
+    @property
+    def num_deleted_rows(self) -> int | None:
+        """Deleted rows, None when only the deletion file knows."""
+        return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
+
+    @property
+    def live_rows(self) -> int | None:
+        """Rows that are not deleted, None when the manifest does not say."""
+        deleted = self.num_deleted_rows
+        if self.physical_rows is None or deleted is None:
+            return None
+        return self.physical_rows - deleted
+
+
+def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fragment:
+    """Read a fragment; counts by writers known to be wrong come out as unknown."""
+    deletion = message.deletion_file if message.HasField("deletion_file") else None
+    return Fragment(
+        id=FragmentId(message.id),
+        files=tuple(decode_data_file(f) for f in message.files),
+        deletion_file=_decode_deletion(deletion, trust_counts=trust_counts) if deletion else None,
+        row_ids=_sequence(message, "row_id_sequence"),
+        last_updated_at_versions=_sequence(message, "last_updated_at_version_sequence"),
+        created_at_versions=_sequence(message, "created_at_version_sequence"),
+        physical_rows=(message.physical_rows or None) if trust_counts else None,
+        unknown=unknown_bytes(message),
+    )
+
+
+def encode(fragment: Fragment) -> table_pb2.DataFragment:
+    """Write a fragment."""
+    message = table_pb2.DataFragment(
+        id=fragment.id,
+        files=[encode_data_file(f) for f in fragment.files],
+        physical_rows=fragment.physical_rows or 0,
+    )
+    if fragment.deletion_file is not None:
+        message.deletion_file.CopyFrom(_encode_deletion(fragment.deletion_file))
+    _put_sequence(message, "row_ids", fragment.row_ids)
+    _put_sequence(message, "last_updated_at_versions", fragment.last_updated_at_versions)
+    _put_sequence(message, "created_at_versions", fragment.created_at_versions)
+    restore_unknown(message, fragment.unknown)
+    return message
+
+
+def decode_data_file(message: table_pb2.DataFile) -> DataFile:
+    """Read a data file entry."""
+    return DataFile(
+        path=message.path,
+        fields=tuple(message.fields),
+        column_indices=tuple(message.column_indices),
+        file_major_version=message.file_major_version,
+        file_minor_version=message.file_minor_version,
+        file_size_bytes=message.file_size_bytes or None,
+        base_id=BaseId(message.base_id) if message.HasField("base_id") else None,
+        unknown=unknown_bytes(message),
+    )
+
+
+def encode_data_file(file: DataFile) -> table_pb2.DataFile:
+    """Write a data file entry."""
+    message = table_pb2.DataFile(
+        path=file.path,
+        fields=file.fields,
+        column_indices=file.column_indices,
+        file_major_version=file.file_major_version,
+        file_minor_version=file.file_minor_version,
+        file_size_bytes=file.file_size_bytes or 0,
+        base_id=file.base_id,
+    )
+    restore_unknown(message, file.unknown)
+    return message
+
+
+def _decode_deletion(message: table_pb2.DeletionFile, *, trust_counts: bool) -> DeletionFile:
+    is_bitmap = message.file_type == table_pb2.DeletionFile.BITMAP
+    return DeletionFile(
+        file_type=DeletionFileType.BITMAP if is_bitmap else DeletionFileType.ARROW_ARRAY,
+        read_version=message.read_version,
+        id=message.id,
+        num_deleted_rows=(message.num_deleted_rows or None) if trust_counts else None,
+        base_id=BaseId(message.base_id) if message.HasField("base_id") else None,
+        unknown=unknown_bytes(message),
+    )
+
+
+def _encode_deletion(deletion: DeletionFile) -> table_pb2.DeletionFile:
+    is_bitmap = deletion.file_type is DeletionFileType.BITMAP
+    kinds = table_pb2.DeletionFile
+    message = table_pb2.DeletionFile(
+        file_type=kinds.BITMAP if is_bitmap else kinds.ARROW_ARRAY,
+        read_version=deletion.read_version,
+        id=deletion.id,
+        num_deleted_rows=deletion.num_deleted_rows or 0,
+        base_id=deletion.base_id,
+    )
+    restore_unknown(message, deletion.unknown)
+    return message
+
+
+def _sequence(message: table_pb2.DataFragment, choice: str) -> Sequenced:
+    case = message.WhichOneof(choice)  # type: ignore[arg-type]  # one literal per oneof in the stub
+    if case is None:
+        return None
+    value = getattr(message, case)
+    if isinstance(value, bytes):
+        return value
+    return ExternalFile(path=value.path, offset=value.offset, size=value.size)
+
+
+def _put_sequence(message: table_pb2.DataFragment, suffix: str, value: Sequenced) -> None:
+    if isinstance(value, bytes):
+        setattr(message, f"inline_{suffix}", value)
+    elif isinstance(value, ExternalFile):
+        target = getattr(message, f"external_{suffix}")
+        target.path, target.offset, target.size = value.path, value.offset, value.size

@@ -1,0 +1,67 @@
+"""One version of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from lancelake.clock import utc_from_ns
+from lancelake.format.bases import BasePath
+from lancelake.format.file_version import FileVersion
+from lancelake.format.flags import FeatureFlags
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import BaseId, Version
+from lancelake.format.schema import Schema
+
+_EMPTY: FrozenMap[str, str] = FrozenMap()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterVersion:
+    """The library that wrote a version."""
+
+    library: str
+    version: str
+    prerelease: str | None = None
+    build_metadata: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """What a version consists of."""
+
+    schema: Schema
+    fragments: Sequence[Fragment]
+    version: Version
+    data_version: FileVersion
+    timestamp_ns: int | None = None
+    writer_version: WriterVersion | None = None
+    tag: str = ""
+    reader_feature_flags: int = 0
+    writer_feature_flags: int = 0
+    max_fragment_id: int | None = None
+    transaction_file: str = ""
+    next_row_id: int = 0
+    config: FrozenMap[str, str] = _EMPTY
+    table_metadata: FrozenMap[str, str] = _EMPTY
+    base_paths: tuple[BasePath, ...] = ()
+    branch: str | None = None
+    version_aux_data: int = 0
+    unknown: bytes = b""
+
+    @property
+    def timestamp(self) -> datetime | None:
+        """When the version was committed."""
+        return None if self.timestamp_ns is None else utc_from_ns(self.timestamp_ns)
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        flags = self.reader_feature_flags | self.writer_feature_flags
+        return bool(flags & FeatureFlags.STABLE_ROW_IDS)
+
+    def base_path(self, base_id: BaseId) -> BasePath | None:
+        """Return the declared base of this id."""
+        return next((b for b in self.base_paths if b.id == base_id), None)

@@ -1,0 +1,226 @@
+"""The manifest file: index section, inline transaction, manifest, footer."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import bases, file_version, flags, fragment, schema_codec
+from lancelake.format.file_version import FileVersion
+from lancelake.format.flags import FeatureFlags
+from lancelake.format.frozen import FrozenMap, LazyTuple
+from lancelake.format.ids import Version
+from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
+from lancelake.proto import table_pb2
+
+MAGIC = b"LANC"
+_FOOTER = struct.Struct("<qHH4s")
+_LENGTH = struct.Struct("<I")
+_FOOTER_VERSION = (0, 2)
+_NANOS = 1_000_000_000
+_MIN_SECONDS = -62_135_596_800
+_MAX_SECONDS = 253_402_300_799
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestFile:
+    """A manifest with the sections that lie beside it, still encoded."""
+
+    manifest: Manifest
+    index_section: bytes | None = None
+    inline_transaction: bytes | None = None
+
+
+def decode(data: bytes) -> ManifestFile:
+    """Read a manifest file."""
+    message = table_pb2.Manifest()
+    parse(message, _manifest_bytes(data), what="manifest")
+    flags.ensure_readable(message.reader_feature_flags)
+    return ManifestFile(
+        manifest=_decode_manifest(message),
+        index_section=_section(data, message, "index_section"),
+        inline_transaction=_inline_transaction(data, message),
+    )
+
+
+def encode(
+    manifest: Manifest, *, index_section: bytes | None = None, transaction: bytes | None = None
+) -> bytes:
+    """Write a manifest file."""
+    message = _encode_manifest(manifest)
+    out = bytearray()
+    if index_section is not None:
+        message.index_section = len(out)
+        out += _LENGTH.pack(len(index_section)) + index_section
+    if transaction is not None:
+        message.transaction_section = len(out)
+        out += _LENGTH.pack(len(transaction)) + transaction
+    position = len(out)
+    body = message.SerializeToString()
+    out += _LENGTH.pack(len(body)) + body
+    out += _FOOTER.pack(position, *_FOOTER_VERSION, MAGIC)
+    return bytes(out)
+
+
+def decode_fragments(message: table_pb2.Manifest) -> Sequence[fragment.Fragment]:
+    """Give access to the fragments; counts by writers before 0.8 are not trusted."""
+    trust_counts = message.HasField("writer_version")
+    return LazyTuple(message.fragments, partial(fragment.decode, trust_counts=trust_counts))
+
+
+def _manifest_bytes(data: bytes) -> bytes:
+    if len(data) < _FOOTER.size + _LENGTH.size:
+        msg = f"manifest file of {len(data)} bytes is cut off"
+        raise CorruptTableError(msg)
+    position, _major, _minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
+    if magic != MAGIC:
+        msg = f"manifest file ends in {magic!r} and not in {MAGIC!r}"
+        raise CorruptTableError(msg)
+    end = len(data) - _FOOTER.size
+    if not 0 <= position <= end - _LENGTH.size:
+        msg = f"manifest position {position} lies outside the file"
+        raise CorruptTableError(msg)
+    (length,) = _LENGTH.unpack_from(data, position)
+    start = position + _LENGTH.size
+    if length != end - start:
+        msg = f"manifest length {length} does not match the {end - start} bytes there are"
+        raise CorruptTableError(msg)
+    return data[start:end]
+
+
+def _section(data: bytes, message: table_pb2.Manifest, name: str) -> bytes | None:
+    if not message.HasField(name):  # type: ignore[arg-type]  # the stub knows literals only
+        return None
+    position = getattr(message, name)
+    if position + _LENGTH.size > len(data):
+        msg = f"{name} at {position} lies outside the manifest file"
+        raise CorruptTableError(msg)
+    (length,) = _LENGTH.unpack_from(data, position)
+    start = position + _LENGTH.size
+    if start + length > len(data):
+        msg = f"{name} of {length} bytes reaches past the manifest file"
+        raise CorruptTableError(msg)
+    return data[start : start + length]
+
+
+def _inline_transaction(data: bytes, message: table_pb2.Manifest) -> bytes | None:
+    current = _section(data, message, "transaction_section")
+    return current if current is not None else _section(data, message, "transaction_section_v14")
+
+
+def _decode_manifest(message: table_pb2.Manifest) -> Manifest:
+    _ensure_row_ids(message)
+    rest = unknown_bytes(message)
+    return Manifest(
+        schema=schema_codec.decode(message.fields, message.schema_metadata),
+        fragments=decode_fragments(message),
+        version=Version(message.version),
+        data_version=_data_version(message),
+        timestamp_ns=_timestamp(message),
+        writer_version=_writer_version(message),
+        tag=message.tag,
+        reader_feature_flags=message.reader_feature_flags,
+        writer_feature_flags=message.writer_feature_flags,
+        max_fragment_id=_max_fragment_id(message),
+        transaction_file=message.transaction_file,
+        next_row_id=message.next_row_id,
+        config=FrozenMap(dict(message.config)),
+        table_metadata=FrozenMap(dict(message.table_metadata)),
+        base_paths=tuple(bases.decode(b) for b in message.base_paths),
+        branch=message.branch if message.HasField("branch") else None,
+        version_aux_data=message.version_aux_data,
+        unknown=rest,
+    )
+
+
+def _ensure_row_ids(message: table_pb2.Manifest) -> None:
+    if not message.reader_feature_flags & FeatureFlags.STABLE_ROW_IDS:
+        return
+    for each in message.fragments:
+        if each.WhichOneof("row_id_sequence") is None:
+            msg = f"fragment {each.id} has no row ids although row ids are stable"
+            raise CorruptTableError(msg, fragment=each.id)
+
+
+def _data_version(message: table_pb2.Manifest) -> FileVersion:
+    if message.HasField("data_format"):
+        return file_version.from_name(message.data_format.version)
+    versions = {
+        file_version.from_numbers(f.file_major_version, f.file_minor_version)
+        for each in message.fragments
+        for f in each.files
+    }
+    if versions:
+        return file_version.only(versions)
+    if message.writer_feature_flags & FeatureFlags.V2_FILES:
+        return file_version.STABLE
+    return FileVersion.LEGACY
+
+
+def _timestamp(message: table_pb2.Manifest) -> int | None:
+    if not message.HasField("timestamp"):
+        return None
+    seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
+    if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos < _NANOS):
+        msg = f"timestamp {seconds}s {nanos}ns lies outside the calendar"
+        raise CorruptTableError(msg)
+    return seconds * _NANOS + nanos
+
+
+def _writer_version(message: table_pb2.Manifest) -> WriterVersion | None:
+    if not message.HasField("writer_version"):
+        return None
+    writer = message.writer_version
+    return WriterVersion(
+        library=writer.library,
+        version=writer.version,
+        prerelease=writer.prerelease if writer.HasField("prerelease") else None,
+        build_metadata=writer.build_metadata if writer.HasField("build_metadata") else None,
+    )
+
+
+def _max_fragment_id(message: table_pb2.Manifest) -> int | None:
+    if message.HasField("max_fragment_id"):
+        return message.max_fragment_id
+    return max((each.id for each in message.fragments), default=None)
+
+
+def _encode_manifest(manifest: Manifest) -> table_pb2.Manifest:
+    message = table_pb2.Manifest(
+        fields=schema_codec.encode(manifest.schema),
+        fragments=[fragment.encode(f) for f in manifest.fragments],
+        version=manifest.version,
+        version_aux_data=manifest.version_aux_data,
+        tag=manifest.tag,
+        reader_feature_flags=manifest.reader_feature_flags,
+        writer_feature_flags=manifest.writer_feature_flags,
+        max_fragment_id=manifest.max_fragment_id,
+        transaction_file=manifest.transaction_file,
+        next_row_id=manifest.next_row_id,
+        base_paths=[bases.encode(b) for b in manifest.base_paths],
+        branch=manifest.branch,
+    )
+    message.data_format.file_format = "lance"
+    message.data_format.version = manifest.data_version.value
+    message.schema_metadata.update(manifest.schema.metadata)
+    message.config.update(manifest.config)
+    message.table_metadata.update(manifest.table_metadata)
+    if manifest.timestamp_ns is not None:
+        message.timestamp.seconds, message.timestamp.nanos = divmod(manifest.timestamp_ns, _NANOS)
+    if manifest.writer_version is not None:
+        message.writer_version.CopyFrom(_encode_writer(manifest.writer_version))
+    restore_unknown(message, manifest.unknown)
+    return message
+
+
+def _encode_writer(writer: WriterVersion) -> table_pb2.Manifest.WriterVersion:
+    return table_pb2.Manifest.WriterVersion(
+        library=writer.library,
+        version=writer.version,
+        prerelease=writer.prerelease,
+        build_metadata=writer.build_metadata,
+    )

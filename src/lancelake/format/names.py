@@ -1,0 +1,100 @@
+"""How files of a table are named, and which names of tags and branches are allowed."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from enum import Enum
+
+from lancelake.errors import InvalidNameError
+from lancelake.format.ids import Version, is_detached
+
+_MAX_U64 = (1 << 64) - 1
+_MANIFEST_SUFFIX = ".manifest"
+_V2_NAME_LENGTH = 29
+
+
+class ManifestNaming(Enum):
+    """The two generations of manifest file names."""
+
+    V1 = "V1"
+    V2 = "V2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestName:
+    """A manifest's file name, taken apart."""
+
+    name: str
+    version: Version
+    naming: ManifestNaming
+
+
+def manifest_name(version: int, naming: ManifestNaming) -> str:
+    """Return the file name of a version under `_versions/`."""
+    if is_detached(version):
+        return f"d{version}{_MANIFEST_SUFFIX}"
+    if naming is ManifestNaming.V2:
+        return f"{_MAX_U64 - version:020d}{_MANIFEST_SUFFIX}"
+    return f"{version}{_MANIFEST_SUFFIX}"
+
+
+def parse_manifest_name(name: str) -> ManifestName | None:
+    """Take a file name apart; None for anything that is not a manifest."""
+    if not name.endswith(_MANIFEST_SUFFIX):
+        return None
+    stem = name.removesuffix(_MANIFEST_SUFFIX)
+    digits = stem.removeprefix("d")
+    if not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(digits)
+    if number > _MAX_U64:
+        return None
+    if stem.startswith("d"):
+        if not is_detached(number):
+            return None
+        return ManifestName(name=name, version=Version(number), naming=ManifestNaming.V2)
+    if len(name) == _V2_NAME_LENGTH:
+        return ManifestName(name=name, version=Version(_MAX_U64 - number), naming=ManifestNaming.V2)
+    return ManifestName(name=name, version=Version(number), naming=ManifestNaming.V1)
+
+
+def data_file_name(unique: uuid.UUID) -> str:
+    """Return a data file name that spreads over object store partitions."""
+    prefix = f"{int.from_bytes(unique.bytes[:3], 'big'):024b}"
+    return f"{prefix}{unique.bytes[3:].hex()}.lance"
+
+
+def transaction_file_name(read_version: int, unique: str) -> str:
+    """Return the file name of a transaction under `_transactions/`."""
+    return f"{read_version}-{unique}.txn"
+
+
+def ensure_tag_name(name: str) -> None:
+    """Raise unless `name` may name a tag."""
+    if not name:
+        _refuse(name, "a tag name must not be empty")
+    _ensure_part(name, "tag")
+
+
+def ensure_branch_name(name: str) -> None:
+    """Raise unless `name` may name a branch; segments are separated by a slash."""
+    if not name or name == "main":
+        _refuse(name, "a branch name must not be empty or 'main'")
+    if name.startswith("/") or name.endswith("/") or "//" in name or "\\" in name:
+        _refuse(name, "a branch name must not have empty segments or backslashes")
+    for segment in name.split("/"):
+        _ensure_part(segment, "branch")
+
+
+def _ensure_part(part: str, kind: str) -> None:
+    allowed = all(ch.isalnum() or ch in ".-_" for ch in part)
+    if not allowed:
+        _refuse(part, f"a {kind} name takes letters, digits, '.', '-' and '_' only")
+    if part.startswith(".") or part.endswith(".") or ".." in part or part.endswith(".lock"):
+        _refuse(part, f"a {kind} name must not begin or end with '.', hold '..' or end in '.lock'")
+
+
+def _refuse(name: str, rule: str) -> None:
+    msg = f"{name!r} is not a valid name: {rule}"
+    raise InvalidNameError(msg, name=name)

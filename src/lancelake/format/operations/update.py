@@ -1,0 +1,79 @@
+"""Update: rows moved to new fragments, or columns rewritten in place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import fragment, key_filter, merged_generation
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FieldId, FragmentId
+from lancelake.format.key_filter import KeyExistenceFilter
+from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.proto.transaction_pb2 import Transaction
+
+
+class UpdateMode(Enum):
+    """How changed values were written."""
+
+    REWRITE_ROWS = 0
+    REWRITE_COLUMNS = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """Rows changed, and possibly inserted or removed on the way."""
+
+    removed_fragment_ids: tuple[FragmentId, ...] = ()
+    updated_fragments: tuple[Fragment, ...] = ()
+    new_fragments: tuple[Fragment, ...] = ()
+    fields_modified: tuple[FieldId, ...] = ()
+    merged_generations: tuple[MergedGeneration, ...] = ()
+    fields_for_preserving_frag_bitmap: tuple[FieldId, ...] = ()
+    update_mode: UpdateMode = UpdateMode.REWRITE_ROWS
+    inserted_rows: KeyExistenceFilter | None = None
+    unknown: bytes = b""
+
+
+def decode(message: Transaction.Update) -> Update:
+    """Read the operation."""
+    keys = message.inserted_rows if message.HasField("inserted_rows") else None
+    preserved = (FieldId(f) for f in message.fields_for_preserving_frag_bitmap)
+    return Update(
+        removed_fragment_ids=tuple(FragmentId(i) for i in message.removed_fragment_ids),
+        updated_fragments=tuple(fragment.decode(f) for f in message.updated_fragments),
+        new_fragments=tuple(fragment.decode(f) for f in message.new_fragments),
+        fields_modified=tuple(FieldId(f) for f in message.fields_modified),
+        merged_generations=tuple(merged_generation.decode(g) for g in message.merged_generations),
+        fields_for_preserving_frag_bitmap=tuple(preserved),
+        update_mode=_decode_mode(message.update_mode),
+        inserted_rows=None if keys is None else key_filter.decode(keys),
+        unknown=unknown_bytes(message),
+    )
+
+
+def encode(op: Update) -> Transaction.Update:
+    """Write the operation."""
+    message = Transaction.Update(
+        removed_fragment_ids=op.removed_fragment_ids,
+        updated_fragments=[fragment.encode(f) for f in op.updated_fragments],
+        new_fragments=[fragment.encode(f) for f in op.new_fragments],
+        fields_modified=op.fields_modified,
+        merged_generations=[merged_generation.encode(g) for g in op.merged_generations],
+        fields_for_preserving_frag_bitmap=op.fields_for_preserving_frag_bitmap,
+        update_mode=Transaction.UpdateMode.Name(op.update_mode.value),
+    )
+    if op.inserted_rows is not None:
+        message.inserted_rows.CopyFrom(key_filter.encode(op.inserted_rows))
+    restore_unknown(message, op.unknown)
+    return message
+
+
+def _decode_mode(value: int) -> UpdateMode:
+    try:
+        return UpdateMode(value)
+    except ValueError as error:
+        msg = f"update mode {value} is not known"
+        raise CorruptTableError(msg) from error

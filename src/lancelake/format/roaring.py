@@ -1,0 +1,83 @@
+"""Whether bytes are a well-formed portable Roaring bitmap, before C code trusts them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+_RUN_COOKIE = 0x303B
+_PLAIN_COOKIE = 0x303A
+_MAX_CONTAINERS = 1 << 16
+_MAX_ARRAY = 4096
+_BITSET_BYTES = 8192
+_RUNS_WITHOUT_OFFSETS = 4
+
+
+def ensure_well_formed(data: bytes) -> None:
+    """Raise ValueError unless every container is complete, ordered and of the stated size."""
+    view = memoryview(data)
+    runs, position, count = _header(view)
+    heads = np.frombuffer(_slice(view, position, 4 * count), dtype="<u2").reshape(-1, 2)
+    if not _ascending(heads[:, 0]):
+        raise ValueError("containers are out of order")
+    position += 4 * count
+    if runs is None or count >= _RUNS_WITHOUT_OFFSETS:
+        position += len(_slice(view, position, 4 * count))
+    for index in range(count):
+        cardinality = int(heads[index, 1]) + 1
+        if runs is not None and runs[index // 8] >> (index % 8) & 1:
+            position += _ensure_runs(view, position, cardinality)
+        elif cardinality > _MAX_ARRAY:
+            position += _ensure_bitset(view, position, cardinality)
+        else:
+            position += _ensure_array(view, position, cardinality)
+    if position != len(view):
+        msg = f"{len(view)} bytes where the containers take {position}"
+        raise ValueError(msg)
+
+
+def _header(view: memoryview) -> tuple[bytes | None, int, int]:
+    cookie = int.from_bytes(_slice(view, 0, 4), "little")
+    if cookie & 0xFFFF == _RUN_COOKIE:
+        count = (cookie >> 16) + 1
+        size = (count + 7) // 8
+        return bytes(_slice(view, 4, size)), 4 + size, count
+    if cookie == _PLAIN_COOKIE:
+        count = int.from_bytes(_slice(view, 4, 4), "little")
+        if count <= _MAX_CONTAINERS:
+            return None, 8, count
+    raise ValueError("the header is not that of a bitmap")
+
+
+def _ensure_array(view: memoryview, start: int, cardinality: int) -> int:
+    values = np.frombuffer(_slice(view, start, 2 * cardinality), dtype="<u2")
+    if not _ascending(values):
+        raise ValueError("values are out of order")
+    return 2 * cardinality
+
+
+def _ensure_bitset(view: memoryview, start: int, cardinality: int) -> int:
+    words = np.frombuffer(_slice(view, start, _BITSET_BYTES), dtype="<u8")
+    if int(np.bitwise_count(words).sum()) != cardinality:
+        raise ValueError("a container does not have as many values as it says")
+    return _BITSET_BYTES
+
+
+def _ensure_runs(view: memoryview, start: int, cardinality: int) -> int:
+    count = int.from_bytes(_slice(view, start, 2), "little")
+    pairs = np.frombuffer(_slice(view, start + 2, 4 * count), dtype="<u2").reshape(-1, 2)
+    firsts = pairs[:, 0].astype(np.int64)
+    lasts = firsts + pairs[:, 1]
+    fits = bool(np.all(lasts < 1 << 16)) and bool(np.all(firsts[1:] > lasts[:-1]))
+    if not fits or int((lasts - firsts + 1).sum()) != cardinality:
+        raise ValueError("runs overlap or do not add up")
+    return 2 + 4 * count
+
+
+def _ascending(values: np.ndarray) -> bool:
+    return bool(np.all(values[1:] > values[:-1]))
+
+
+def _slice(view: memoryview, start: int, size: int) -> memoryview:
+    if start + size > len(view):
+        raise ValueError("it ends too early")
+    return view[start : start + size]

@@ -1,0 +1,1 @@
+"""Stable row ids and row versions: encodings and what they hold."""

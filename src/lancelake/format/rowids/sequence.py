@@ -1,0 +1,44 @@
+"""Row ids of a fragment's physical rows, and back from an id to its row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from lancelake.errors import CorruptTableError
+from lancelake.format.rowids import codec, segment
+from lancelake.format.rowids.segment import Segment, U64Array
+
+
+@dataclass(frozen=True, slots=True)
+class RowIdSequence:
+    """Ids in row order."""
+
+    segments: tuple[Segment, ...]
+
+    @staticmethod
+    def decode(data: bytes, *, physical_rows: int) -> RowIdSequence:
+        """Read a sequence, which must have an id for each physical row."""
+        sequence = RowIdSequence(codec.decode_row_ids(data))
+        if len(sequence) != physical_rows:
+            msg = f"{len(sequence)} row ids for {physical_rows} rows"
+            raise CorruptTableError(msg, found=len(sequence), expected=physical_rows)
+        return sequence
+
+    @staticmethod
+    def of(values: U64Array) -> RowIdSequence:
+        """Build the sequence of these ids in one segment."""
+        return RowIdSequence((segment.build(values),))
+
+    def encode(self) -> bytes:
+        """Write the sequence."""
+        return codec.encode_row_ids(self.segments)
+
+    def __len__(self) -> int:
+        return sum(segment.length(s) for s in self.segments)
+
+    def values(self) -> U64Array:
+        """All ids in row order."""
+        parts = [segment.values(s) for s in self.segments]
+        return np.concatenate(parts) if parts else np.array([], dtype=np.uint64)

@@ -1,0 +1,238 @@
+"""The schema of a table: fields with ids, found by id or by path."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.frozen import EMPTY_MAP, FrozenMap
+from lancelake.format.ids import NO_PARENT, FieldId
+from lancelake.format.logical_types import BLOB_V2, EXTENSION_NAME
+
+BLOB_KEY = "lance-encoding:blob"
+_PACKED_KEYS = ("packed", "lance-encoding:packed")
+
+
+class Encoding(Enum):
+    """Encoding hint of legacy data files."""
+
+    NONE = 0
+    PLAIN = 1
+    VAR_BINARY = 2
+    DICTIONARY = 3
+    RLE = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DictionaryPage:
+    """Where a legacy manifest keeps the values of a dictionary column."""
+
+    offset: int
+    length: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """A node of the schema tree."""
+
+    name: str
+    id: FieldId
+    parent_id: FieldId = NO_PARENT
+    logical_type: str
+    nullable: bool = True
+    children: tuple[Field, ...] = ()
+    metadata: FrozenMap[str, bytes] = EMPTY_MAP
+    encoding: Encoding = Encoding.NONE
+    dictionary: DictionaryPage | None = None
+    storage_class: str = ""
+    unenforced_primary_key: bool = False
+    unenforced_primary_key_position: int = 0
+    unknown: bytes = b""
+
+    def walk(self) -> Iterator[Field]:
+        """Yield this node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def child(self, name: str) -> Field | None:
+        """Return the direct child of this name."""
+        return next((c for c in self.children if c.name == name), None)
+
+    def with_children(self, children: tuple[Field, ...]) -> Field:
+        """Return this node above other children."""
+        return replace(self, children=children)
+
+    @property
+    def extension_name(self) -> str | None:
+        """Name of the Arrow extension type, if any."""
+        name = self.metadata.get(EXTENSION_NAME)
+        return name.decode() if name else None
+
+    @property
+    def is_json(self) -> bool:
+        """Whether values are JSON, kept in binary form in data files."""
+        return self.logical_type == "json"
+
+    @property
+    def is_packed(self) -> bool:
+        """Whether a struct lies in a single column."""
+        values = (self.metadata.get(key, b"").lower() for key in _PACKED_KEYS)
+        return self.logical_type == "struct" and b"true" in values
+
+    @property
+    def is_blob_v1(self) -> bool:
+        """Whether values are kept aside in the data file, with descriptors in the column."""
+        if self.logical_type == "blob":
+            return True
+        return self.logical_type in ("large_binary", "binary") and BLOB_KEY in self.metadata
+
+    @property
+    def is_blob_v2(self) -> bool:
+        """Whether the column holds descriptors of blobs in side files."""
+        return self.extension_name == BLOB_V2
+
+    @property
+    def owns_column(self) -> bool:
+        """Whether a data file of version 2.1 or later has a column for this very node."""
+        return not self.children or self.is_packed or self.is_blob_v2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """The fields of a table and the metadata attached to its Arrow schema."""
+
+    fields: tuple[Field, ...]
+    metadata: FrozenMap[str, bytes] = field(default=EMPTY_MAP)
+
+    def walk(self) -> Iterator[Field]:
+        """Yield all nodes, parents first."""
+        for top in self.fields:
+            yield from top.walk()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the top-level fields."""
+        return tuple(f.name for f in self.fields)
+
+    @property
+    def max_field_id(self) -> int:
+        """Highest id in the tree, -1 when there is none."""
+        return max((f.id for f in self.walk()), default=-1)
+
+    def by_id(self) -> dict[FieldId, Field]:
+        """Return the nodes by id; of two with one id the first stands."""
+        found: dict[FieldId, Field] = {}
+        for node in self.walk():
+            found.setdefault(node.id, node)
+        return found
+
+    def find(self, path: str) -> tuple[Field, ...] | None:
+        """Return the nodes from the top to the one at `path`, or None."""
+        return self._find(split_path(path), exact=True) or self._find(split_path(path), exact=False)
+
+    def resolve(self, path: str) -> tuple[Field, ...]:
+        """Like `find`, but a path that leads nowhere is an error."""
+        found = self.find(path)
+        if found is None:
+            known = ", ".join(self.names)
+            msg = f"Column {path} does not exist; the table has: {known}"
+            raise InvalidRequestError(msg, column=path)
+        return found
+
+    def path_of(self, field_id: int) -> str | None:
+        """Return the quoted path to the node of this id."""
+        for top in self.fields:
+            trail = _trail(top, field_id)
+            if trail:
+                return ".".join(quote_segment(node.name) for node in trail)
+        return None
+
+    def select(self, names: tuple[str, ...]) -> Schema:
+        """Return the schema of these top-level columns, in this order."""
+        by_name = {f.name: f for f in self.fields}
+        return replace(self, fields=tuple(by_name[name] for name in names))
+
+    def primary_key(self) -> tuple[Field, ...]:
+        """Return the fields of the unenforced primary key in key order."""
+        keys = [f for f in self.walk() if f.unenforced_primary_key]
+
+        def order(f: Field) -> tuple[bool, int, int]:
+            position = f.unenforced_primary_key_position
+            return (position == 0, position, f.id)
+
+        return tuple(sorted(keys, key=order))
+
+    def _find(self, segments: tuple[str, ...], *, exact: bool) -> tuple[Field, ...] | None:
+        level = self.fields
+        trail: list[Field] = []
+        for segment in segments:
+            node = _named(level, segment, exact=exact)
+            if node is None:
+                return None
+            trail.append(node)
+            level = node.children
+        return tuple(trail) or None
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Cut a path at its dots; a segment in backticks may hold dots and doubled backticks."""
+    segments: list[str] = []
+    rest = path
+    while True:
+        if rest.startswith("`"):
+            end = _closing_backtick(path, rest)
+            segments.append(rest[1:end].replace("``", "`"))
+            rest = rest[end + 1 :]
+            if not rest:
+                return tuple(segments)
+            if not rest.startswith("."):
+                raise _bad_path(path)
+            rest = rest[1:]
+        else:
+            segment, dot, rest = rest.partition(".")
+            segments.append(segment)
+            if not dot:
+                return tuple(segments)
+
+
+def quote_segment(name: str) -> str:
+    """Quote one segment of a path where it would be cut otherwise."""
+    if "." in name or "`" in name:
+        return "`" + name.replace("`", "``") + "`"
+    return name
+
+
+def _closing_backtick(path: str, rest: str) -> int:
+    position = 1
+    while position < len(rest):
+        if rest[position] != "`":
+            position += 1
+        elif rest[position : position + 2] == "``":
+            position += 2
+        else:
+            return position
+    raise _bad_path(path)
+
+
+def _bad_path(path: str) -> InvalidRequestError:
+    return InvalidRequestError(f"column path {path!r} has unbalanced backticks", column=path)
+
+
+def _named(level: tuple[Field, ...], name: str, *, exact: bool) -> Field | None:
+    if exact:
+        return next((f for f in level if f.name == name), None)
+    lowered = name.lower()
+    return next((f for f in level if f.name.lower() == lowered), None)
+
+
+def _trail(node: Field, field_id: int) -> tuple[Field, ...]:
+    if node.id == field_id:
+        return (node,)
+    for child in node.children:
+        below = _trail(child, field_id)
+        if below:
+            return (node, *below)
+    return ()

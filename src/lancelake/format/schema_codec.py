@@ -1,0 +1,97 @@
+"""The schema tree <-> the flat list of protobuf fields."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import NO_PARENT, FieldId
+from lancelake.format.logical_types import EXTENSION_NAME
+from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
+from lancelake.format.unknown import restore_unknown, unknown_bytes
+from lancelake.proto import file_pb2
+
+MAX_DEPTH = 64
+
+
+def decode(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes]) -> Schema:
+    """Build the tree; a child before its parent, or too deep a tree, is an error."""
+    nodes = [_decode_field(message) for message in fields]
+    parents = _parent_positions(nodes)
+    children: list[list[Field]] = [[] for _ in nodes]
+    top: list[Field] = []
+    for position in reversed(range(len(nodes))):
+        node = replace(nodes[position], children=tuple(reversed(children[position])))
+        parent = parents[position]
+        (top if parent is None else children[parent]).append(node)
+    return Schema(fields=tuple(reversed(top)), metadata=FrozenMap(dict(metadata)))
+
+
+def encode(schema: Schema) -> list[file_pb2.Field]:
+    """Flatten the tree, parents first."""
+    return [_encode_field(node) for node in schema.walk()]
+
+
+def _parent_positions(nodes: list[Field]) -> list[int | None]:
+    seen: dict[FieldId, int] = {}
+    depth: list[int] = []
+    parents: list[int | None] = []
+    for position, node in enumerate(nodes):
+        parent = None if node.parent_id == NO_PARENT else seen.get(node.parent_id)
+        if parent is None and node.parent_id != NO_PARENT:
+            msg = f"field {node.name!r} names parent {node.parent_id}, which does not precede it"
+            raise CorruptTableError(msg, field=node.name, parent_id=node.parent_id)
+        depth.append(0 if parent is None else depth[parent] + 1)
+        if depth[-1] > MAX_DEPTH:
+            msg = f"field {node.name!r} is nested deeper than {MAX_DEPTH} levels"
+            raise UnsupportedError(msg, field=node.name)
+        parents.append(parent)
+        seen[node.id] = position
+    return parents
+
+
+def _decode_field(message: file_pb2.Field) -> Field:
+    metadata = dict(message.metadata)
+    if message.extension_name:
+        metadata[EXTENSION_NAME] = message.extension_name.encode()
+    page = message.dictionary
+    has_page = message.HasField("dictionary")
+    known = message.encoding in file_pb2.Encoding.values()
+    return Field(
+        name=message.name,
+        id=FieldId(message.id),
+        parent_id=FieldId(message.parent_id),
+        logical_type=message.logical_type,
+        nullable=message.nullable,
+        metadata=FrozenMap(metadata),
+        encoding=Encoding(message.encoding) if known else Encoding.NONE,
+        dictionary=DictionaryPage(offset=page.offset, length=page.length) if has_page else None,
+        storage_class=message.storage_class,
+        unenforced_primary_key=message.unenforced_primary_key,
+        unenforced_primary_key_position=message.unenforced_primary_key_position,
+        unknown=unknown_bytes(message),
+    )
+
+
+def _encode_field(node: Field) -> file_pb2.Field:
+    message = file_pb2.Field(
+        name=node.name,
+        id=node.id,
+        parent_id=node.parent_id,
+        logical_type=node.logical_type,
+        nullable=node.nullable,
+        encoding=node.encoding.value,
+        extension_name=node.extension_name or "",
+        storage_class=node.storage_class,
+        unenforced_primary_key=node.unenforced_primary_key,
+        unenforced_primary_key_position=node.unenforced_primary_key_position,
+    )
+    if node.dictionary is not None:
+        message.dictionary.offset = node.dictionary.offset
+        message.dictionary.length = node.dictionary.length
+    for key, value in node.metadata.items():
+        message.metadata[key] = value
+    restore_unknown(message, node.unknown)
+    return message
