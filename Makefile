@@ -35,7 +35,7 @@ types: setup
 	$(BIN)/mypy --strict
 
 layers: setup
-	$(BIN)/lint-imports
+	$(BIN)/lint-imports --no-logo
 
 sizes: setup
 	$(BIN)/python scripts/check_sizes.py
