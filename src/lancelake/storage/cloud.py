@@ -1,0 +1,96 @@
+"""How does one reach S3, Google Cloud Storage and Azure?"""
+
+from __future__ import annotations
+
+import functools
+import os
+
+from obstore.exceptions import BaseError
+from obstore.store import AzureStore, GCSStore, S3Store
+from obstore.store import ObjectStore as Client
+
+from lancelake.errors import InternalError, InvalidRequestError
+from lancelake.storage.failures import shown, without_secrets
+from lancelake.storage.location import Location
+from lancelake.storage.obstore_store import Abilities, ObstoreStore
+from lancelake.storage.options import AZURE, GCS, S3, is_true, settings
+
+_ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "SERVICE_ACCOUNT")
+_EXPRESS_BUCKET = "--x-s3"
+_FABRIC = ".fabric.microsoft.com"
+
+Pairs = tuple[tuple[str, str], ...]
+
+
+def cloud_store(location: Location) -> ObstoreStore:
+    """Return the store at a cloud location; clients are shared and keep their connections.
+
+    Options win over the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
+    """
+    client = _client(location.scheme, location.authority, location.options, _environment())
+    return ObstoreStore(client, prefix=location.key, abilities=abilities(location))
+
+
+def abilities(location: Location) -> Abilities:
+    """Say what the store at a location can do."""
+    match location.scheme:
+        case "s3" | "s3+ddb":
+            options = settings(location.storage_options, S3)
+            return Abilities(lists_in_order=not _is_express(location.authority, options))
+        case "az" | "abfss":
+            return Abilities(reads_suffixes=False)
+        case _:
+            return Abilities()
+
+
+@functools.lru_cache(maxsize=64)
+def _client(scheme: str, authority: str, options: Pairs, environment: Pairs) -> Client:
+    del environment  # obstore reads it by itself; a change asks for another client
+    given = dict(options)
+    try:
+        match scheme:
+            case "s3" | "s3+ddb":
+                return _s3(authority, settings(given, S3))
+            case "gs":
+                return _gcs(authority, settings(given, GCS))
+            case "az" | "abfss":
+                return _azure(authority, settings(given, AZURE))
+            case _:
+                raise InternalError(f"no client for the scheme {scheme!r}")
+    except (BaseError, ValueError) as error:
+        raise InvalidRequestError(
+            f"{scheme}://{authority} cannot be reached with these options: {shown(str(error))}",
+            action="Fix the storage options or the environment.",
+        ) from without_secrets(error)
+
+
+# Retries are made by RetryingStore, so the clients make none.
+def _s3(bucket: str, config: dict[str, str]) -> S3Store:
+    if _is_express(bucket, config):
+        config = {**config, "aws_s3_express": "true"}
+    return S3Store(bucket, config=config, retry_config={"max_retries": 0})  # type: ignore[arg-type]  # its keys are written with a prefix
+
+
+def _gcs(bucket: str, config: dict[str, str]) -> GCSStore:
+    # A name that Lance knows and obstore does not.
+    if (token := os.environ.get("GOOGLE_STORAGE_TOKEN")) is not None:
+        config = {"google_bearer_token": token, **config}
+    return GCSStore(bucket, config=config, retry_config={"max_retries": 0})  # type: ignore[arg-type]  # its keys are written with a prefix
+
+
+def _azure(authority: str, config: dict[str, str]) -> AzureStore:
+    container, _, host = authority.partition("@")
+    if host:
+        config = {**config, "account_name": host.partition(".")[0]}
+        if host.endswith(_FABRIC):
+            config["use_fabric_endpoint"] = "true"
+    return AzureStore(container, config=config, retry_config={"max_retries": 0})  # type: ignore[arg-type]  # a plain dict of its keys
+
+
+def _is_express(bucket: str, config: dict[str, str]) -> bool:
+    chosen = config.get("aws_s3_express", os.environ.get("AWS_S3_EXPRESS"))
+    return bucket.endswith(_EXPRESS_BUCKET) or is_true(chosen)
+
+
+def _environment() -> Pairs:
+    return tuple(sorted(pair for pair in os.environ.items() if pair[0].startswith(_ENVIRONMENT)))

@@ -1,0 +1,44 @@
+"""Which paths stay below a table's root?"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import unquote
+
+from lancelake.errors import CorruptTableError, InvalidRequestError
+
+# An empty, `.` or `..` segment anywhere, or a control character.
+_UNPLAIN = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f]")
+_DRIVE = re.compile(r"[A-Za-z]:")
+_MOST_LAYERS = 8
+
+
+def confined_path(relative: str) -> str:
+    """Return a path taken from a table's metadata, or refuse one that could leave the root."""
+    for reading in _readings(relative):
+        if not is_plain(reading.replace("\\", "/")) or _DRIVE.match(reading) or "://" in reading:
+            raise CorruptTableError(f"path {relative!r} leaves the table", path=relative)
+    if "\\" in relative:
+        raise CorruptTableError(f"path {relative!r} holds a backslash", path=relative)
+    return relative
+
+
+def is_plain(path: str) -> bool:
+    """True for non-empty names joined by `/`, none of them `.` or `..`."""
+    return _UNPLAIN.search(path) is None
+
+
+def ensure_plain(path: str) -> None:
+    """Refuse a path that is not plain: the caller built it wrongly."""
+    if _UNPLAIN.search(path) is not None:
+        raise InvalidRequestError(f"not a relative object path: {path!r}", path=path)
+
+
+def _readings(path: str) -> list[str]:
+    """Return the path as written and as any number of percent-decodings would read it."""
+    readings = [path]
+    while (decoded := unquote(readings[-1])) != readings[-1]:
+        readings.append(decoded)
+        if len(readings) > _MOST_LAYERS:
+            raise CorruptTableError(f"path {path!r} is encoded too often", path=path)
+    return readings

@@ -1,0 +1,147 @@
+"""Which error of ours does a store's failure mean?"""
+
+from __future__ import annotations
+
+import errno
+import re
+from dataclasses import dataclass
+from types import TracebackType
+
+from obstore import exceptions as obs
+
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    LanceTableError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageError,
+    StorageUnavailableError,
+    UnsupportedError,
+)
+
+_NO_FILE = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
+_TRANSIENT_ERRNO = {errno.EAGAIN, errno.EBUSY, errno.EINTR, errno.ESTALE, errno.ETIMEDOUT}
+_STATUS = re.compile(r"non-2xx status code: (\d{3})|status: (\d{3})\b")
+_TRANSIENT_STATUS = {408, 425, 429, 500, 502, 503, 504}
+_DENIED_STATUS = {401, 403}
+_CANNOT_STATUS = {405, 501}
+# The kinds of object_store's HTTP errors that mean the reply did not arrive.
+_TRANSIENT_KIND = re.compile(
+    r"kind: (?:Connect|Request|Timeout|Interrupted|Decode|Body)\b|TimedOut"
+)
+_THROTTLED = re.compile(r"SlowDown|Throttl|RequestTimeout|ServerBusy|InternalError")
+# Address from which cloud machines get credentials: asked only when there are no others.
+_MACHINE_CREDENTIALS = re.compile(r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal")
+_NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
+_QUERY = re.compile(r"(https?://[^\s?\"',)]+)\?[^\s\"',)]+")
+_LONGEST_TEXT = 400
+
+
+@dataclass(frozen=True, slots=True)
+class DiskErrors:
+    """Turns the operating system's errors within a `with` block into ours."""
+
+    path: str
+    writes: bool = False
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if isinstance(error, OSError) and not isinstance(error, LanceTableError):
+            raise _from_disk(error, self.path, writes=self.writes) from error
+
+
+@dataclass(frozen=True, slots=True)
+class ClientErrors:
+    """Turns obstore's errors within a `with` block into ours."""
+
+    path: str
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
+    ) -> None:
+        if isinstance(error, (obs.BaseError, OSError, NotImplementedError, ValueError)) and not (
+            isinstance(error, LanceTableError)
+        ):
+            raise from_client(error, self.path) from without_secrets(error)
+
+
+def without_secrets(error: Exception) -> Exception:
+    """Return the same error without the queries of URLs, which may hold signatures."""
+    return type(error)(_masked(str(error)))
+
+
+def from_client(error: Exception, path: str) -> LanceTableError:
+    """Name the failure of an obstore call on `path`."""
+    text = str(error)
+    problem = f"{path!r}: {shown(text)}"
+    if _NO_BUCKET.search(text):
+        return StorageError(problem, path=path, action="Create the bucket, or check its name.")
+    match error:
+        case FileNotFoundError():
+            return ObjectNotFoundError(f"no object at {path!r}", path=path)
+        case obs.AlreadyExistsError() | obs.PreconditionError() | obs.NotModifiedError():
+            return AlreadyExistsError(f"an object is already at {path!r}", path=path)
+        case obs.PermissionDeniedError() | obs.UnauthenticatedError() | PermissionError():
+            return StorageDeniedError(problem, path=path)
+        case obs.NotSupportedError() | NotImplementedError():
+            return UnsupportedError(problem, path=path)
+        case obs.InvalidPathError() | ValueError():
+            return InvalidRequestError(problem, path=path)
+        case _:
+            return _from_text(text, problem, path)
+
+
+def status_of(error: Exception) -> int | None:
+    """Return the HTTP status that an obstore error reports, if it got one."""
+    match = _STATUS.search(str(error))
+    return int(match[1] or match[2]) if match else None
+
+
+def _from_text(text: str, problem: str, path: str) -> LanceTableError:
+    match = _STATUS.search(text)
+    status = int(match[1] or match[2]) if match else None
+    if _MACHINE_CREDENTIALS.search(text):
+        return StorageDeniedError(
+            problem, path=path, action="Give credentials as storage options or in the environment."
+        )
+    if status in _DENIED_STATUS:
+        return StorageDeniedError(problem, path=path)
+    if status in _CANNOT_STATUS:
+        return UnsupportedError(problem, path=path)
+    if "BadScheme" in text:
+        return StorageError(
+            problem, path=path, action='Set the storage option "allow_http" to "true".'
+        )
+    transient = status is None and _TRANSIENT_KIND.search(text)
+    if transient or status in _TRANSIENT_STATUS or _THROTTLED.search(text):
+        return StorageUnavailableError(problem, path=path)
+    return StorageError(problem, path=path)
+
+
+def _from_disk(error: OSError, path: str, *, writes: bool) -> LanceTableError:
+    if isinstance(error, _NO_FILE) and not writes:
+        return ObjectNotFoundError(f"no object at {path!r}", path=path)
+    problem = f"{path!r}: {error.strerror or error}"
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return StorageDeniedError(problem, path=path)
+    if error.errno in _TRANSIENT_ERRNO:
+        return StorageUnavailableError(problem, path=path)
+    return StorageError(problem, path=path)
+
+
+def _masked(text: str) -> str:
+    return _QUERY.sub(r"\1?***", text)
+
+
+def shown(text: str) -> str:
+    """Return the part of an obstore message that is meant for people."""
+    summary = _masked(text.split("\n\nDebug source", 1)[0])
+    return " ".join(summary.split())[:_LONGEST_TEXT]

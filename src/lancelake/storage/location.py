@@ -1,0 +1,150 @@
+"""Where is a table, and how does one get there?"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from urllib.parse import parse_qsl, quote, unquote
+
+from lancelake.errors import InvalidRequestError
+from lancelake.storage.confined import ensure_plain
+
+SCHEMES = ("file", "file-object-store", "memory", "s3", "s3+ddb", "gs", "az", "abfss")
+_ALIASES = {"s3a": "s3"}
+_LOCAL = ("file", "file-object-store")
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
+_FILE_WITHOUT_HOST = re.compile(r"file:(?=/(?!/))")
+# What stays as it is in the path of a URI.
+_UNQUOTED = "/!$&'()*+,;=:@~"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Location:
+    """The root of a table or base path: a URI and the options needed to reach it.
+
+    `uri` is an absolute path, taken literally, on local disk; elsewhere `scheme://authority/key`
+    with the key percent-encoded where it must be. It has no trailing slash.
+    """
+
+    uri: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def parse(
+        uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
+    ) -> Location:
+        """Understand a path or URI as a user writes it."""
+        text = _FILE_WITHOUT_HOST.sub("file://", os.fspath(uri), count=1)
+        options = dict(storage_options or {})
+        match = _SCHEME.fullmatch(text)
+        if match is None:
+            return Location(uri=_local(text), options=_pairs(options))
+        name, rest = match[1].lower(), match[2]
+        scheme = _ALIASES.get(name, name)
+        if scheme not in SCHEMES:
+            raise InvalidRequestError(
+                f"{text!r} has the unknown scheme {name!r}; known are {', '.join(SCHEMES)}"
+            )
+        rest, _, _ = rest.partition("#")
+        rest, _, query = rest.partition("?")
+        if scheme in _LOCAL:
+            return Location(uri=_local(_file_path(rest, text)), options=_pairs(options))
+        if scheme == "s3+ddb":
+            options = {**dict(parse_qsl(query)), **options}
+        authority, _, key = rest.partition("/")
+        if not authority and scheme != "memory":
+            raise InvalidRequestError(f"{text!r} names no bucket or container")
+        return Location(
+            uri=_joined(f"{scheme}://{authority}", _clean(key, text)), options=_pairs(options)
+        )
+
+    def child(self, relative: str) -> Location:
+        """Return the place at a relative path, taken literally, below this one."""
+        if not relative:
+            return self
+        ensure_plain(relative)
+        if self.scheme == "file":
+            return Location(uri=f"{self.uri.rstrip('/')}/{relative}", options=self.options)
+        return Location(uri=_joined(self.uri, relative), options=self.options)
+
+    @property
+    def scheme(self) -> str:
+        """Kind of store: `file`, `memory`, `s3`, `s3+ddb`, `gs`, `az` or `abfss`."""
+        scheme, separator, _ = self.uri.partition("://")
+        return scheme if separator else "file"
+
+    @property
+    def authority(self) -> str:
+        """Bucket or container, or the name of a memory store; empty on local disk."""
+        return self.uri.partition("://")[2].partition("/")[0]
+
+    @property
+    def key(self) -> str:
+        """Path within the bucket, decoded; the absolute path on local disk."""
+        if self.scheme == "file":
+            return self.uri
+        return unquote(self.uri.partition("://")[2].partition("/")[2])
+
+    @property
+    def storage_options(self) -> dict[str, str]:
+        """The options as given."""
+        return dict(self.options)
+
+    def __repr__(self) -> str:
+        masked = {key: "***" for key, _ in self.options}
+        return f"Location(uri={self.uri!r}, options={masked!r})"
+
+    def __str__(self) -> str:
+        return self.uri
+
+
+def _local(path: str) -> str:
+    if not path:
+        raise InvalidRequestError("the URI is empty")
+    if "\0" in path:
+        raise InvalidRequestError(f"not a path: {path!r}")
+    # Two leading slashes are kept by abspath; here they mean one.
+    return "/" + os.path.abspath(os.path.expanduser(path)).lstrip("/")  # noqa: PTH100, PTH111  # `Path` keeps `..`
+
+
+def _file_path(rest: str, text: str) -> str:
+    host, slash, path = rest.partition("/")
+    if host not in {"", "localhost"} or not slash:
+        raise InvalidRequestError(f"{text!r} is not a local path: write file:///absolute/path")
+    return "/" + _decoded(path, text)
+
+
+def _decoded(path: str, text: str) -> str:
+    try:
+        return unquote(path, errors="strict")
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError(f"{text!r} is not UTF-8 when decoded") from error
+
+
+def _clean(key: str, text: str) -> str:
+    """Decode a key and resolve its `.` and `..` segments as URIs do."""
+    names: list[str] = []
+    for name in _decoded(key, text).rstrip("/").split("/"):
+        if name == "..":
+            if not names:
+                raise InvalidRequestError(f"{text!r} leaves its bucket")
+            names.pop()
+        elif name != ".":
+            names.append(name)
+    cleaned = "/".join(names)
+    if cleaned:
+        ensure_plain(cleaned)
+    return cleaned
+
+
+def _joined(uri: str, relative: str) -> str:
+    return f"{uri}/{quote(relative, safe=_UNQUOTED)}" if relative else uri
+
+
+def _pairs(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
+    for key, value in options.items():
+        if not isinstance(key, str) or not isinstance(value, str):
+            raise InvalidRequestError(f"storage option {key!r} must be text", option=str(key))
+    return tuple(sorted(options.items()))

@@ -1,0 +1,236 @@
+"""How does an obstore client serve as a store?"""
+
+from __future__ import annotations
+
+import builtins
+import itertools
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+import obstore
+from obstore.exceptions import BaseError
+from obstore.store import ObjectStore as Client
+
+from lancelake.errors import ObjectNotFoundError, UnsupportedError
+from lancelake.storage.confined import ensure_plain
+from lancelake.storage.failures import ClientErrors, status_of
+from lancelake.storage.store import ObjectInfo, ends_early, ensure_range, ensure_whole
+
+if TYPE_CHECKING:
+    from obstore import ListResult, ObjectMeta  # these exist for type checkers only
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_PAGE = 1000
+_RANGE_NOT_SATISFIABLE = 416
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Abilities:
+    """In what stores differ."""
+
+    lists_in_order: bool = True
+    reads_suffixes: bool = True
+
+
+class ObstoreStore:
+    """Objects below a prefix of a bucket; every call is made once."""
+
+    __slots__ = ("_abilities", "_client", "_start")
+
+    def __init__(self, client: Client, *, prefix: str, abilities: Abilities) -> None:
+        """Serve the keys of `client` that begin with `prefix` and a slash."""
+        self._client = client
+        self._start = f"{prefix}/" if prefix else ""
+        self._abilities = abilities
+
+    def get(self, path: str) -> bytes:
+        """Read a whole object."""
+        with ClientErrors(path):
+            return obstore.get(self._client, self._key(path)).bytes().to_bytes()
+
+    def get_range(self, path: str, *, start: int, length: int) -> bytes:
+        """Read exactly `length` bytes."""
+        ensure_range(path, start, length)
+        key = self._key(path)
+        if length == 0:
+            return b""
+        with ClientErrors(path):
+            try:
+                data = obstore.get_range(self._client, key, start=start, length=length)
+            except BaseError as error:
+                if _is_beyond_end(error):
+                    raise ends_early(path, start, length) from error
+                raise
+        return ensure_whole(data.to_bytes(), path, start, length)
+
+    def get_suffix(self, path: str, *, length: int) -> tuple[bytes, int]:
+        """Read the last `length` bytes, and the object's size."""
+        ensure_range(path, 0, length)
+        key = self._key(path)
+        if length == 0 or not self._abilities.reads_suffixes:
+            return self._suffix_by_size(path, length)
+        with ClientErrors(path):
+            try:
+                found = obstore.get(self._client, key, options={"range": {"suffix": length}})
+                return found.bytes().to_bytes(), found.meta["size"]
+            except BaseError as error:
+                # An empty object has no last bytes.
+                if not _is_beyond_end(error):
+                    raise
+        return self._suffix_by_size(path, length)
+
+    def head(self, path: str) -> ObjectInfo:
+        """Describe an object."""
+        with ClientErrors(path):
+            return self._info(obstore.head(self._client, self._key(path)))
+
+    def exists(self, path: str) -> bool:
+        """True if an object lies at this path."""
+        try:
+            self.head(path)
+        except ObjectNotFoundError:
+            return False
+        return True
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Describe every object below a folder."""
+        key = self._folder_key(prefix)
+        with ClientErrors(prefix):
+            for page in obstore.list(self._client, key, chunk_size=_PAGE):
+                yield from map(self._info, page)
+
+    def list_names(self, directory: str) -> builtins.list[str]:
+        """Names of the objects directly in a folder."""
+        return [_name(found["path"]) for found in self._folder(directory)["objects"]]
+
+    def list_dirs(self, directory: str) -> builtins.list[str]:
+        """Names of the folders directly in a folder."""
+        return [_name(key) for key in self._folder(directory)["common_prefixes"]]
+
+    def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
+        """Return the first names of a folder in ascending order, if the store keeps one."""
+        if not self._abilities.lists_in_order:
+            return None
+        cut = len(directory) + 1 if directory else 0
+        paths = (info.path[cut:] for info in self.list(directory))
+        return builtins.list(itertools.islice((path for path in paths if "/" not in path), limit))
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object, replacing any other."""
+        with ClientErrors(path):
+            obstore.put(self._client, self._key(path), data)
+
+    def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Write an object from a stream, replacing any other."""
+        with ClientErrors(path):
+            obstore.put(self._client, self._key(path), iter(chunks))
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write an object if the path is free."""
+        with ClientErrors(path):
+            obstore.put(self._client, self._key(path), data, mode="create")
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy within the store, replacing the target."""
+        source_key, target_key = self._key(source), self._key(target)
+        with ClientErrors(source):
+            try:
+                obstore.copy(self._client, source_key, target_key)
+            except BaseError as error:
+                # S3 copies at most 5 GB by itself.
+                if "maximum allowable size" not in str(error):
+                    raise
+                obstore.put(self._client, target_key, iter(obstore.get(self._client, source_key)))
+
+    def delete(self, path: str) -> None:
+        """Remove an object if it is there."""
+        key = self._key(path)
+        with ClientErrors(path):
+            self._delete_key(key)
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Remove objects that are there."""
+        keys = map(self._key, paths)
+        while batch := builtins.list(itertools.islice(keys, _PAGE)):
+            with ClientErrors(batch[0]):
+                try:
+                    obstore.delete(self._client, batch)
+                except FileNotFoundError:
+                    # Some stores stop at the first absent object.
+                    for key in batch:
+                        self._delete_key(key)
+
+    def _delete_key(self, key: str) -> None:
+        try:
+            obstore.delete(self._client, key)
+        except FileNotFoundError:
+            return
+
+    def _suffix_by_size(self, path: str, length: int) -> tuple[bytes, int]:
+        size = self.head(path).size_bytes
+        length = min(length, size)
+        return self.get_range(path, start=size - length, length=length), size
+
+    def _folder(self, directory: str) -> ListResult[Sequence[ObjectMeta]]:
+        key = self._folder_key(directory)
+        with ClientErrors(directory):
+            return obstore.list_with_delimiter(self._client, key)
+
+    def _key(self, path: str) -> str:
+        ensure_plain(path)
+        _runtime.ensure_alive()
+        return self._start + path
+
+    def _folder_key(self, directory: str) -> str:
+        if directory:
+            return self._key(directory)
+        _runtime.ensure_alive()
+        return self._start.rstrip("/")
+
+    def _info(self, found: ObjectMeta) -> ObjectInfo:
+        return ObjectInfo(
+            path=found["path"][len(self._start) :],
+            size_bytes=found["size"],
+            modified_ns=(found["last_modified"] - _EPOCH) // _MICROSECOND * 1000,
+            e_tag=found["e_tag"],
+        )
+
+
+class _Runtime:
+    """Remembers which process runs obstore's threads: they do not survive a fork."""
+
+    __slots__ = ("_pid",)
+
+    def __init__(self) -> None:
+        self._pid: int | None = None
+
+    def ensure_alive(self) -> None:
+        """Refuse to wait forever in a forked child."""
+        pid = os.getpid()
+        if self._pid is None:
+            self._pid = pid
+        elif self._pid != pid:
+            raise UnsupportedError(
+                "a forked process cannot use the object store that its parent used",
+                action='Start processes with "spawn" instead of "fork".',
+            )
+
+
+_runtime = _Runtime()
+
+
+def _is_beyond_end(error: BaseError) -> bool:
+    text = str(error)
+    return (
+        status_of(error) == _RANGE_NOT_SATISFIABLE
+        or "StartTooLarge" in text
+        or "NotPartial" in text
+    )
+
+
+def _name(key: str) -> str:
+    return key.rpartition("/")[2]

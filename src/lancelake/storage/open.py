@@ -1,0 +1,41 @@
+"""Which store serves a location?"""
+
+from __future__ import annotations
+
+from lancelake.clock import Clock, Ids, SystemClock, SystemIds
+from lancelake.storage.cloud import abilities, cloud_store
+from lancelake.storage.local import LocalStore
+from lancelake.storage.location import Location
+from lancelake.storage.memory import memory_store
+from lancelake.storage.options import retry_policy
+from lancelake.storage.retry import DEFAULT_RETRY, RetryingStore, RetryPolicy
+from lancelake.storage.store import ObjectStore
+
+_CLOCK = SystemClock()
+_IDS = SystemIds()
+
+
+def open_store(
+    location: Location,
+    *,
+    clock: Clock = _CLOCK,
+    ids: Ids = _IDS,
+    retry: RetryPolicy = DEFAULT_RETRY,
+) -> ObjectStore:
+    """Return the store at a location; opening it again is cheap.
+
+    The retry policy is overridden by the options `client_max_retries` and `client_retry_timeout`.
+    """
+    match location.scheme:
+        case "file":
+            return LocalStore(location.uri)
+        case "memory":
+            return memory_store(location)
+        case _:
+            return RetryingStore(
+                cloud_store(location),
+                policy=retry_policy(location.storage_options, retry),
+                clock=clock,
+                ids=ids,
+                lists_in_order=abilities(location).lists_in_order,
+            )

@@ -1,0 +1,182 @@
+"""What do storage options mean? They are the keys that official Lance takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lancelake.errors import InvalidRequestError
+from lancelake.storage.retry import RetryPolicy
+
+_TRUE = {"1", "true", "on", "yes", "y"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The option keys of one kind of store, each with an optional prefix."""
+
+    prefixes: tuple[str, ...]
+    canonical_prefix: str
+    keys: frozenset[str]
+    aliases: Mapping[str, str]
+
+
+CLIENT_KEYS = frozenset(
+    {
+        "allow_http",
+        "allow_invalid_certificates",
+        "connect_timeout",
+        "default_content_type",
+        "http1_only",
+        "http2_keep_alive_interval",
+        "http2_keep_alive_timeout",
+        "http2_keep_alive_while_idle",
+        "http2_max_frame_size",
+        "http2_only",
+        "pool_idle_timeout",
+        "pool_max_idle_per_host",
+        "proxy_ca_certificate",
+        "proxy_excludes",
+        "proxy_url",
+        "randomize_addresses",
+        "read_timeout",
+        "timeout",
+        "user_agent",
+    }
+)
+
+S3 = Vocabulary(
+    prefixes=("aws_",),
+    canonical_prefix="aws_",
+    keys=frozenset(
+        {
+            "access_key_id",
+            "checksum_algorithm",
+            "conditional_put",
+            "container_authorization_token_file",
+            "container_credentials_full_uri",
+            "container_credentials_relative_uri",
+            "copy_if_not_exists",
+            "default_region",
+            "disable_bulk_delete",
+            "disable_tagging",
+            "endpoint",
+            "endpoint_url_s3",
+            "endpoint_url_sts",
+            "imdsv1_fallback",
+            "metadata_endpoint",
+            "region",
+            "request_payer",
+            "role_arn",
+            "role_session_name",
+            "s3_express",
+            "secret_access_key",
+            "server_side_encryption",
+            "session_token",
+            "skip_signature",
+            "sse_bucket_key_enabled",
+            "sse_customer_key_base64",
+            "sse_kms_key_id",
+            "unsigned_payload",
+            "virtual_hosted_style_request",
+            "web_identity_token_file",
+        }
+    ),
+    aliases={"endpoint_url": "endpoint", "token": "session_token"},
+)
+
+GCS = Vocabulary(
+    prefixes=("google_",),
+    canonical_prefix="google_",
+    keys=frozenset(
+        {
+            "application_credentials",
+            "base_url",
+            "bearer_token",
+            "service_account",
+            "service_account_key",
+            "skip_signature",
+        }
+    ),
+    aliases={"service_account_path": "service_account", "storage_token": "bearer_token"},
+)
+
+AZURE = Vocabulary(
+    prefixes=("azure_storage_", "azure_"),
+    canonical_prefix="",
+    keys=frozenset(
+        {
+            "account_key",
+            "account_name",
+            "authority_host",
+            "authority_id",
+            "bearer_token",
+            "client_id",
+            "client_secret",
+            "disable_tagging",
+            "endpoint",
+            "federated_token_file",
+            "msi_endpoint",
+            "msi_resource_id",
+            "object_id",
+            "sas_key",
+            "skip_signature",
+            "use_azure_cli",
+            "use_emulator",
+            "use_fabric_endpoint",
+        }
+    ),
+    aliases={
+        "access_key": "account_key",
+        "identity_endpoint": "msi_endpoint",
+        "master_key": "account_key",
+        "sas_token": "sas_key",
+        "tenant_id": "authority_id",
+        "token": "bearer_token",
+    },
+)
+
+
+def settings(options: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, str]:
+    """Keep the options that a store of this kind knows, under one name each.
+
+    Other options are passed over, as official Lance does: they may be meant for another reader.
+    """
+    known: dict[str, str] = {}
+    for key, value in options.items():
+        name = _without_prefix(key.lower(), vocabulary.prefixes)
+        name = vocabulary.aliases.get(name, name)
+        if name in vocabulary.keys:
+            known[vocabulary.canonical_prefix + name] = value
+        elif name in CLIENT_KEYS:
+            known[name] = value
+    return known
+
+
+def retry_policy(options: Mapping[str, str], default: RetryPolicy) -> RetryPolicy:
+    """Apply `client_max_retries` and `client_retry_timeout` (seconds) to a policy."""
+    lowered = {key.lower(): value for key, value in options.items()}
+    policy = default
+    if (text := lowered.get("client_max_retries")) is not None:
+        policy = replace(policy, max_retries=_whole("client_max_retries", text))
+    if (text := lowered.get("client_retry_timeout")) is not None:
+        policy = replace(policy, timeout_s=float(_whole("client_retry_timeout", text)))
+    return policy
+
+
+def is_true(text: str | None) -> bool:
+    """Read a yes-or-no option; absent means no."""
+    return text is not None and text.strip().lower() in _TRUE
+
+
+def _without_prefix(key: str, prefixes: tuple[str, ...]) -> str:
+    for prefix in prefixes:
+        if key.startswith(prefix):
+            return key.removeprefix(prefix)
+    return key
+
+
+def _whole(key: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise InvalidRequestError(f"storage option {key!r} must be a whole number", option=key)
+    return int(text)

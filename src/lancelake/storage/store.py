@@ -1,0 +1,148 @@
+"""What must every store be able to do?"""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from lancelake.errors import InvalidRequestError, StorageError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectInfo:
+    """What a store knows about an object without reading it."""
+
+    path: str
+    size_bytes: int
+    modified_ns: int
+    e_tag: str | None = None
+
+
+class ObjectStore(Protocol):
+    """Bytes at paths below one root.
+
+    Paths are relative to the root, separated by `/`, and taken literally: `%`, `#` and blanks are
+    ordinary characters. Every failure is one of `ObjectNotFoundError`, `AlreadyExistsError`,
+    `StorageDeniedError`, `StorageUnavailableError`, `StorageError`, `UnsupportedError`.
+    """
+
+    def get(self, path: str) -> bytes:
+        """Read a whole object."""
+        ...
+
+    def get_range(self, path: str, *, start: int, length: int) -> bytes:
+        """Read exactly `length` bytes; an object that ends earlier is a `StorageError`.
+
+        Nothing is read, and nothing is checked, when `length` is 0.
+        """
+        ...
+
+    def get_suffix(self, path: str, *, length: int) -> tuple[bytes, int]:
+        """Read the last `length` bytes, or all if there are fewer, and the object's size."""
+        ...
+
+    def head(self, path: str) -> ObjectInfo:
+        """Describe an object."""
+        ...
+
+    def exists(self, path: str) -> bool:
+        """True if an object (not a folder) lies at this path."""
+        ...
+
+    def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
+        """Describe every object below a folder, in no certain order; a missing folder is empty."""
+        ...
+
+    def list_names(self, directory: str) -> builtins.list[str]:
+        """Names of the objects directly in a folder, in no certain order."""
+        ...
+
+    def list_dirs(self, directory: str) -> builtins.list[str]:
+        """Names of the folders directly in a folder, in no certain order."""
+        ...
+
+    def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
+        """Return the first `limit` names of `list_names` in ascending order, in few calls.
+
+        None when the store lists in no order.
+        """
+        ...
+
+    def put(self, path: str, data: bytes) -> None:
+        """Write an object, replacing any other: readers see the old bytes or the new ones.
+
+        On local disk the object is durable when this returns.
+        """
+        ...
+
+    def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
+        """Do as `put` with bytes that need not fit into memory.
+
+        `chunks` is iterated anew on every attempt.
+        """
+        ...
+
+    def create(self, path: str, data: bytes) -> None:
+        """Write an object if the path is free, or raise `AlreadyExistsError`.
+
+        Of several racing creates exactly one succeeds. On local disk the object is durable when
+        this returns. After `StorageUnavailableError` the object may or may not be there: creates
+        are never tried twice.
+        """
+        ...
+
+    def copy(self, source: str, target: str) -> None:
+        """Copy within the store, replacing the target."""
+        ...
+
+    def delete(self, path: str) -> None:
+        """Remove an object; an absent one is fine."""
+        ...
+
+    def delete_many(self, paths: Iterable[str]) -> None:
+        """Remove objects; absent ones are fine. After an error some may be left."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectChunks:
+    """An object as a stream that can be read again from the start."""
+
+    store: ObjectStore
+    path: str
+    chunk_bytes: int = 16 * 1024 * 1024
+
+    def __iter__(self) -> Iterator[bytes]:
+        size = self.store.head(self.path).size_bytes
+        for start in range(0, size, self.chunk_bytes):
+            length = min(self.chunk_bytes, size - start)
+            yield self.store.get_range(self.path, start=start, length=length)
+
+
+def copy_across(source: ObjectChunks, target: ObjectStore, path: str) -> None:
+    """Copy an object into another store without holding it in memory."""
+    target.put_stream(path, source)
+
+
+def ensure_range(path: str, start: int, length: int) -> None:
+    """Refuse a negative start or length."""
+    if start < 0 or length < 0:
+        raise InvalidRequestError(
+            f"bytes {start} to {start + length} of {path!r} are no range", path=path
+        )
+
+
+def ensure_whole(data: bytes, path: str, start: int, length: int) -> bytes:
+    """Return the bytes read, or refuse them when the object ended too early."""
+    if len(data) != length:
+        raise ends_early(path, start, length)
+    return data
+
+
+def ends_early(path: str, start: int, length: int) -> StorageError:
+    """Say that an object ends before the end of the range asked for."""
+    return StorageError(
+        f"{path!r} ends before byte {start + length}", path=path, start=start, length=length
+    )
