@@ -1,0 +1,184 @@
+"""Does S3 keep every law of a store, and do we find there what official Lance writes?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lance.file import LanceFileReader, LanceFileWriter
+
+from lancelake.errors import StorageError
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+from tests.conformance.store_suite import Law, each_store_law
+from tests.support.official import RELEASES, interpreter
+from tests.support.s3_server import S3Server, s3_server
+
+each_release = pytest.mark.parametrize("release", RELEASES)
+
+PREAMBLE = """
+import json, sys, lance, pyarrow as pa
+uri, options = sys.argv[1], json.loads(sys.argv[2])
+"""
+WRITE_MANY = """
+for each in json.loads(uri):
+    lance.write_dataset(pa.table({"a": [1]}), each, storage_options=options)
+"""
+WRITE_BRANCH = """
+lance.write_dataset(pa.table({"a": [1]}), uri, storage_options=options).create_branch("feature/x")
+"""
+LIST_BRANCHES = """
+print(json.dumps(sorted(lance.dataset(uri, storage_options=options).branches.list())))
+"""
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture
+def bucket(s3: S3Server) -> str:
+    return s3.new_bucket()
+
+
+@each_store_law
+def test_s3_store(law: Law, s3: S3Server, bucket: str) -> None:
+    root = f"s3://{bucket}/some/ta ble%2525"
+    law(open_store(Location.parse(root, s3.storage_options)))
+
+
+@each_release
+def test_official_branch_is_found_on_s3(release: str, s3: S3Server, bucket: str) -> None:
+    location = Location.parse(f"s3://{bucket}/t.lance", s3.storage_options)
+    official(release, WRITE_BRANCH, location.uri, location.storage_options)
+    assert_has_branch(open_store(location))
+
+
+@each_release
+def test_official_branch_is_found_on_disk(release: str, tmp_path: Path) -> None:
+    location = Location.parse(tmp_path / "t.lance")
+    official(release, WRITE_BRANCH, location.uri, {})
+    assert_has_branch(open_store(location))
+
+
+@each_release
+def test_our_branch_is_found_by_official_on_s3(release: str, s3: S3Server, bucket: str) -> None:
+    location = Location.parse(f"s3://{bucket}/t.lance", s3.storage_options)
+    official(release, WRITE_BRANCH, location.uri, location.storage_options)
+    store = open_store(location)
+    store.put("_refs/branches/other%2Fy.json", store.get("_refs/branches/feature%2Fx.json"))
+    found = official(release, LIST_BRANCHES, location.uri, location.storage_options)
+    assert json.loads(found) == ["feature/x", "other/y"]
+
+
+def test_s3_uris_mean_the_same_keys_as_for_the_newest_release(s3: S3Server, bucket: str) -> None:
+    keys = ("a b", "p%20q", "h#x", "q?x", "ü", "star*", "per%", "x/../y", "slash/", "a+b", "%2e/z")
+    uris = [f"s3://{bucket}/{key}" for key in keys]
+    assert not_found_after_official_wrote(uris, s3.storage_options) == []
+
+
+def test_local_uris_mean_the_same_paths_as_for_the_newest_release(tmp_path: Path) -> None:
+    uris = [
+        *(f"{tmp_path}/plain/{name}" for name in ("a b", "p%20q", "h#x", "q?x", "ü", "x/../y")),
+        *(f"file://{tmp_path}/file/{name}" for name in ("a b", "p%20q", "h#x", "q?x", "per%")),
+        f"file-object-store://{tmp_path}/fos/p%20q",
+        f"file://localhost{tmp_path}/host",
+        f"file:{tmp_path}/short",
+        f"{tmp_path}//double",
+        f"{tmp_path}/slash/",
+    ]
+    assert not_found_after_official_wrote(uris, {}) == []
+
+
+@pytest.mark.parametrize("name", ["plain.lance", "a b.lance", "p%20q.lance", "h#1x?.lance"])
+def test_the_codec_opens_the_uri_of_a_child(name: str, s3: S3Server, bucket: str) -> None:
+    root = Location.parse(f"s3://{bucket}/ro%2520ot", s3.storage_options)
+    child = root.child(f"data/{name}")
+    table = pa.table({"a": [1, 2]})
+    with LanceFileWriter(child.uri, table.schema, storage_options=child.storage_options) as writer:
+        writer.write_batch(table)
+    assert open_store(root).list_names("data") == [name]
+    assert LanceFileReader(child.uri, storage_options=child.storage_options).num_rows() == 2
+
+
+@pytest.mark.parametrize(
+    "spelling",
+    [
+        lambda options: {key.upper(): value for key, value in options.items()},
+        lambda options: {key.removeprefix("aws_"): value for key, value in options.items()},
+        lambda options: {**options, "region": "us-east-1", "endpoint_url": options["aws_endpoint"]},
+        lambda options: {**options, "frobnicate": "1", "aws_frobnicate": "1", "new_table_x": "y"},
+        lambda options: {**options, "timeout": "20s", "connect_timeout": "5s", "user_agent": "me"},
+        lambda options: {**options, "client_max_retries": "1", "client_retry_timeout": "10"},
+    ],
+    ids=["upper case", "no prefix", "two aliases", "unknown keys", "client keys", "retry keys"],
+)
+def test_option_spelling_is_understood(spelling, s3: S3Server, bucket: str) -> None:
+    options = spelling(s3.storage_options)
+    store = open_store(Location.parse(f"s3://{bucket}/t", options))
+    store.put("a", b"1")
+    assert s3.keys(bucket) == ["t/a"]
+
+
+def test_environment_is_read_at_every_open(
+    s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = Location.parse(f"s3://{bucket}/t")
+    monkeypatch.setenv("AWS_ENDPOINT", "http://127.0.0.1:1")
+    open_store(location)
+    for key, value in s3.storage_options.items():
+        monkeypatch.setenv(key.upper() if key.startswith("aws_") else f"AWS_{key.upper()}", value)
+    store = open_store(location)
+    store.put("a", b"1")
+    assert store.get("a") == b"1"
+
+
+def test_options_win_over_the_environment(
+    s3: S3Server, bucket: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("AWS_REGION", "eu-west-1")
+    store = open_store(Location.parse(f"s3://{bucket}/t", s3.storage_options))
+    store.put("a", b"1")
+    assert s3.keys(bucket) == ["t/a"]
+
+
+def test_missing_bucket_is_not_an_absent_object(s3: S3Server) -> None:
+    store = open_store(Location.parse("s3://no-such-bucket/t", s3.storage_options))
+    with pytest.raises(StorageError, match="bucket"):
+        store.get("a")
+    with pytest.raises(StorageError, match="bucket"):
+        store.list_names("_versions")
+
+
+def official(release: str, script: str, uri: str, options: dict[str, str]) -> str:
+    """Run lines of Python in the environment of an official release; return what they print."""
+    result = subprocess.run(
+        [interpreter(release), "-c", PREAMBLE + script, uri, json.dumps(options)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={"PATH": os.defpath},
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+def not_found_after_official_wrote(uris: list[str], options: dict[str, str]) -> list[str]:
+    official(RELEASES[-1], WRITE_MANY, json.dumps(uris), options)
+    stores = {uri: open_store(Location.parse(uri, options)) for uri in uris}
+    return [uri for uri, store in stores.items() if len(store.list_names("_versions")) == 0]
+
+
+def assert_has_branch(store: ObjectStore) -> None:
+    assert store.list_names("_refs/branches") == ["feature%2Fx.json"]
+    assert "parentVersion" in json.loads(store.get("_refs/branches/feature%2Fx.json"))
+    assert store.list_dirs("tree/feature") == ["x"]
