@@ -127,7 +127,11 @@ class ObstoreStore:
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
         """Write an object from a stream, replacing any other."""
         with ClientErrors(path):
-            obstore.put(self._client, self._key(path), iter(chunks))
+            writer = obstore.open_writer(self._client, self._key(path))
+            for chunk in chunks:
+                writer.write(chunk)
+            # A writer that is not closed publishes nothing.
+            writer.close()
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object if the path is free."""
