@@ -172,8 +172,9 @@ class LocalStore:
                 finally:
                     os.close(fd)
                 give_name(staged, full)
-            finally:
-                Path(staged).unlink(missing_ok=True)
+            except BaseException:
+                Path(staged).unlink()
+                raise
             _sync_folder(_parent(full))
 
 
@@ -233,6 +234,7 @@ def _make_folder(folder: str) -> None:
         _sync_folder(_parent(folder))
 
 
+# Both take the staged name away: another writer may use it from then on.
 def _replace(staged: str, full: str) -> None:
     Path(staged).replace(full)
 
@@ -249,6 +251,7 @@ def _link(staged: str, full: str) -> None:
                 action="Keep the table on another file system.",
             ) from error
         raise
+    Path(staged).unlink()
 
 
 def _sync_folder(folder: str) -> None:
