@@ -22,29 +22,60 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blancelake/proto/index.proto\x12\x0elance.index.pb\"\x13\n\x11\x42TreeIndexDetails\"\x14\n\x12\x42itmapIndexDetails\"\x17\n\x15LabelListIndexDetails\"\x13\n\x11NGramIndexDetails\"\x19\n\x17\x42loomFilterIndexDetails\"\x13\n\x11RTreeIndexDetails\"X\n\x13ZoneMapIndexDetails\x12\x15\n\rrows_per_zone\x18\x01 \x01(\x04\x12\x11\n\tuse_seeds\x18\x02 \x01(\x08\x12\x17\n\x0fhas_null_bitmap\x18\x03 \x01(\x08\"\xc0\x02\n\x14InvertedIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1blancelake/proto/index.proto\x12\x0elance.index.pb\x1a\x19google/protobuf/any.proto\"\x13\n\x11\x42TreeIndexDetails\"\x14\n\x12\x42itmapIndexDetails\"\x17\n\x15LabelListIndexDetails\"\x13\n\x11NGramIndexDetails\"\x19\n\x17\x42loomFilterIndexDetails\"\x13\n\x11RTreeIndexDetails\"\x10\n\x0e\x46MIndexDetails\"\x9b\x01\n\x13ZoneMapIndexDetails\x12\x1a\n\rrows_per_zone\x18\x01 \x01(\x04H\x00\x88\x01\x01\x12\x16\n\tuse_seeds\x18\x02 \x01(\x08H\x01\x88\x01\x01\x12\x1c\n\x0fhas_null_bitmap\x18\x03 \x01(\x08H\x02\x88\x01\x01\x42\x10\n\x0e_rows_per_zoneB\x0c\n\n_use_seedsB\x12\n\x10_has_null_bitmap\"\xb9\x06\n\x14InvertedIndexDetails\x12\x1b\n\x0e\x62\x61se_tokenizer\x18\x01 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08language\x18\x02 \x01(\t\x12\x15\n\rwith_position\x18\x03 \x01(\x08\x12\x1d\n\x10max_token_length\x18\x04 \x01(\rH\x01\x88\x01\x01\x12\x12\n\nlower_case\x18\x05 \x01(\x08\x12\x0c\n\x04stem\x18\x06 \x01(\x08\x12\x19\n\x11remove_stop_words\x18\x07 \x01(\x08\x12\x15\n\rascii_folding\x18\x08 \x01(\x08\x12\x18\n\x10min_ngram_length\x18\t \x01(\r\x12\x18\n\x10max_ngram_length\x18\n \x01(\r\x12\x13\n\x0bprefix_only\x18\x0b \x01(\x08\x12\x17\n\nblock_size\x18\x0c \x01(\rH\x02\x88\x01\x01\x12M\n\x0b\x63ode_config\x18\r \x01(\x0b\x32\x38.lance.index.pb.InvertedIndexDetails.CodeTokenizerConfig\x12V\n\x14\x64ocument_granularity\x18\x0e \x01(\x0e\x32\x38.lance.index.pb.InvertedIndexDetails.DocumentGranularity\x12#\n\x16posting_format_version\x18\x0f \x01(\rH\x03\x88\x01\x01\x1a\xb5\x01\n\x13\x43odeTokenizerConfig\x12\x19\n\x11split_identifiers\x18\x01 \x01(\x08\x12\x1e\n\x11split_on_numerics\x18\x02 \x01(\x08H\x00\x88\x01\x01\x12\x1e\n\x11preserve_original\x18\x03 \x01(\x08H\x01\x88\x01\x01\x12\x17\n\x0findex_operators\x18\x04 \x01(\x08\x42\x14\n\x12_split_on_numericsB\x14\n\x12_preserve_original\"0\n\x13\x44ocumentGranularity\x12\x07\n\x03ROW\x10\x00\x12\x10\n\x0cLIST_ELEMENT\x10\x01\x42\x11\n\x0f_base_tokenizerB\x13\n\x11_max_token_lengthB\r\n\x0b_block_sizeB\x19\n\x17_posting_format_version\"U\n\x0eHnswParameters\x12\x17\n\x0fmax_connections\x18\x01 \x01(\r\x12\x17\n\x0f\x63onstruction_ef\x18\x02 \x01(\r\x12\x11\n\tmax_level\x18\x03 \x01(\r\"\x89\x07\n\x12VectorIndexDetails\x12\x35\n\x0bmetric_type\x18\x01 \x01(\x0e\x32 .lance.index.pb.VectorMetricType\x12\x1d\n\x15target_partition_size\x18\x02 \x01(\x04\x12>\n\x11hnsw_index_config\x18\x03 \x01(\x0b\x32\x1e.lance.index.pb.HnswParametersH\x01\x88\x01\x01\x12\x44\n\x02pq\x18\x04 \x01(\x0b\x32\x36.lance.index.pb.VectorIndexDetails.ProductQuantizationH\x00\x12\x43\n\x02sq\x18\x05 \x01(\x0b\x32\x35.lance.index.pb.VectorIndexDetails.ScalarQuantizationH\x00\x12\x42\n\x02rq\x18\x06 \x01(\x0b\x32\x34.lance.index.pb.VectorIndexDetails.RabitQuantizationH\x00\x12\x42\n\x04\x66lat\x18\x08 \x01(\x0b\x32\x32.lance.index.pb.VectorIndexDetails.FlatCompressionH\x00\x12K\n\rruntime_hints\x18\t \x03(\x0b\x32\x34.lance.index.pb.VectorIndexDetails.RuntimeHintsEntry\x1a@\n\x13ProductQuantization\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12\x17\n\x0fnum_sub_vectors\x18\x02 \x01(\r\x1a&\n\x12ScalarQuantization\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x1a\xa5\x01\n\x11RabitQuantization\x12\x10\n\x08num_bits\x18\x01 \x01(\r\x12X\n\rrotation_type\x18\x02 \x01(\x0e\x32\x41.lance.index.pb.VectorIndexDetails.RabitQuantization.RotationType\"$\n\x0cRotationType\x12\x08\n\x04\x46\x41ST\x10\x00\x12\n\n\x06MATRIX\x10\x01\x1a\x11\n\x0f\x46latCompression\x1a\x33\n\x11RuntimeHintsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\x42\r\n\x0b\x63ompressionB\x14\n\x12_hnsw_index_config\"N\n\x10JsonIndexDetails\x12\x0c\n\x04path\x18\x01 \x01(\t\x12,\n\x0etarget_details\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\"\xa9\x01\n\x16MinHashLshIndexDetails\x12\x12\n\nnum_hashes\x18\x01 \x01(\r\x12\x11\n\tnum_bands\x18\x02 \x01(\r\x12\x14\n\x0cshingle_size\x18\x03 \x01(\r\x12\x37\n\ttokenizer\x18\x04 \x01(\x0b\x32$.lance.index.pb.InvertedIndexDetails\x12\x19\n\x11signature_version\x18\x05 \x01(\r*<\n\x10VectorMetricType\x12\x06\n\x02L2\x10\x00\x12\n\n\x06\x43osine\x10\x01\x12\x07\n\x03\x44ot\x10\x02\x12\x0b\n\x07Hamming\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'lancelake.proto.index_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_BTREEINDEXDETAILS']._serialized_start=47
-  _globals['_BTREEINDEXDETAILS']._serialized_end=66
-  _globals['_BITMAPINDEXDETAILS']._serialized_start=68
-  _globals['_BITMAPINDEXDETAILS']._serialized_end=88
-  _globals['_LABELLISTINDEXDETAILS']._serialized_start=90
-  _globals['_LABELLISTINDEXDETAILS']._serialized_end=113
-  _globals['_NGRAMINDEXDETAILS']._serialized_start=115
-  _globals['_NGRAMINDEXDETAILS']._serialized_end=134
-  _globals['_BLOOMFILTERINDEXDETAILS']._serialized_start=136
-  _globals['_BLOOMFILTERINDEXDETAILS']._serialized_end=161
-  _globals['_RTREEINDEXDETAILS']._serialized_start=163
-  _globals['_RTREEINDEXDETAILS']._serialized_end=182
-  _globals['_ZONEMAPINDEXDETAILS']._serialized_start=184
-  _globals['_ZONEMAPINDEXDETAILS']._serialized_end=272
-  _globals['_INVERTEDINDEXDETAILS']._serialized_start=275
-  _globals['_INVERTEDINDEXDETAILS']._serialized_end=595
+  _globals['_VECTORINDEXDETAILS_RUNTIMEHINTSENTRY']._loaded_options = None
+  _globals['_VECTORINDEXDETAILS_RUNTIMEHINTSENTRY']._serialized_options = b'8\001'
+  _globals['_VECTORMETRICTYPE']._serialized_start=2462
+  _globals['_VECTORMETRICTYPE']._serialized_end=2522
+  _globals['_BTREEINDEXDETAILS']._serialized_start=74
+  _globals['_BTREEINDEXDETAILS']._serialized_end=93
+  _globals['_BITMAPINDEXDETAILS']._serialized_start=95
+  _globals['_BITMAPINDEXDETAILS']._serialized_end=115
+  _globals['_LABELLISTINDEXDETAILS']._serialized_start=117
+  _globals['_LABELLISTINDEXDETAILS']._serialized_end=140
+  _globals['_NGRAMINDEXDETAILS']._serialized_start=142
+  _globals['_NGRAMINDEXDETAILS']._serialized_end=161
+  _globals['_BLOOMFILTERINDEXDETAILS']._serialized_start=163
+  _globals['_BLOOMFILTERINDEXDETAILS']._serialized_end=188
+  _globals['_RTREEINDEXDETAILS']._serialized_start=190
+  _globals['_RTREEINDEXDETAILS']._serialized_end=209
+  _globals['_FMINDEXDETAILS']._serialized_start=211
+  _globals['_FMINDEXDETAILS']._serialized_end=227
+  _globals['_ZONEMAPINDEXDETAILS']._serialized_start=230
+  _globals['_ZONEMAPINDEXDETAILS']._serialized_end=385
+  _globals['_INVERTEDINDEXDETAILS']._serialized_start=388
+  _globals['_INVERTEDINDEXDETAILS']._serialized_end=1213
+  _globals['_INVERTEDINDEXDETAILS_CODETOKENIZERCONFIG']._serialized_start=900
+  _globals['_INVERTEDINDEXDETAILS_CODETOKENIZERCONFIG']._serialized_end=1081
+  _globals['_INVERTEDINDEXDETAILS_DOCUMENTGRANULARITY']._serialized_start=1083
+  _globals['_INVERTEDINDEXDETAILS_DOCUMENTGRANULARITY']._serialized_end=1131
+  _globals['_HNSWPARAMETERS']._serialized_start=1215
+  _globals['_HNSWPARAMETERS']._serialized_end=1300
+  _globals['_VECTORINDEXDETAILS']._serialized_start=1303
+  _globals['_VECTORINDEXDETAILS']._serialized_end=2208
+  _globals['_VECTORINDEXDETAILS_PRODUCTQUANTIZATION']._serialized_start=1827
+  _globals['_VECTORINDEXDETAILS_PRODUCTQUANTIZATION']._serialized_end=1891
+  _globals['_VECTORINDEXDETAILS_SCALARQUANTIZATION']._serialized_start=1893
+  _globals['_VECTORINDEXDETAILS_SCALARQUANTIZATION']._serialized_end=1931
+  _globals['_VECTORINDEXDETAILS_RABITQUANTIZATION']._serialized_start=1934
+  _globals['_VECTORINDEXDETAILS_RABITQUANTIZATION']._serialized_end=2099
+  _globals['_VECTORINDEXDETAILS_RABITQUANTIZATION_ROTATIONTYPE']._serialized_start=2063
+  _globals['_VECTORINDEXDETAILS_RABITQUANTIZATION_ROTATIONTYPE']._serialized_end=2099
+  _globals['_VECTORINDEXDETAILS_FLATCOMPRESSION']._serialized_start=2101
+  _globals['_VECTORINDEXDETAILS_FLATCOMPRESSION']._serialized_end=2118
+  _globals['_VECTORINDEXDETAILS_RUNTIMEHINTSENTRY']._serialized_start=2120
+  _globals['_VECTORINDEXDETAILS_RUNTIMEHINTSENTRY']._serialized_end=2171
+  _globals['_JSONINDEXDETAILS']._serialized_start=2210
+  _globals['_JSONINDEXDETAILS']._serialized_end=2288
+  _globals['_MINHASHLSHINDEXDETAILS']._serialized_start=2291
+  _globals['_MINHASHLSHINDEXDETAILS']._serialized_end=2460
 # @@protoc_insertion_point(module_scope)
