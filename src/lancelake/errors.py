@@ -140,7 +140,7 @@ class TableNotFoundError(NotFoundError, ValueError, FileNotFoundError):
     action = "Check the URI, or create the table first."
 
 
-class VersionNotFoundError(NotFoundError, ValueError):
+class VersionNotFoundError(NotFoundError, ValueError, OSError):
     """The table has no such version, or no longer has it."""
 
     code = "version_not_found"

@@ -1,0 +1,60 @@
+"""Columns of several files -> columns of the table; what no file has is null."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lancelake.data.retype import struct_of
+from lancelake.format.arrow_schema import storage_field
+from lancelake.format.blobs import described
+from lancelake.format.schema import Field, Schema
+
+
+def assemble(schema: Schema, parts: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+    """Join batches of the same rows, each with some of the fields of `schema`."""
+    fields = [storage_field(described(field)) for field in schema.fields]
+    columns = []
+    for field, target in zip(schema.fields, fields, strict=True):
+        found = [part.column(field.name) for part in parts if field.name in part.schema.names]
+        columns.append(_column(described(field), target.type, found, num_rows))
+    if not columns:
+        return empty_batch(num_rows)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def empty_batch(num_rows: int) -> pa.RecordBatch:
+    """Return a batch of rows without columns."""
+    return pa.RecordBatch.from_struct_array(pa.Array.from_buffers(pa.struct([]), num_rows, [None]))
+
+
+def _column(field: Field, target: pa.DataType, parts: list[pa.Array], num_rows: int) -> pa.Array:
+    if not parts:
+        return pa.nulls(num_rows, target)
+    if len(parts) == 1 and parts[0].type.equals(target):
+        return parts[0]
+    if pa.types.is_struct(target):
+        return _struct(field, target, parts, num_rows)
+    return _list(field, target, parts)
+
+
+def _struct(field: Field, target: pa.StructType, parts: list[pa.Array], num_rows: int) -> pa.Array:
+    children = []
+    for child, child_field in zip(field.children, target, strict=True):
+        found = [
+            part.field(child.name) for part in parts if part.type.get_field_index(child.name) >= 0
+        ]
+        children.append(_column(child, child_field.type, found, num_rows))
+    return struct_of(children, list(target), parts[0])
+
+
+def _list(field: Field, target: pa.DataType, parts: list[pa.Array]) -> pa.Array:
+    """Lists agree on their offsets; only the members of their items differ."""
+    first = parts[0]
+    (item,) = field.children
+    values = _column(item, target.value_type, [p.values for p in parts], len(first.values))
+    buffers = first.buffers()[: 1 if pa.types.is_fixed_size_list(target) else 2]
+    return pa.Array.from_buffers(
+        target, len(first), buffers, first.null_count, first.offset, [values]
+    )

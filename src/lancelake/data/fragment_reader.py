@@ -1,0 +1,74 @@
+"""A fragment's physical rows as batches: columns of its files side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+import pyarrow as pa
+
+from lancelake.data.assemble import assemble, empty_batch
+from lancelake.data.column_reader import ColumnReader, RowOffsets
+from lancelake.data.open_columns import open_columns, stored_rows
+from lancelake.data.projection import FileProjection, split
+from lancelake.data.table_files import FileAt, TableFiles
+from lancelake.errors import CorruptTableError
+from lancelake.format.fragment import Fragment
+from lancelake.format.schema import Schema
+
+
+@dataclass(frozen=True)
+class FragmentReader:
+    """Reads the fields of `schema` from one fragment; deleted rows are included."""
+
+    files: TableFiles
+    manifest: FileAt
+    fragment: Fragment
+    schema: Schema
+
+    @cached_property
+    def physical_rows(self) -> int:
+        """Rows in the files, from the manifest or else from a file."""
+        if self.fragment.physical_rows is not None:
+            return self.fragment.physical_rows
+        if not self.fragment.files:
+            return 0
+        return stored_rows(self.files, self.fragment.files[0])
+
+    def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        if not self._readers:
+            for first in range(start, stop, batch_rows):
+                yield assemble(self.schema, [], min(batch_rows, stop - first))
+            return
+        streams = [r.batches(start=start, stop=stop, batch_rows=batch_rows) for r in self._readers]
+        for parts in zip(*streams, strict=True):
+            yield self._join(parts, parts[0].num_rows)
+
+    def take(self, offsets: RowOffsets) -> pa.RecordBatch:
+        """Return the rows at these offsets, which ascend without repeats."""
+        parts = tuple(reader.take(offsets) for reader in self._readers)
+        return self._join(parts, len(offsets))
+
+    def _join(self, parts: tuple[pa.RecordBatch, ...], num_rows: int) -> pa.RecordBatch:
+        if any(part.num_rows != num_rows for part in parts):
+            problem = f"files of fragment {self.fragment.id} do not have the same rows"
+            raise CorruptTableError(problem, table=self.files.root.uri)
+        if not self.schema.fields:
+            return empty_batch(num_rows)
+        return assemble(self.schema, parts, num_rows)
+
+    @cached_property
+    def _readers(self) -> tuple[ColumnReader, ...]:
+        return tuple(self._open(part) for part in split(self.fragment, self.schema))
+
+    def _open(self, part: FileProjection) -> ColumnReader:
+        reader = open_columns(self.files, part, self.manifest)
+        if reader.num_rows != self.physical_rows:
+            problem = (
+                f"data file {part.file.path} has {reader.num_rows} rows, "
+                f"fragment {self.fragment.id} {self.physical_rows}"
+            )
+            raise CorruptTableError(problem, table=self.files.root.uri, path=part.file.path)
+        return reader

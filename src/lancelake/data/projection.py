@@ -1,0 +1,71 @@
+"""Which fields of the table each file of a fragment supplies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import FieldId
+from lancelake.format.schema import Field, Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileProjection:
+    """A data file and the fields to read from it, cut down to what it has."""
+
+    file: DataFile
+    fields: tuple[Field, ...]
+
+
+def prune(field: Field, keep: frozenset[FieldId] | set[FieldId]) -> Field | None:
+    """Cut a field down to the columns in `keep`; None when nothing is left."""
+    if field.owns_column:
+        return field if field.id in keep else None
+    children = (prune(child, keep) for child in field.children)
+    kept = tuple(child for child in children if child is not None)
+    return field.with_children(kept) if kept else None
+
+
+def columns_of(field: Field) -> set[FieldId]:
+    """Ids of all nodes of a field that own a column."""
+    if field.owns_column:
+        return {field.id}
+    return {i for child in field.children for i in columns_of(child)}
+
+
+def split(fragment: Fragment, schema: Schema) -> tuple[FileProjection, ...]:
+    """Say what to read from which file; of two files with one field the first supplies it."""
+    wanted = {i for field in schema.fields for i in columns_of(field)}
+    parts: list[FileProjection] = []
+    for file in fragment.files:
+        here = wanted & set(file.fields)
+        wanted -= here
+        pruned = (prune(field, here) for field in schema.fields)
+        fields = tuple(field for field in pruned if field is not None)
+        if fields:
+            parts.append(FileProjection(file=file, fields=fields))
+    return tuple(parts)
+
+
+def project(schema: Schema, paths: tuple[tuple[str, ...], ...]) -> Schema:
+    """Cut a schema down to the values at these paths of exact names, in schema order."""
+    keep: set[FieldId] = set()
+    for path in paths:
+        node = _node(schema, path)
+        if node is not None:
+            keep |= columns_of(node)
+    pruned = (prune(field, keep) for field in schema.fields)
+    return Schema(
+        fields=tuple(field for field in pruned if field is not None), metadata=schema.metadata
+    )
+
+
+def _node(schema: Schema, path: tuple[str, ...]) -> Field | None:
+    level = schema.fields
+    node: Field | None = None
+    for segment in path:
+        node = next((f for f in level if f.name == segment), None)
+        if node is None:
+            return None
+        level = node.children
+    return node

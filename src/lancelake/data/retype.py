@@ -1,0 +1,61 @@
+"""The same values under another, structurally equal Arrow type: names, nullability, extensions."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+
+def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return `array` as `target`, sharing its buffers; leaves are cast where they differ."""
+    if array.type.equals(target, check_metadata=True):
+        return array
+    if isinstance(target, pa.BaseExtensionType):
+        return pa.ExtensionArray.from_storage(target, retype(array, target.storage_type))
+    if isinstance(array, pa.ExtensionArray):
+        return retype(array.storage, target)
+    if pa.types.is_struct(target):
+        return _struct(array, target)
+    if pa.types.is_map(target):
+        return _map(array, target)
+    if pa.types.is_list(target) or pa.types.is_large_list(target):
+        return _from_buffers(array, target, array.buffers()[:2])
+    if pa.types.is_fixed_size_list(target):
+        return _from_buffers(array, target, array.buffers()[:1])
+    return array if array.type.equals(target) else array.cast(target)
+
+
+def _struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
+    fields = list(target)
+    children = [retype(array.field(i), f.type) for i, f in enumerate(fields)]
+    return struct_of(children, fields, array)
+
+
+def struct_of(children: list[pa.Array], fields: list[pa.Field], like: pa.Array) -> pa.StructArray:
+    """Build a struct of these children that is null where `like` is null."""
+    if not fields:
+        validity = like.is_valid().buffers()[1] if like.null_count else None
+        return pa.Array.from_buffers(pa.struct([]), len(like), [validity])
+    mask = like.is_null() if like.null_count else None
+    return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+
+
+def _map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
+    entries = pa.StructArray.from_arrays(
+        [retype(array.keys, target.key_type), retype(array.items, target.item_type)],
+        fields=[target.key_field, target.item_field],
+    )
+    return pa.Array.from_buffers(
+        target,
+        len(array),
+        array.buffers()[:2],
+        array.null_count,
+        array.offset,
+        [entries],
+    )
+
+
+def _from_buffers(array: pa.Array, target: pa.DataType, buffers: list[pa.Buffer]) -> pa.Array:
+    values = retype(array.values, target.value_type)
+    return pa.Array.from_buffers(
+        target, len(array), buffers, array.null_count, array.offset, [values]
+    )

@@ -1,0 +1,102 @@
+"""Columns that every table has without storing them: addresses, ids, versions of rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.column_reader import RowOffsets
+from lancelake.data.table_files import TableFiles
+from lancelake.errors import CorruptTableError
+from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
+from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
+from lancelake.format.rowids.segment import U64Array
+from lancelake.format.rowids.sequence import RowIdSequence
+from lancelake.storage.open import open_store
+
+
+class MetaColumn(Enum):
+    """A column computed from where a row lies."""
+
+    ROW_ID = "_rowid"
+    ROW_ADDRESS = "_rowaddr"
+    ROW_OFFSET = "_rowoffset"
+    CREATED_AT = "_row_created_at_version"
+    LAST_UPDATED_AT = "_row_last_updated_at_version"
+
+
+META_NAMES = tuple(column.value for column in MetaColumn)
+META_TYPE = pa.uint64()
+
+
+def row_addresses(fragment_id: int, offsets: RowOffsets) -> U64Array:
+    """Address of each row: the fragment in the upper half, the offset in the lower."""
+    return offsets + np.uint64(fragment_id << 32)
+
+
+@dataclass(frozen=True)
+class RowMeta:
+    """Computes meta columns for rows of one fragment."""
+
+    files: TableFiles
+    fragment: Fragment
+    physical_rows: int
+    has_stable_row_ids: bool
+
+    def column(self, meta: MetaColumn, offsets: RowOffsets, live_rank: RowOffsets) -> pa.Array:
+        """Return a meta column; `live_rank` numbers the rows in scan order of the version."""
+        match meta:
+            case MetaColumn.ROW_ID:
+                return pa.array(self.row_ids(offsets))
+            case MetaColumn.ROW_ADDRESS:
+                return pa.array(row_addresses(self.fragment.id, offsets))
+            case MetaColumn.ROW_OFFSET:
+                return pa.array(live_rank)
+            case MetaColumn.CREATED_AT:
+                return pa.array(self._created[offsets])
+            case MetaColumn.LAST_UPDATED_AT:
+                return pa.array(self._last_updated[offsets])
+            case _:
+                assert_never(meta)
+
+    def row_ids(self, offsets: RowOffsets) -> U64Array:
+        """Stable ids where the table has them, addresses otherwise."""
+        if not self.has_stable_row_ids:
+            return row_addresses(self.fragment.id, offsets)
+        ids: U64Array = self._row_ids[offsets]
+        return ids
+
+    @cached_property
+    def _row_ids(self) -> U64Array:
+        data = self._load(self.fragment.row_ids)
+        if data is None:
+            problem = f"fragment {self.fragment.id} has no row ids although row ids are stable"
+            raise CorruptTableError(problem, table=self.files.root.uri)
+        return RowIdSequence.decode(data, physical_rows=self.physical_rows).values()
+
+    @cached_property
+    def _created(self) -> U64Array:
+        return self._versions(self.fragment.created_at_versions)
+
+    @cached_property
+    def _last_updated(self) -> U64Array:
+        return self._versions(self.fragment.last_updated_at_versions)
+
+    def _versions(self, source: Sequenced) -> U64Array:
+        data = self._load(source)
+        rows = self.physical_rows
+        if data is None:
+            return VersionSequence.constant(UNKNOWN_VERSION, rows=rows).values()
+        return VersionSequence.decode(data, physical_rows=rows).values()
+
+    def _load(self, source: Sequenced) -> bytes | None:
+        if isinstance(source, ExternalFile):
+            place = self.files.external(source)
+            store = open_store(place.root)
+            return store.get_range(place.path, start=source.offset, length=source.size)
+        return source

@@ -1,0 +1,78 @@
+"""Where the files of a table lie: its own, and those under declared base paths."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import layout
+from lancelake.format.bases import BasePath
+from lancelake.format.fragment import DataFile, DeletionFile, ExternalFile
+from lancelake.format.ids import BaseId
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.storage.confined import confined_path
+from lancelake.storage.location import Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileAt:
+    """A file: the root of its store, and the path below it."""
+
+    root: Location
+    path: str
+
+    @property
+    def uri(self) -> str:
+        """The whole address."""
+        return self.root.child(self.path).uri
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFiles:
+    """Turns entries of a manifest into places; nothing leads outside the declared ones."""
+
+    root: Location
+    bases: tuple[BasePath, ...] = ()
+
+    def data_file(self, file: DataFile) -> FileAt:
+        """Place of a data file."""
+        root, folder = self._base(file.base_id, layout.DATA)
+        return FileAt(root=root, path=_joined(folder, confined_path(file.path)))
+
+    def deletion_file(self, fragment_id: int, file: DeletionFile) -> FileAt:
+        """Place of a deletion file."""
+        path = layout.deletion_file(
+            fragment_id=fragment_id,
+            read_version=file.read_version,
+            unique=file.id,
+            suffix=file.file_type.value,
+        )
+        root, folder = self._base(file.base_id, layout.DELETIONS)
+        if folder != layout.DELETIONS:
+            problem = f"{path} lies under base {file.base_id}, which is not a table"
+            raise CorruptTableError(problem, table=self.root.uri, path=path)
+        return FileAt(root=root, path=path)
+
+    def index_dir(self, index: IndexMetadata) -> FileAt:
+        """Folder of an index segment."""
+        root, folder = self._base(index.base_id, layout.INDICES)
+        return FileAt(root=root, path=_joined(folder, str(index.uuid)))
+
+    def external(self, file: ExternalFile) -> FileAt:
+        """Place of a file that holds an external sequence."""
+        return FileAt(root=self.root, path=confined_path(file.path))
+
+    def _base(self, base_id: BaseId | None, folder: str) -> tuple[Location, str]:
+        """Return the root to use and the folder below it."""
+        if base_id is None:
+            return self.root, folder
+        base = next((b for b in self.bases if b.id == base_id), None)
+        if base is None:
+            problem = f"a file refers to base path {base_id}, which is not declared"
+            raise CorruptTableError(problem, table=self.root.uri, base_id=base_id)
+        location = Location.parse(base.path, self.root.storage_options)
+        return location, folder if base.is_dataset_root else ""
+
+
+def _joined(folder: str, path: str) -> str:
+    return f"{folder}/{path}" if folder else path

@@ -1,0 +1,1 @@
+"""Predicates and expressions over Arrow batches."""

@@ -1,0 +1,30 @@
+"""Getting at nested values and plain storage of Arrow arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def at_path(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
+    """Return the value at a path; null wherever a struct on the way is null."""
+    array = batch.column(path[0])
+    for segment in path[1:]:
+        array = pc.struct_field(array, segment)
+    return array
+
+
+def plain_storage(array: pa.Array) -> pa.Array:
+    """Strip an extension type, which compute engines need not know."""
+    return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def without_views(array: pa.Array) -> pa.Array:
+    """Return strings and binaries in the layout that tables use."""
+    if pa.types.is_string_view(array.type):
+        return array.cast(pa.string())
+    if pa.types.is_binary_view(array.type):
+        return array.cast(pa.binary())
+    return array

@@ -1,0 +1,83 @@
+"""Sorting a stream of batches within bounded memory, by DataFusion."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
+
+from lancelake.data.retype import retype
+from lancelake.scan.plan import ScanPlan
+
+_MEMORY_BYTES = 256 << 20
+
+
+def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the rows in the order the plan asks for, and only as many as it asks for."""
+    if plan.limit == 0:
+        return
+    context = _context()
+    context.register_dataset("rows", _Stream(plan.spec.output_schema, batches))
+    for part in context.sql(_query(plan)).execute_stream():
+        yield _restored(part.to_pyarrow(), plan.schema)
+
+
+def _context() -> SessionContext:
+    runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
+    return SessionContext(SessionConfig().with_target_partitions(1), runtime)
+
+
+def _query(plan: ScanPlan) -> str:
+    keys = ", ".join(
+        f"{_quoted(o.column)} {'ASC' if o.ascending else 'DESC'} "
+        f"NULLS {'FIRST' if o.nulls_first else 'LAST'}"
+        for o in plan.order_by
+    )
+    columns = ", ".join(_quoted(name) for name in plan.schema.names)
+    limit = "" if plan.limit is None else f" LIMIT {plan.limit}"
+    offset = f" OFFSET {plan.skip}" if plan.skip else ""
+    return f"SELECT {columns} FROM rows ORDER BY {keys}{limit}{offset}"
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    columns = [retype(c, f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+class _Stream(pads.Dataset):
+    """What DataFusion takes for a dataset: one fragment whose batches are read once."""
+
+    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
+        self._schema = schema
+        self._batches = batches
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        return self._schema
+
+    def get_fragments(self, filter: object = None) -> list[_Stream]:  # noqa: ARG002  # pyarrow's signature
+        """Return the stream itself as the only fragment."""
+        return [self]
+
+    def scanner(self, *_: object, columns: list[str] | None = None, **__: object) -> _Stream:
+        """Return the stream itself, cut down to these columns."""
+        if columns is None or columns == self._schema.names:
+            return self
+        kept = pa.schema([self._schema.field(name) for name in columns])
+        return _Stream(kept, (batch.select(columns) for batch in self._batches))
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        return self._schema
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches."""
+        return self._batches

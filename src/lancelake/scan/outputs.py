@@ -1,0 +1,125 @@
+"""Which columns a scan returns, and how each is made."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.data.row_meta import META_NAMES, META_TYPE, MetaColumn
+from lancelake.errors import InvalidRequestError
+from lancelake.expr.bind import BoundExpression, bind
+from lancelake.expr.engine import Evaluator
+from lancelake.format.arrow_schema import public_field, storage_schema
+from lancelake.format.blobs import described, described_schema
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.schema import Field, Schema, split_path
+from lancelake.scan.request import ScanRequest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnOutput:
+    """The value at a path of the schema."""
+
+    name: str
+    path: tuple[str, ...]
+    field: Field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaOutput:
+    """A column computed from where a row lies."""
+
+    name: str
+    meta: MetaColumn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpressionOutput:
+    """The value of a SQL expression."""
+
+    name: str
+    expression: BoundExpression
+
+
+Output = ColumnOutput | MetaOutput | ExpressionOutput
+
+
+def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
+    """Turn the request's columns into outputs; names must not repeat."""
+    outputs = list(_requested(schema, request.columns))
+    present = {output.name for output in outputs}
+    extra = [MetaColumn.ROW_ID] if request.with_row_id else []
+    extra += [MetaColumn.ROW_ADDRESS] if request.with_row_address else []
+    outputs += [MetaOutput(name=m.value, meta=m) for m in extra if m.value not in present]
+    seen: set[str] = set()
+    for output in outputs:
+        if output.name in seen:
+            raise InvalidRequestError(f"Duplicate column name: {output.name}", column=output.name)
+        seen.add(output.name)
+    return tuple(outputs)
+
+
+def output_field(output: Output, schema: Schema) -> pa.Field:
+    """Return the Arrow field that users see for an output."""
+    if isinstance(output, MetaOutput):
+        return pa.field(output.name, META_TYPE)
+    if isinstance(output, ColumnOutput):
+        return public_field(described(output.field)).with_name(output.name)
+    evaluator = Evaluator.of(output.expression)
+    return pa.field(output.name, evaluator.result_type(expression_schema(schema)))
+
+
+def expression_schema(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema that expressions are evaluated against, meta columns included."""
+    fields = [pa.field(name, META_TYPE) for name in META_NAMES]
+    return pa.schema([*storage_schema(described_schema(schema)), *fields])
+
+
+def _requested(schema: Schema, columns: Sequence[str] | FrozenMap[str, str] | None) -> list[Output]:
+    if columns is None:
+        return [ColumnOutput(name=f.name, path=(f.name,), field=f) for f in schema.fields]
+    if isinstance(columns, FrozenMap):
+        return [_computed(schema, name, sql) for name, sql in columns.items()]
+    return [_named(schema, name) for name in columns]
+
+
+def _named(schema: Schema, name: str) -> Output:
+    if name in META_NAMES and not any(f.name == name for f in schema.fields):
+        return MetaOutput(name=name, meta=MetaColumn(name))
+    trail = _exact(schema, (name,)) or _exact(schema, split_path(name))
+    if trail is None:
+        known = ", ".join(schema.names)
+        problem = f"Schema error: No field named {name}; the table has: {known}"
+        raise InvalidRequestError(problem, column=name)
+    for parent in trail[:-1]:
+        if parent.logical_type != "struct":
+            problem = f"column {name} lies inside {parent.name}, which is not a struct"
+            raise InvalidRequestError(problem, column=name)
+    return ColumnOutput(name=name, path=tuple(f.name for f in trail), field=trail[-1])
+
+
+def _exact(schema: Schema, segments: tuple[str, ...]) -> tuple[Field, ...] | None:
+    level = schema.fields
+    trail: list[Field] = []
+    for segment in segments:
+        node = next((f for f in level if f.name == segment), None)
+        if node is None:
+            return None
+        trail.append(node)
+        level = node.children
+    return tuple(trail)
+
+
+def _computed(schema: Schema, name: str, sql: str) -> Output:
+    if any(f.name == sql for f in schema.fields):
+        return _named(schema, sql) if name == sql else _renamed(schema, name, sql)
+    if sql in META_NAMES:
+        return MetaOutput(name=name, meta=MetaColumn(sql))
+    return ExpressionOutput(name=name, expression=bind(sql, schema, extra_names=META_NAMES))
+
+
+def _renamed(schema: Schema, name: str, column: str) -> Output:
+    field = next(f for f in schema.fields if f.name == column)
+    return ColumnOutput(name=name, path=(column,), field=field)

@@ -1,0 +1,67 @@
+"""A scan as values: what every task does, and the tasks. Frozen and picklable."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.data.table_files import FileAt, TableFiles
+from lancelake.expr.predicate import Predicate
+from lancelake.format.fragment import Fragment
+from lancelake.format.manifest import Manifest
+from lancelake.format.schema import Schema
+from lancelake.scan.outputs import Output
+from lancelake.scan.request import Ordering
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanSource:
+    """The version to read, and where its files lie."""
+
+    files: TableFiles
+    manifest_at: FileAt
+    manifest: Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanSpec:
+    """What every task of a scan does."""
+
+    files: TableFiles
+    manifest_at: FileAt
+    version: int
+    table_schema: Schema
+    outputs: tuple[Output, ...]
+    output_schema: pa.Schema
+    predicate: Predicate | None
+    late: bool | None
+    batch_rows: int | None
+    batch_readahead: int | None
+    has_stable_row_ids: bool
+    include_deleted_rows: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanTask:
+    """Some rows of one fragment."""
+
+    spec: ScanSpec
+    fragment: Fragment
+    start: int = 0
+    stop: int | None = None
+    live_before: int = 0
+    row_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanPlan:
+    """The tasks in row order, and what is done to their rows together."""
+
+    spec: ScanSpec
+    tasks: tuple[ScanTask, ...]
+    skip: int = 0
+    limit: int | None = None
+    order_by: tuple[Ordering, ...] = ()
+    schema: pa.Schema
+    fragment_readahead: int

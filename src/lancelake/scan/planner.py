@@ -1,0 +1,149 @@
+"""A version and a request -> a plan. Opens no data file unless a row count is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lancelake.data.row_meta import META_NAMES, MetaColumn
+from lancelake.errors import InvalidRequestError
+from lancelake.expr.predicate import Predicate, predicate
+from lancelake.format.fragment import Fragment
+from lancelake.scan.count import live_rows
+from lancelake.scan.outputs import (
+    ColumnOutput,
+    MetaOutput,
+    Output,
+    expression_schema,
+    output_field,
+    resolve_outputs,
+)
+from lancelake.scan.plan import ScanPlan, ScanSource, ScanSpec, ScanTask
+from lancelake.scan.request import ScanRequest
+
+_FRAGMENT_READAHEAD = 4
+
+
+def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
+    """Plan a scan of one version."""
+    schema = source.manifest.schema
+    wanted = resolve_outputs(schema, request)
+    outputs = wanted + _sort_keys(wanted, source, request)
+    spec = ScanSpec(
+        files=source.files,
+        manifest_at=source.manifest_at,
+        version=source.manifest.version,
+        table_schema=schema,
+        outputs=outputs,
+        output_schema=_schema(source, outputs),
+        predicate=_predicate(source, request),
+        late=_late(request, outputs),
+        batch_rows=request.batch_size,
+        batch_readahead=request.batch_readahead,
+        has_stable_row_ids=source.manifest.has_stable_row_ids,
+        include_deleted_rows=request.include_deleted_rows,
+    )
+    tasks, skip = _tasks(source, request, spec)
+    return ScanPlan(
+        spec=spec,
+        tasks=tasks,
+        skip=skip,
+        limit=request.limit,
+        order_by=request.order_by,
+        schema=_schema(source, wanted),
+        fragment_readahead=request.fragment_readahead or _FRAGMENT_READAHEAD,
+    )
+
+
+def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragment]:
+    """Return the fragments a request names, in the order of the request, or all."""
+    if request.fragment_ids is None:
+        return source.manifest.fragments
+    by_id = {f.id: f for f in source.manifest.fragments}
+    missing = [i for i in request.fragment_ids if i not in by_id]
+    if missing:
+        problem = f"fragment {missing[0]} is not part of this version"
+        raise InvalidRequestError(problem, table=source.files.root.uri, fragment=missing[0])
+    return [by_id[i] for i in request.fragment_ids]
+
+
+def _schema(source: ScanSource, outputs: Sequence[Output]) -> pa.Schema:
+    schema = source.manifest.schema
+    fields = [output_field(output, schema) for output in outputs]
+    return pa.schema(fields, metadata=dict(schema.metadata) or None)
+
+
+def _predicate(source: ScanSource, request: ScanRequest) -> Predicate | None:
+    if request.filter is None:
+        return None
+    schema = source.manifest.schema
+    return predicate(request.filter, schema, expression_schema(schema), META_NAMES)
+
+
+def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:
+    """Whether to read outputs after filtering: as asked, or None to decide by what is found."""
+    asked = request.late_materialization
+    if isinstance(asked, tuple):
+        return any(o.path[0] in asked for o in outputs if isinstance(o, ColumnOutput))
+    return asked
+
+
+def _sort_keys(
+    wanted: tuple[Output, ...], source: ScanSource, request: ScanRequest
+) -> tuple[Output, ...]:
+    """Return outputs needed for sorting only."""
+    present = {output.name for output in wanted}
+    missing = tuple(o.column for o in request.order_by if o.column not in present)
+    if not missing:
+        return ()
+    return resolve_outputs(source.manifest.schema, ScanRequest(columns=missing))
+
+
+def _tasks(
+    source: ScanSource, request: ScanRequest, spec: ScanSpec
+) -> tuple[tuple[ScanTask, ...], int]:
+    """Return the tasks and how many of their first rows to skip."""
+    fragments = chosen_fragments(source, request)
+    skip = request.offset or 0
+    ranked = any(
+        isinstance(o, MetaOutput) and o.meta is MetaColumn.ROW_OFFSET for o in spec.outputs
+    )
+    ranked = ranked or _filters_by_rank(spec.predicate)
+    before = _ranks(source) if ranked else {}
+    by_count = request.filter is None and not request.order_by and not spec.include_deleted_rows
+    left = request.limit
+    tasks: list[ScanTask] = []
+    for fragment in fragments:
+        if by_count and left == 0:
+            break
+        rows = live_rows(source, fragment) if by_count and (skip or left is not None) else None
+        if rows is not None and skip >= rows and not tasks:
+            skip -= rows
+            continue
+        limit = None
+        if rows is not None and left is not None:
+            limit = min(rows, left + (0 if tasks else skip))
+            left -= min(left, rows - (0 if tasks else skip))
+        task = ScanTask(
+            spec=spec,
+            fragment=fragment,
+            live_before=before.get(fragment.id, 0),
+            row_limit=limit,
+        )
+        tasks.append(task)
+    return tuple(tasks), skip
+
+
+def _filters_by_rank(condition: Predicate | None) -> bool:
+    return condition is not None and (MetaColumn.ROW_OFFSET.value,) in condition.paths
+
+
+def _ranks(source: ScanSource) -> dict[int, int]:
+    """Count the live rows before each fragment in scan order of the version."""
+    before: dict[int, int] = {}
+    total = 0
+    for fragment in source.manifest.fragments:
+        before[fragment.id] = total
+        total += live_rows(source, fragment)
+    return before

@@ -1,0 +1,51 @@
+"""What a scan is asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow.compute as pc
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FragmentId
+
+DEFAULT_BATCH_ROWS = 8192
+_MAX_BATCH_ROWS = (1 << 32) - 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ordering:
+    """A sort key."""
+
+    column: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanRequest:
+    """Columns, rows and order; None stands for all or for the default."""
+
+    columns: tuple[str, ...] | FrozenMap[str, str] | None = None
+    filter: str | pc.Expression | None = None
+    limit: int | None = None
+    offset: int | None = None
+    order_by: tuple[Ordering, ...] = ()
+    batch_size: int | None = None
+    batch_readahead: int | None = None
+    fragment_readahead: int | None = None
+    with_row_id: bool = False
+    with_row_address: bool = False
+    fragment_ids: tuple[FragmentId, ...] | None = None
+    late_materialization: bool | tuple[str, ...] | None = None
+    include_deleted_rows: bool = False
+
+    def __post_init__(self) -> None:
+        if self.limit is not None and self.limit < 0:
+            raise InvalidRequestError("Limit must be non-negative", limit=self.limit)
+        if self.offset is not None and self.offset < 0:
+            raise InvalidRequestError("Offset must be non-negative", offset=self.offset)
+        if self.batch_size is not None and not 1 <= self.batch_size <= _MAX_BATCH_ROWS:
+            problem = f"batch_size must be between 1 and {_MAX_BATCH_ROWS}, got {self.batch_size}"
+            raise InvalidRequestError(problem, batch_size=self.batch_size)

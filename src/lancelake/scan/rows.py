@@ -1,0 +1,54 @@
+"""Rows of a fragment by number: which are live, which are kept, where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lancelake.data.column_reader import RowOffsets
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """The rows of a fragment that are not deleted."""
+
+    deleted: BitMap
+    live_before: int = 0
+
+    def mask(self, start: int, stop: int) -> Mask | None:
+        """Return true for the live rows of a range; None when all are live."""
+        if not self.deleted or not self.deleted.range_cardinality(start, stop):
+            return None
+        mask = np.ones(stop - start, dtype=np.bool_)
+        gone = np.frombuffer(
+            (self.deleted & BitMap(range(start, stop))).to_array(), dtype=np.uint32
+        )
+        mask[gone.astype(np.int64) - start] = False
+        return mask
+
+    def count(self, start: int, stop: int) -> int:
+        """Count the live rows of a range."""
+        return stop - start - int(self.deleted.range_cardinality(start, stop))
+
+    def ranks(self, offsets: RowOffsets) -> RowOffsets:
+        """Number live rows in scan order of the version."""
+        if not self.deleted:
+            return offsets + np.uint64(self.live_before)
+        gone = np.frombuffer(self.deleted.to_array(), dtype=np.uint32)
+        before = np.searchsorted(gone, offsets.astype(np.uint32), side="left").astype(np.uint64)
+        ranks: RowOffsets = offsets - before + np.uint64(self.live_before)
+        return ranks
+
+    def offsets_of(self, ranks: RowOffsets) -> RowOffsets:
+        """Return the offsets of the rows with these numbers among the live ones."""
+        if not self.deleted:
+            return ranks
+        gone = np.frombuffer(self.deleted.to_array(), dtype=np.uint32).astype(np.int64)
+        # The i-th deleted row has gone[i] - i live rows before it.
+        shift = np.searchsorted(gone - np.arange(len(gone)), ranks.astype(np.int64), side="right")
+        return ranks + shift.astype(np.uint64)

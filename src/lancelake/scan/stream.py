@@ -1,0 +1,108 @@
+"""The tasks of a plan run ahead on threads, their batches handed over in order."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+
+from lancelake.scan.execute import execute
+from lancelake.scan.order import ordered
+from lancelake.scan.plan import ScanPlan, ScanTask
+
+_QUEUE_BATCHES = 2
+_POLL_S = 0.05
+
+
+def run(plan: ScanPlan) -> pa.RecordBatchReader:
+    """Stream the rows of a plan."""
+    if plan.order_by:
+        batches = ordered(plan, _in_order(plan))
+    else:
+        batches = _sliced(_in_order(plan), plan.skip, plan.limit)
+    return pa.RecordBatchReader.from_batches(plan.schema, batches)
+
+
+def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    tasks = plan.tasks
+    if len(tasks) <= 1 or plan.fragment_readahead <= 1:
+        for task in tasks:
+            yield from execute(task)
+        return
+    waiting = deque(tasks)
+    running: deque[_Producer] = deque()
+    try:
+        while waiting or running:
+            while waiting and len(running) < plan.fragment_readahead:
+                running.append(_Producer(waiting.popleft(), execute))
+            yield from running[0].batches()
+            running.popleft()
+    finally:
+        for producer in running:
+            producer.stop()
+
+
+class _Producer:
+    """Runs one task on a thread of its own, never more than a few batches ahead."""
+
+    def __init__(
+        self, task: ScanTask, work: Callable[[ScanTask], Iterator[pa.RecordBatch]]
+    ) -> None:
+        self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(
+            _QUEUE_BATCHES
+        )
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(task, work), daemon=True)
+        self._thread.start()
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield what the task yields; raise what it raises."""
+        while (item := self._queue.get()) is not None:
+            if isinstance(item, BaseException):
+                raise item
+            yield item
+
+    def stop(self) -> None:
+        """Let the thread end soon, whether or not its task is done."""
+        self._stopped.set()
+
+    def _run(self, task: ScanTask, work: Callable[[ScanTask], Iterator[pa.RecordBatch]]) -> None:
+        try:
+            for batch in work(task):
+                if not self._put(batch):
+                    return
+            self._put(None)
+        except BaseException as error:  # noqa: BLE001  # handed over to the consumer
+            self._put(error)
+
+    def _put(self, item: pa.RecordBatch | BaseException | None) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=_POLL_S)
+            except queue.Full:
+                continue
+            return True
+        return False
+
+
+def _sliced(
+    batches: Iterator[pa.RecordBatch], skip: int, limit: int | None
+) -> Iterator[pa.RecordBatch]:
+    """Drop the first rows, and all after `limit` more."""
+    if limit == 0:
+        return
+    left = limit
+    for batch in batches:
+        if skip >= batch.num_rows:
+            skip -= batch.num_rows
+            continue
+        kept = batch.slice(skip, left)
+        skip = 0
+        yield kept
+        if left is not None:
+            left -= kept.num_rows
+            if left == 0:
+                return

@@ -1,0 +1,102 @@
+"""A URI and a reference -> a version of a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import assert_never
+
+from lancelake.errors import VersionNotFoundError
+from lancelake.storage.location import Location
+from lancelake.table.refs import branch_location, load_branch, load_tag
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.versions import find_version, latest_version, list_versions
+
+
+@dataclass(frozen=True, slots=True)
+class Latest:
+    """The newest version."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtVersion:
+    """A version by number."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class AtTag:
+    """The version a tag names."""
+
+    tag: str
+
+
+@dataclass(frozen=True, slots=True)
+class OnBranch:
+    """A version of a branch; its newest when no number is given."""
+
+    branch: str | None
+    version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The newest version that existed at a time."""
+
+    time_ns: int
+
+
+Reference = Latest | AtVersion | AtTag | OnBranch | AsOf
+
+
+def open_snapshot(
+    location: Location, reference: Reference, *, main: Location | None = None
+) -> Snapshot:
+    """Open a version; `main` is the table's root when `location` is that of a branch."""
+    root = main or location
+    match reference:
+        case Latest():
+            return Snapshot.load(location, latest_version(location))
+        case AtVersion(version):
+            return Snapshot.load(location, find_version(location, version))
+        case AtTag(tag):
+            found = load_tag(root, tag)
+            return open_snapshot(root, OnBranch(found.branch, found.version))
+        case OnBranch(branch, version):
+            return _on_branch(root, branch, version)
+        case AsOf(time_ns):
+            return _as_of(location, time_ns)
+        case _:
+            assert_never(reference)
+
+
+def time_reference(when: datetime | int) -> AsOf:
+    """Turn a time into a reference; a time without a zone is local."""
+    if isinstance(when, int):
+        return AsOf(when)
+    whole = when.replace(microsecond=0)
+    return AsOf(int(whole.timestamp()) * 1_000_000_000 + when.microsecond * 1000)
+
+
+def _on_branch(root: Location, branch: str | None, version: int | None) -> Snapshot:
+    if branch not in (None, "main"):
+        load_branch(root, branch or "")
+    place = branch_location(root, branch)
+    return open_snapshot(place, Latest() if version is None else AtVersion(version), main=root)
+
+
+def _as_of(location: Location, time_ns: int) -> Snapshot:
+    """Go back from the newest version to the first that is old enough."""
+    oldest: Snapshot | None = None
+    for name in reversed(list_versions(location)):
+        snapshot = Snapshot.load(location, name)
+        written_ns = snapshot.manifest.timestamp_ns
+        if written_ns is not None and written_ns <= time_ns:
+            return snapshot
+        oldest = snapshot
+    if oldest is None:
+        latest_version(location)
+    since = f"; the oldest is of {oldest.manifest.timestamp}" if oldest else ""
+    problem = f"no version is as old as the time asked for{since}"
+    raise VersionNotFoundError(problem, table=location.uri)
