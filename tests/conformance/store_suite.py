@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -290,24 +291,21 @@ def create_after_delete_succeeds(store: ObjectStore) -> None:
 
 def one_of_racing_creates_wins(store: ObjectStore) -> None:
     racers = 8
-    for race in range(4):
-        winners: list[bytes] = []
-        gate = threading.Barrier(racers)
+    gate = threading.Barrier(racers)
 
-        def run(me: bytes, race: int = race, gate: threading.Barrier = gate) -> None:
-            gate.wait()
-            try:
-                store.create(f"race/{race}", me)
-            except AlreadyExistsError:
-                return
-            winners.append(me)  # noqa: B023  # joined before the next race
+    def wins(path: str, me: bytes) -> bool:
+        gate.wait()
+        try:
+            store.create(path, me)
+        except AlreadyExistsError:
+            return False
+        return True
 
-        threads = [threading.Thread(target=run, args=(b"%d" % n,)) for n in range(racers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert [store.get(f"race/{race}")] == winners
+    with ThreadPoolExecutor(racers) as pool:
+        for race in range(4):
+            path = f"race/{race}"
+            runners = {b"%d" % n: pool.submit(wins, path, b"%d" % n) for n in range(racers)}
+            assert [me for me, won in runners.items() if won.result()] == [store.get(path)]
 
 
 def copy_keeps_both(store: ObjectStore) -> None:

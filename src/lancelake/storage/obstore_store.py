@@ -17,7 +17,14 @@ from obstore.store import ObjectStore as Client
 from lancelake.errors import ObjectNotFoundError, UnsupportedError
 from lancelake.storage.confined import ensure_plain
 from lancelake.storage.failures import ClientErrors, status_of
-from lancelake.storage.store import ObjectInfo, ends_early, ensure_range, ensure_whole
+from lancelake.storage.store import (
+    ObjectChunks,
+    ObjectInfo,
+    copy_across,
+    ends_early,
+    ensure_range,
+    ensure_whole,
+)
 
 if TYPE_CHECKING:
     from obstore import ListResult, ObjectMeta  # these exist for type checkers only
@@ -148,7 +155,7 @@ class ObstoreStore:
                 # S3 copies at most 5 GB by itself.
                 if "maximum allowable size" not in str(error):
                     raise
-                obstore.put(self._client, target_key, iter(obstore.get(self._client, source_key)))
+                copy_across(ObjectChunks(store=self, path=source), self, target)
 
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""

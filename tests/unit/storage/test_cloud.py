@@ -1,0 +1,270 @@
+"""Is a cloud store's answer understood? A scripted server plays S3."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+import pytest
+
+from lancelake.clock import ManualClock
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageError,
+    StorageUnavailableError,
+    UnsupportedError,
+)
+from lancelake.storage.cloud import abilities
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+
+CALLS: dict[str, Callable[[ObjectStore], object]] = {
+    "get": lambda store: store.get("a"),
+    "get_range": lambda store: store.get_range("a", start=0, length=1),
+    "get_suffix": lambda store: store.get_suffix("a", length=1),
+    "head": lambda store: store.head("a"),
+    "exists": lambda store: store.exists("a"),
+    "list": lambda store: list(store.list("a")),
+    "list_names": lambda store: store.list_names("a"),
+    "smallest_names": lambda store: store.smallest_names("a", limit=1),
+    "put": lambda store: store.put("a", b"1"),
+    "create": lambda store: store.create("a", b"1"),
+    "copy": lambda store: store.copy("a", "b"),
+    "delete_many": lambda store: store.delete_many(["a"]),
+}
+each_call = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS.keys())
+DROP = 0
+
+
+class Scripted(ThreadingHTTPServer):
+    """Answers with the statuses it was given, one after the other, and then with the last."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.statuses = [200]
+        self.body = b""
+        self.requests = 0
+
+    def store(self, **options: str) -> ObjectStore:
+        given = {
+            "endpoint": f"http://127.0.0.1:{self.server_port}",
+            "access_key_id": "key",
+            "secret_access_key": "secret",
+            "allow_http": "true",
+            "disable_bulk_delete": "true",
+            **options,
+        }
+        return open_store(Location.parse("s3://bucket/t", given), clock=ManualClock())
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Scripted
+
+    def answer(self) -> None:
+        server = self.server
+        self.rfile.read(int(self.headers.get("content-length", 0)))
+        server.requests += 1
+        status = server.statuses.pop(0) if len(server.statuses) > 1 else server.statuses[0]
+        if status == DROP:
+            self.connection.close()
+            return
+        self.send_response(status)
+        self.send_header("content-length", str(len(server.body)))
+        self.send_header("last-modified", "Tue, 14 Nov 2023 22:13:20 GMT")
+        self.send_header("etag", '"tag"')
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(server.body)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = answer  # noqa: N815  # the server's names
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Scripted]:
+    with Scripted() as running:
+        thread = threading.Thread(target=running.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+@each_call
+@pytest.mark.parametrize("status", [401, 403])
+def test_refused_credentials_are_denied(
+    call: Callable[[ObjectStore], object], status: int, server: Scripted
+) -> None:
+    server.statuses = [status]
+    with pytest.raises(StorageDeniedError):
+        call(server.store())
+    assert server.requests == 1
+
+
+@each_call
+@pytest.mark.parametrize("status", [429, 500, 503, DROP])
+def test_trouble_is_unavailable_and_never_absent(
+    call: Callable[[ObjectStore], object], status: int, server: Scripted
+) -> None:
+    server.statuses = [status]
+    with pytest.raises(StorageUnavailableError):
+        call(server.store(client_max_retries="0"))
+
+
+@each_call
+def test_strange_answer_is_an_error(
+    call: Callable[[ObjectStore], object], server: Scripted
+) -> None:
+    server.statuses = [418]
+    with pytest.raises(StorageError) as caught:
+        call(server.store())
+    assert type(caught.value) is StorageError
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize("call", ["get", "get_range", "get_suffix", "head", "copy"])
+def test_absent_object_is_not_found(call: str, server: Scripted) -> None:
+    server.statuses = [404]
+    with pytest.raises(ObjectNotFoundError):
+        CALLS[call](server.store())
+
+
+def test_only_an_absent_object_does_not_exist(server: Scripted) -> None:
+    server.statuses = [404]
+    assert not server.store().exists("a")
+
+
+def test_nobody_listens_is_unavailable() -> None:
+    options = {"endpoint": "http://127.0.0.1:1", "skip_signature": "true", "allow_http": "true"}
+    store = open_store(Location.parse("s3://bucket/t", options), clock=ManualClock())
+    with pytest.raises(StorageUnavailableError):
+        store.get("a")
+
+
+def test_slow_answer_is_unavailable(server: Scripted) -> None:
+    release = threading.Event()
+    server.statuses = [200]
+    original = _Handler.answer
+    _Handler.do_GET = lambda handler: (release.wait(10), original(handler))  # type: ignore[assignment]
+    try:
+        with pytest.raises(StorageUnavailableError):
+            server.store(timeout="50ms", client_max_retries="0").get("a")
+    finally:
+        release.set()
+        _Handler.do_GET = original
+
+
+def test_call_is_made_again_until_it_succeeds(server: Scripted) -> None:
+    server.statuses = [503, 500, 200]
+    server.body = b"bytes"
+    assert server.store().get("a") == b"bytes"
+    assert server.requests == 3
+
+
+def test_retries_are_not_multiplied(server: Scripted) -> None:
+    server.statuses = [503]
+    with pytest.raises(StorageUnavailableError):
+        server.store(client_max_retries="3").get("a")
+    assert server.requests == 4
+
+
+def test_create_is_sent_once(server: Scripted) -> None:
+    server.statuses = [503]
+    with pytest.raises(StorageUnavailableError):
+        server.store().create("a", b"1")
+    assert server.requests == 1
+
+
+@pytest.mark.parametrize("status", [409, 412])
+def test_taken_path_already_exists(status: int, server: Scripted) -> None:
+    server.statuses = [status]
+    with pytest.raises(AlreadyExistsError):
+        server.store().create("a", b"1")
+
+
+def test_store_without_conditional_put_cannot_create(server: Scripted) -> None:
+    server.statuses = [501]
+    with pytest.raises(UnsupportedError):
+        server.store().create("a", b"1")
+
+
+def test_conditional_put_that_is_switched_off_cannot_create(server: Scripted) -> None:
+    with pytest.raises(UnsupportedError):
+        server.store(conditional_put="disabled").create("a", b"1")
+
+
+def test_missing_bucket_is_no_absent_object(server: Scripted) -> None:
+    server.statuses = [404]
+    server.body = b"<Error><Code>NoSuchBucket</Code></Error>"
+    with pytest.raises(StorageError, match="bucket"):
+        server.store().get("a")
+
+
+def test_plain_http_must_be_allowed() -> None:
+    options = {"endpoint": "http://127.0.0.1:1", "skip_signature": "true"}
+    with pytest.raises(StorageError, match="allow_http"):
+        open_store(Location.parse("s3://bucket/t", options)).get("a")
+
+
+def test_half_a_key_is_refused_without_showing_it() -> None:
+    location = Location.parse("s3://bucket/t", {"secret_access_key": "hush"})
+    with pytest.raises(InvalidRequestError, match="storage options") as caught:
+        open_store(location)
+    assert "hush" not in str(caught.value)
+
+
+def test_missing_machine_credentials_are_denied(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    options = {"metadata_endpoint": "http://127.0.0.1:1/169.254.169.254"}
+    store = open_store(Location.parse("s3://bucket/t", options), clock=ManualClock())
+    with pytest.raises(StorageDeniedError, match="credentials"):
+        store.get("a")
+
+
+def test_clients_are_shared(server: Scripted) -> None:
+    server.body = b"1"
+    one, two = server.store(), server.store()
+    assert one._inner._client is two._inner._client  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("uri", "options", "in_order", "suffixes"),
+    [
+        ("s3://b/t", {}, True, True),
+        ("s3://b--use1-az4--x-s3/t", {}, False, True),
+        ("s3://b/t", {"s3_express": "true"}, False, True),
+        ("gs://b/t", {}, True, True),
+        ("az://c/t", {}, True, False),
+    ],
+)
+def test_abilities(uri: str, options: dict[str, str], in_order: bool, suffixes: bool) -> None:
+    found = abilities(Location.parse(uri, options))
+    assert (found.lists_in_order, found.reads_suffixes) == (in_order, suffixes)
+
+
+@pytest.mark.parametrize(
+    ("uri", "options"),
+    [
+        ("gs://b/t", {"google_skip_signature": "true"}),
+        ("gs://b/t", {"google_storage_token": "token"}),
+        ("az://c/t", {"account_name": "acc", "account_key": "a2V5"}),
+        (
+            "az://c/t",
+            {"AZURE_STORAGE_ACCOUNT_NAME": "acc", "azure_storage_sas_token": "sv=1&sig=2"},
+        ),
+        ("abfss://c@acc.dfs.core.windows.net/t", {"azure_skip_signature": "true"}),
+        ("abfss://c@acc.dfs.fabric.microsoft.com/t", {"azure_skip_signature": "true"}),
+        ("s3+ddb://b/t?ddbTableName=x", {"skip_signature": "true"}),
+        ("s3://b--use1-az4--x-s3/t", {"skip_signature": "true"}),
+    ],
+)
+def test_client_can_be_made(uri: str, options: dict[str, str]) -> None:
+    open_store(Location.parse(uri, options))
