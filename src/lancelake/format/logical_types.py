@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
-from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.errors import CorruptTableError, LanceTableError, UnsupportedError
 
 EXTENSION_NAME = "ARROW:extension:name"
 EXTENSION_METADATA = "ARROW:extension:metadata"
@@ -14,6 +14,7 @@ BFLOAT16 = "lance.bfloat16"
 JSON = "lance.json"
 ARROW_JSON = "arrow.json"
 BLOB_V2 = "lance.blob.v2"
+_BFLOAT16_STORAGE = pa.binary(2)
 
 _SIMPLE: dict[str, pa.DataType] = {
     "null": pa.null(),
@@ -44,8 +45,10 @@ _SIMPLE: dict[str, pa.DataType] = {
 }
 _SIMPLE |= {f"duration:{unit}": pa.duration(unit) for unit in ("s", "ms", "us", "ns")}
 _SIMPLE_NAMES = {t: name for name, t in _SIMPLE.items() if name not in ("blob", "json")}
+_SIMPLE_NAMES |= {pa.string_view(): "string", pa.binary_view(): "binary"}
 
 _LISTS = frozenset({"list", "list.struct", "large_list", "large_list.struct"})
+_MAX_NESTING = 32
 
 
 def to_arrow(logical_type: str, children: Sequence[pa.Field] = ()) -> pa.DataType:
@@ -56,6 +59,8 @@ def to_arrow(logical_type: str, children: Sequence[pa.Field] = ()) -> pa.DataTyp
     try:
         nested = _nested_to_arrow(logical_type, children)
         return nested if nested is not None else _parametric_to_arrow(logical_type)
+    except LanceTableError:
+        raise
     except (ValueError, TypeError, IndexError, OverflowError, pa.ArrowException) as error:
         msg = f"type {logical_type!r} is not well formed"
         raise CorruptTableError(msg, found=logical_type) from error
@@ -90,6 +95,8 @@ def _nested_to_arrow(logical_type: str, children: Sequence[pa.Field]) -> pa.Data
 
 def _parametric_to_arrow(logical_type: str) -> pa.DataType:
     kind, _, rest = logical_type.partition(":")
+    if logical_type.count("fixed_size_list:") + logical_type.count("dict:") > _MAX_NESTING:
+        raise ValueError(kind)
     match kind:
         case "fixed_size_binary":
             return pa.binary(_size(rest))
@@ -114,16 +121,15 @@ def _parametric_to_arrow(logical_type: str) -> pa.DataType:
 
 
 def _size(text: str) -> int:
-    size = int(text)
-    if not 0 <= size < 1 << 31:
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 31):
         raise ValueError(text)
-    return size
+    return int(text)
 
 
 def _list_item(inner: str) -> pa.Field:
     if inner == BFLOAT16:
         metadata = {EXTENSION_NAME: BFLOAT16, EXTENSION_METADATA: ""}
-        return pa.field("item", pa.binary(2), metadata=metadata)
+        return pa.field("item", _BFLOAT16_STORAGE, metadata=metadata)
     return pa.field("item", to_arrow(inner))
 
 
@@ -132,7 +138,7 @@ def _nested_from_arrow(dtype: pa.DataType) -> str | None:
         return "struct"
     if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
         base = "large_list" if pa.types.is_large_list(dtype) else "list"
-        return f"{base}.struct" if pa.types.is_struct(dtype.value_type) else base
+        return f"{base}.struct" if pa.types.is_struct(_opened(dtype.value_type)) else base
     if pa.types.is_map(dtype) and not dtype.keys_sorted:
         return "map"
     return None
@@ -148,18 +154,41 @@ def _parametric_from_arrow(dtype: pa.DataType) -> str | None:
     if pa.types.is_timestamp(dtype):
         return f"timestamp:{dtype.unit}:{dtype.tz or '-'}"
     if pa.types.is_dictionary(dtype):
-        return f"dict:{from_arrow(dtype.value_type)}:{from_arrow(dtype.index_type)}:false"
+        return _dictionary_name(dtype)
     return None
+
+
+def _dictionary_name(dtype: pa.DataType) -> str | None:
+    """Name a dictionary whose values have a one-word type: official readers cut at each colon."""
+    value = _SIMPLE_NAMES.get(dtype.value_type)
+    if value is None or ":" in value:
+        return None
+    return f"dict:{value}:{from_arrow(dtype.index_type)}:false"
 
 
 def _fixed_size_list_name(dtype: pa.DataType) -> str | None:
-    item = dtype.value_field
-    metadata = item.metadata or {}
-    is_bfloat16 = getattr(item.type, "extension_name", None) == BFLOAT16
-    if is_bfloat16 or metadata.get(EXTENSION_NAME.encode()) == BFLOAT16.encode():
+    item = _opened(dtype.value_type)
+    if dtype.list_size == 0:
+        return None
+    if item == _BFLOAT16_STORAGE and _is_bfloat16(dtype.value_field):
         return f"fixed_size_list:{BFLOAT16}:{dtype.list_size}"
-    inner = item.type.storage_type if isinstance(item.type, pa.BaseExtensionType) else item.type
-    is_flat = not pa.types.is_nested(inner) or pa.types.is_fixed_size_list(inner)
-    if is_flat or pa.types.is_struct(inner):
-        return f"fixed_size_list:{from_arrow(inner)}:{dtype.list_size}"
-    return None
+    if pa.types.is_struct(item):
+        return f"fixed_size_list:struct:{dtype.list_size}"
+    if pa.types.is_nested(item) and not _is_list_of_values(item):
+        return None
+    name = f"fixed_size_list:{from_arrow(item)}:{dtype.list_size}"
+    return name if name.count("fixed_size_list:") <= _MAX_NESTING else None
+
+
+def _is_list_of_values(dtype: pa.DataType) -> bool:
+    return pa.types.is_fixed_size_list(dtype) and not pa.types.is_struct(_opened(dtype.value_type))
+
+
+def _opened(dtype: pa.DataType) -> pa.DataType:
+    return dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
+
+
+def _is_bfloat16(item: pa.Field) -> bool:
+    if isinstance(item.type, pa.BaseExtensionType):
+        return bool(item.type.extension_name == BFLOAT16)
+    return (item.metadata or {}).get(EXTENSION_NAME.encode()) == BFLOAT16.encode()

@@ -1,0 +1,223 @@
+"""Table schemas <-> Arrow schemas: as data files keep them, and as users see them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from lancelake.errors import (
+    CorruptTableError,
+    InvalidNameError,
+    InvalidRequestError,
+    UnsupportedError,
+)
+from lancelake.format import extension_types, logical_types, primary_key
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import NO_PARENT, FieldId
+from lancelake.format.logical_types import ARROW_JSON, BLOB_V2, EXTENSION_NAME, JSON
+from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema, quote_segment
+from lancelake.format.schema_codec import MAX_DEPTH
+
+FIELD_ID = "lance:field_id"
+RESERVED_NAMES = frozenset(
+    {
+        "_rowid",
+        "_rowaddr",
+        "_rowoffset",
+        "_row_created_at_version",
+        "_row_last_updated_at_version",
+    }
+)
+
+_UNNUMBERED = FieldId(-1)
+_MAX_ID = (1 << 31) - 1
+_INTEGER = re.compile(rb"[+-]?[0-9]{1,19}")
+_VAR_BINARY = frozenset({"string", "large_string", "binary", "large_binary", "json"})
+_BLOB_LAYOUTS = (["data", "uri"], ["data", "uri", "position", "size"])
+
+
+def storage_schema(schema: Schema) -> pa.Schema:
+    """Return the schema in which data files keep a table; extension types stay metadata."""
+    return pa.schema([storage_field(f) for f in schema.fields], dict(schema.metadata) or None)
+
+
+def storage_field(field: Field) -> pa.Field:
+    """Return the field in which data files keep a column; extension types stay metadata."""
+    metadata = dict(field.metadata)
+    if field.is_json:
+        # Below the top level, releases of the 4 line leave the name that the data came with.
+        metadata[EXTENSION_NAME] = JSON.encode()
+    children = [storage_field(child) for child in field.children]
+    return _arrow_field(field, logical_types.to_arrow(field.logical_type, children), metadata)
+
+
+def public_schema(schema: Schema) -> pa.Schema:
+    """Return the schema users see, with those extension types that are registered."""
+    plain = pa.schema([_shown(f) for f in schema.fields], dict(schema.metadata) or None)
+    return extension_types.resolved(plain)
+
+
+def public_field(field: Field) -> pa.Field:
+    """Return the field users see, with those extension types that are registered."""
+    return extension_types.resolved(pa.schema([_shown(field)])).field(0)
+
+
+def from_arrow(schema: pa.Schema, *, first_id: int = 0) -> Schema:
+    """Return the table schema for this data, its fields numbered in pre-order from `first_id`.
+
+    Ids under the metadata key `lance:field_id` stand; the other fields count on from the highest.
+    """
+    _ensure_names(schema.names)
+    fields = tuple(_converted(field, (field.name,)) for field in schema)
+    metadata = _with_text(schema.metadata or {}, "the schema")
+    result = Schema(fields=_numbered(fields, first_id), metadata=FrozenMap(metadata))
+    primary_key.ensure_valid(result)
+    _ensure_shows(result)
+    return result
+
+
+def _shown(field: Field) -> pa.Field:
+    metadata = dict(field.metadata)
+    if field.is_json:
+        metadata[EXTENSION_NAME] = ARROW_JSON.encode()
+        return _arrow_field(field, pa.string(), metadata)
+    children = [_shown(child) for child in field.children]
+    return _arrow_field(field, logical_types.to_arrow(field.logical_type, children), metadata)
+
+
+def _arrow_field(field: Field, dtype: pa.DataType, metadata: Mapping[str, bytes]) -> pa.Field:
+    try:
+        return pa.field(field.name, dtype, field.nullable, metadata or None)
+    except ValueError as error:
+        msg = f"field {field.name!r} of type {field.logical_type!r} is not well formed: {error}"
+        raise CorruptTableError(msg, field=field.name) from error
+
+
+def _ensure_shows(schema: Schema) -> None:
+    """Raise when a field names an extension type that does not take the field's storage type."""
+    try:
+        public_schema(schema)
+    except CorruptTableError as error:
+        raise InvalidRequestError(error.problem) from error
+
+
+def _ensure_names(names: Sequence[str]) -> None:
+    for position, name in enumerate(names):
+        if "." in name:
+            msg = f"column {name!r} has a dot in its name"
+            action = "Rename it, or make it a member of a struct."
+            raise InvalidNameError(msg, column=name, action=action)
+        if name in RESERVED_NAMES:
+            raise InvalidNameError(f"column name {name!r} is reserved", column=name)
+        if name in names[:position]:
+            raise InvalidNameError(f"two columns have the name {name!r}", column=name)
+
+
+def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:
+    where = ".".join(quote_segment(name) for name in path)
+    dtype, raw = extension_types.opened(field)
+    metadata = _with_text(raw, f"column {where}")
+    field_id = _explicit_id(metadata.pop(FIELD_ID, None), where)
+    logical_type = _logical_type(dtype, metadata, where)
+    if logical_type == "json":
+        metadata[EXTENSION_NAME] = JSON.encode()
+    if len(path) > MAX_DEPTH:
+        raise UnsupportedError(f"column {where} is nested too deep", column=where)
+    is_key, position = primary_key.marks(metadata)
+    is_dictionary = logical_type.startswith("dict:")
+    return Field(
+        name=field.name,
+        id=field_id,
+        logical_type=logical_type,
+        nullable=field.nullable,
+        children=tuple(_converted(child, (*path, child.name)) for child in _members(dtype)),
+        metadata=FrozenMap(metadata),
+        encoding=_encoding(logical_type),
+        dictionary=DictionaryPage(offset=0, length=0) if is_dictionary else None,
+        unenforced_primary_key=is_key,
+        unenforced_primary_key_position=position,
+    )
+
+
+def _logical_type(dtype: pa.DataType, metadata: Mapping[str, bytes], where: str) -> str:
+    extension = metadata.get(EXTENSION_NAME, b"").decode()
+    if extension == ARROW_JSON and (pa.types.is_string(dtype) or pa.types.is_large_string(dtype)):
+        return "json"
+    if extension == JSON and pa.types.is_large_binary(dtype):
+        return "json"
+    is_struct = pa.types.is_struct(dtype)
+    if extension == BLOB_V2 and not (is_struct and dtype.names in _BLOB_LAYOUTS):
+        msg = f"column {where} of type {dtype} does not have the members of a {BLOB_V2}"
+        action = "Give it the members data and uri."
+        raise UnsupportedError(msg, column=where, found=str(dtype), action=action)
+    try:
+        return logical_types.from_arrow(dtype)
+    except UnsupportedError as error:
+        msg = f"column {where} has type {dtype}, which has no place in the Lance format"
+        action = "Cast the column to another type."
+        raise UnsupportedError(msg, column=where, found=str(dtype), action=action) from error
+
+
+def _members(dtype: pa.DataType) -> list[pa.Field]:
+    if pa.types.is_struct(dtype):
+        return list(dtype)
+    if pa.types.is_map(dtype):
+        entries = pa.struct([dtype.key_field, dtype.item_field])
+        return [pa.field("entries", entries, nullable=False)]
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return [dtype.value_field]
+    if pa.types.is_fixed_size_list(dtype):
+        storage, _ = extension_types.opened(dtype.value_field)
+        return [dtype.value_field] if pa.types.is_struct(storage) else []
+    return []
+
+
+def _encoding(logical_type: str) -> Encoding:
+    if logical_type in ("struct", "null"):
+        return Encoding.NONE
+    if logical_type in _VAR_BINARY:
+        return Encoding.VAR_BINARY
+    return Encoding.DICTIONARY if logical_type.startswith("dict:") else Encoding.PLAIN
+
+
+def _with_text(metadata: Mapping[bytes, bytes], where: str) -> dict[str, bytes]:
+    try:
+        for value in metadata.values():
+            value.decode()
+        return {key.decode(): value for key, value in metadata.items()}
+    except UnicodeDecodeError as error:
+        msg = f"metadata of {where} is not UTF-8 text"
+        raise InvalidRequestError(msg, action="Encode binary metadata as text.") from error
+
+
+def _explicit_id(value: bytes | None, where: str) -> FieldId:
+    """Read an id from metadata; a negative one counts as none."""
+    if value is None:
+        return _UNNUMBERED
+    if not _INTEGER.fullmatch(value) or not -_MAX_ID - 1 <= int(value) <= _MAX_ID:
+        msg = f"column {where} asks for field id {value.decode()!r}, which is not a 32-bit number"
+        raise InvalidRequestError(msg, column=where)
+    return FieldId(max(int(value), _UNNUMBERED))
+
+
+def _numbered(fields: tuple[Field, ...], first_id: int) -> tuple[Field, ...]:
+    nodes = [node for top in fields for node in top.walk()]
+    taken = [node.id for node in nodes if node.id != _UNNUMBERED]
+    if len(set(taken)) < len(taken):
+        msg = f"a field id is asked for twice: {', '.join(map(str, sorted(taken)))}"
+        raise InvalidRequestError(msg)
+    start = max(first_id, *(i + 1 for i in taken)) if taken else first_id
+    if start + len(nodes) - len(taken) > _MAX_ID + 1:
+        raise InvalidRequestError("there are no field ids left")
+    fresh = itertools.count(start)
+    return tuple(_with_ids(top, NO_PARENT, fresh) for top in fields)
+
+
+def _with_ids(node: Field, parent_id: FieldId, fresh: Iterator[int]) -> Field:
+    field_id = FieldId(next(fresh)) if node.id == _UNNUMBERED else node.id
+    children = tuple(_with_ids(child, field_id, fresh) for child in node.children)
+    return replace(node, id=field_id, parent_id=parent_id, children=children)
