@@ -1,0 +1,65 @@
+"""What does every test get? Fixtures for tables and official releases, Hypothesis profiles."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.support.official import RELEASES, Official, OfficialPool, is_installed
+
+SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+settings.register_profile(
+    "ci",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    max_examples=25,
+    print_blob=True,
+    suppress_health_check=SLOW,
+)
+settings.register_profile(
+    "deep", deadline=None, max_examples=1000, print_blob=True, suppress_health_check=SLOW
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def tmp_table(tmp_path: Path) -> str:
+    """Return a path where no table exists yet."""
+    return str(tmp_path / "table.lance")
+
+
+@pytest.fixture(scope="session")
+def officials() -> Iterator[OfficialPool]:
+    """Return the factory of official releases: one worker per release and test process."""
+    pool = OfficialPool()
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="session")
+def official_4(officials: OfficialPool) -> Official:
+    """Return official Lance 4.0.2."""
+    return _installed(officials, "4.0.2")
+
+
+@pytest.fixture(scope="session")
+def official_14(officials: OfficialPool) -> Official:
+    """Return official Lance 14.0.2."""
+    return _installed(officials, "14.0.2")
+
+
+@pytest.fixture(scope="session", params=RELEASES, ids=lambda release: f"official-{release}")
+def official(officials: OfficialPool, request: pytest.FixtureRequest) -> Official:
+    """Return each pinned official release in turn."""
+    return _installed(officials, request.param)
+
+
+def _installed(officials: OfficialPool, release: str) -> Official:
+    if not is_installed(release):
+        pytest.skip(f"official release {release} is not installed under .interop/")
+    return officials(release)

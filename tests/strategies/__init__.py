@@ -1,0 +1,1 @@
+"""Hypothesis strategies for schemas, rows and table histories."""
