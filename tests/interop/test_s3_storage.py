@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,24 +15,18 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from tests.conformance.store_suite import Law, each_store_law
-from tests.support.official import RELEASES, interpreter
+from tests.support.official import Official
 from tests.support.s3_server import S3Server, s3_server
 
-each_release = pytest.mark.parametrize("release", RELEASES)
-
-PREAMBLE = """
-import json, sys, lance, pyarrow as pa
-uri, options = sys.argv[1], json.loads(sys.argv[2])
-"""
-WRITE_MANY = """
-for each in json.loads(uri):
+WRITE = """
+for each in uris:
     lance.write_dataset(pa.table({"a": [1]}), each, storage_options=options)
 """
 WRITE_BRANCH = """
 lance.write_dataset(pa.table({"a": [1]}), uri, storage_options=options).create_branch("feature/x")
 """
 LIST_BRANCHES = """
-print(json.dumps(sorted(lance.dataset(uri, storage_options=options).branches.list())))
+result = sorted(lance.dataset(uri, storage_options=options).branches.list())
 """
 
 
@@ -55,37 +47,41 @@ def test_s3_store(law: Law, s3: S3Server, bucket: str) -> None:
     law(open_store(Location.parse(root, s3.storage_options)))
 
 
-@each_release
-def test_official_branch_is_found_on_s3(release: str, s3: S3Server, bucket: str) -> None:
+def test_official_branch_is_found_on_s3(official: Official, s3: S3Server, bucket: str) -> None:
     location = Location.parse(f"s3://{bucket}/t.lance", s3.storage_options)
-    official(release, WRITE_BRANCH, location.uri, location.storage_options)
+    official.run(location.uri, WRITE_BRANCH, options=location.storage_options)
     assert_has_branch(open_store(location))
 
 
-@each_release
-def test_official_branch_is_found_on_disk(release: str, tmp_path: Path) -> None:
+def test_official_branch_is_found_on_disk(official: Official, tmp_path: Path) -> None:
     location = Location.parse(tmp_path / "t.lance")
-    official(release, WRITE_BRANCH, location.uri, {})
+    official.run(location.uri, WRITE_BRANCH, options={})
     assert_has_branch(open_store(location))
 
 
-@each_release
-def test_our_branch_is_found_by_official_on_s3(release: str, s3: S3Server, bucket: str) -> None:
+def test_our_branch_is_found_by_official_on_s3(
+    official: Official, s3: S3Server, bucket: str
+) -> None:
     location = Location.parse(f"s3://{bucket}/t.lance", s3.storage_options)
-    official(release, WRITE_BRANCH, location.uri, location.storage_options)
+    official.run(location.uri, WRITE_BRANCH, options=location.storage_options)
     store = open_store(location)
     store.put("_refs/branches/other%2Fy.json", store.get("_refs/branches/feature%2Fx.json"))
-    found = official(release, LIST_BRANCHES, location.uri, location.storage_options)
-    assert json.loads(found) == ["feature/x", "other/y"]
+    found = official.run(location.uri, LIST_BRANCHES, options=location.storage_options)
+    assert found == ["feature/x", "other/y"]
 
 
-def test_s3_uris_mean_the_same_keys_as_for_the_newest_release(s3: S3Server, bucket: str) -> None:
+def test_s3_uris_mean_the_same_keys_as_for_the_newest_release(
+    official_14: Official, s3: S3Server, bucket: str
+) -> None:
     keys = ("a b", "p%20q", "h#x", "q?x", "ü", "star*", "per%", "x/../y", "slash/", "a+b", "%2e/z")
     uris = [f"s3://{bucket}/{key}" for key in keys]
-    assert not_found_after_official_wrote(uris, s3.storage_options) == []
+    official_14.run(bucket, WRITE, uris=uris, options=s3.storage_options)
+    assert without_table(uris, s3.storage_options) == []
 
 
-def test_local_uris_mean_the_same_paths_as_for_the_newest_release(tmp_path: Path) -> None:
+def test_local_uris_mean_the_same_paths_as_for_the_newest_release(
+    official_14: Official, tmp_path: Path
+) -> None:
     uris = [
         *(f"{tmp_path}/plain/{name}" for name in ("a b", "p%20q", "h#x", "q?x", "ü", "x/../y")),
         *(f"file://{tmp_path}/file/{name}" for name in ("a b", "p%20q", "h#x", "q?x", "per%")),
@@ -95,7 +91,8 @@ def test_local_uris_mean_the_same_paths_as_for_the_newest_release(tmp_path: Path
         f"{tmp_path}//double",
         f"{tmp_path}/slash/",
     ]
-    assert not_found_after_official_wrote(uris, {}) == []
+    official_14.run(tmp_path, WRITE, uris=uris, options={})
+    assert without_table(uris, {}) == []
 
 
 @pytest.mark.parametrize("name", ["plain.lance", "a b.lance", "p%20q.lance", "h#1x?.lance"])
@@ -159,23 +156,9 @@ def test_missing_bucket_is_not_an_absent_object(s3: S3Server) -> None:
         store.list_names("_versions")
 
 
-def official(release: str, script: str, uri: str, options: dict[str, str]) -> str:
-    """Run lines of Python in the environment of an official release; return what they print."""
-    result = subprocess.run(
-        [interpreter(release), "-c", PREAMBLE + script, uri, json.dumps(options)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PATH": os.defpath},
-    )
-    assert result.returncode == 0, result.stderr
-    return result.stdout
-
-
-def not_found_after_official_wrote(uris: list[str], options: dict[str, str]) -> list[str]:
-    official(RELEASES[-1], WRITE_MANY, json.dumps(uris), options)
+def without_table(uris: list[str], options: dict[str, str]) -> list[str]:
     stores = {uri: open_store(Location.parse(uri, options)) for uri in uris}
-    return [uri for uri, store in stores.items() if len(store.list_names("_versions")) == 0]
+    return [uri for uri, store in stores.items() if not store.list_names("_versions")]
 
 
 def assert_has_branch(store: ObjectStore) -> None:

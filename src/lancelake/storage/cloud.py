@@ -10,6 +10,7 @@ from obstore.store import AzureStore, GCSStore, S3Store
 from obstore.store import ObjectStore as Client
 
 from lancelake.errors import InternalError, InvalidRequestError
+from lancelake.storage.aws_profile import profile_settings
 from lancelake.storage.failures import shown, without_secrets
 from lancelake.storage.location import Location
 from lancelake.storage.obstore_store import Abilities, ObstoreStore
@@ -25,9 +26,9 @@ Pairs = tuple[tuple[str, str], ...]
 def cloud_store(location: Location) -> ObstoreStore:
     """Return the store at a cloud location; clients are shared and keep their connections.
 
-    Options win over the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`).
+    Options win over the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`), and that over a profile.
     """
-    client = _client(location.scheme, location.authority, location.options, _environment())
+    client = _client(location.scheme, location.authority, _settings(location), _environment())
     return ObstoreStore(client, prefix=location.key, abilities=abilities(location))
 
 
@@ -43,18 +44,31 @@ def abilities(location: Location) -> Abilities:
             return Abilities()
 
 
+def _settings(location: Location) -> Pairs:
+    options = location.storage_options
+    match location.scheme:
+        case "s3" | "s3+ddb":
+            config = settings(options, S3)
+            config = {**profile_settings(config, os.environ), **config}
+        case "gs":
+            config = settings(options, GCS)
+        case _:
+            config = settings(options, AZURE)
+    return tuple(config.items())
+
+
 @functools.lru_cache(maxsize=64)
-def _client(scheme: str, authority: str, options: Pairs, environment: Pairs) -> Client:
+def _client(scheme: str, authority: str, pairs: Pairs, environment: Pairs) -> Client:
     del environment  # obstore reads it by itself; a change asks for another client
-    given = dict(options)
+    config = dict(pairs)
     try:
         match scheme:
             case "s3" | "s3+ddb":
-                return _s3(authority, settings(given, S3))
+                return _s3(authority, config)
             case "gs":
-                return _gcs(authority, settings(given, GCS))
+                return _gcs(authority, config)
             case "az" | "abfss":
-                return _azure(authority, settings(given, AZURE))
+                return _azure(authority, config)
             case _:
                 raise InternalError(f"no client for the scheme {scheme!r}")
     except (BaseError, ValueError) as error:

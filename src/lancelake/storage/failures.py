@@ -34,6 +34,7 @@ _THROTTLED = re.compile(r"SlowDown|Throttl|RequestTimeout|ServerBusy|InternalErr
 # Address from which cloud machines get credentials: asked only when there are no others.
 _MACHINE_CREDENTIALS = re.compile(r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
+_WRONG_REGION = re.compile(r"PermanentRedirect|AuthorizationHeaderMalformed")
 _QUERY = re.compile(r"(https?://[^\s?\"',)]+)\?[^\s\"',)]+")
 _LONGEST_TEXT = 400
 
@@ -120,6 +121,8 @@ def _from_text(text: str, problem: str, path: str) -> LanceTableError:
         return StorageError(
             problem, path=path, action='Set the storage option "allow_http" to "true".'
         )
+    if _WRONG_REGION.search(text):
+        return StorageError(problem, path=path, action='Set the storage option "region".')
     transient = status is None and _TRANSIENT_KIND.search(text)
     if transient or status in _TRANSIENT_STATUS or _THROTTLED.search(text):
         return StorageUnavailableError(problem, path=path)

@@ -50,6 +50,9 @@ class Scripted(ThreadingHTTPServer):
         self.body = b""
         self.requests = 0
 
+    def handle_error(self, *_: object) -> None:
+        """Say nothing about clients that went away."""
+
     def store(self, **options: str) -> ObjectStore:
         given = {
             "endpoint": f"http://127.0.0.1:{self.server_port}",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
+import sys
 
 import obstore
 import pytest
@@ -69,14 +70,24 @@ def test_copy_too_large_for_the_server_is_streamed(
     assert store.get("b") == b"0123456789"
 
 
-def test_forked_child_is_told_instead_of_left_waiting(client: MemoryStore) -> None:
-    store = ObstoreStore(client, prefix="t", abilities=Abilities())
-    store.put("a", b"")
-    child = os.fork()
-    if child == 0:
-        try:
-            store.get("a")
-        except NotImplementedError:
-            os._exit(42)
-        os._exit(1)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 42
+FORK = """
+import os
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+
+store = open_store(Location.parse("memory://fork/t"))
+store.put("a", b"")
+child = os.fork()
+if child == 0:
+    try:
+        store.get("a")
+    except NotImplementedError:
+        os._exit(42)
+    os._exit(1)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+def test_forked_child_is_told_instead_of_left_waiting() -> None:
+    run = subprocess.run([sys.executable, "-c", FORK], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "42"
