@@ -100,15 +100,14 @@ def from_client(error: Exception, path: str) -> LanceTableError:
             return _from_text(text, problem, path)
 
 
-def status_of(error: Exception) -> int | None:
-    """Return the HTTP status that an obstore error reports, if it got one."""
-    match = _STATUS.search(str(error))
+def status_in(text: str) -> int | None:
+    """Return the HTTP status that an obstore message reports, if there was one."""
+    match = _STATUS.search(text)
     return int(match[1] or match[2]) if match else None
 
 
 def _from_text(text: str, problem: str, path: str) -> LanceTableError:
-    match = _STATUS.search(text)
-    status = int(match[1] or match[2]) if match else None
+    status = status_in(text)
     if _MACHINE_CREDENTIALS.search(text):
         return StorageDeniedError(
             problem, path=path, action="Give credentials as storage options or in the environment."

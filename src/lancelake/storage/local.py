@@ -209,16 +209,21 @@ def _write_all(fd: int, chunks: Iterable[bytes]) -> None:
 
 def _staged(full: str) -> tuple[str, int]:
     """Open a fresh file beside `full`, making folders as needed."""
-    for number in itertools.count(1):
+    try:
+        return _fresh(full)
+    except FileNotFoundError:
+        _make_folder(_parent(full))
+        return _fresh(full)
+
+
+def _fresh(full: str) -> tuple[str, int]:
+    number = 1
+    while True:
         staged = f"{full}#{number}"
         try:
             return staged, os.open(staged, _STAGE, _MODE)
-        except FileNotFoundError:
-            _make_folder(_parent(full))
-            return _staged(full)
         except FileExistsError:
-            continue
-    raise AssertionError("unreachable")
+            number += 1
 
 
 def _make_folder(folder: str) -> None:

@@ -16,7 +16,7 @@ from obstore.store import ObjectStore as Client
 
 from lancelake.errors import ObjectNotFoundError, UnsupportedError
 from lancelake.storage.confined import ensure_plain
-from lancelake.storage.failures import ClientErrors, status_of
+from lancelake.storage.failures import ClientErrors, status_in
 from lancelake.storage.store import (
     ObjectChunks,
     ObjectInfo,
@@ -237,9 +237,7 @@ _runtime = _Runtime()
 def _is_beyond_end(error: BaseError) -> bool:
     text = str(error)
     return (
-        status_of(error) == _RANGE_NOT_SATISFIABLE
-        or "StartTooLarge" in text
-        or "NotPartial" in text
+        status_in(text) == _RANGE_NOT_SATISFIABLE or "StartTooLarge" in text or "NotPartial" in text
     )
 
 

@@ -172,6 +172,12 @@ def test_broken_link_is_absent(store: LocalStore, tmp_path: Path) -> None:
         store.get("a")
 
 
+def test_put_below_a_broken_link_is_an_error(store: LocalStore, tmp_path: Path) -> None:
+    (tmp_path / "dir").symlink_to(tmp_path / "gone")
+    with pytest.raises(StorageError):
+        store.put("dir/a", b"1")
+
+
 def test_linked_folder_is_followed(store: LocalStore, tmp_path: Path) -> None:
     store.put("real/a", b"1")
     (tmp_path / "link").symlink_to(tmp_path / "real")
