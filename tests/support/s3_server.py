@@ -65,9 +65,7 @@ class S3Server:
 @contextlib.contextmanager
 def s3_server() -> Iterator[S3Server]:
     """Run a server as long as the block does."""
-    server = make_server(
-        "127.0.0.1", 0, _OneAtATime(), threaded=True, request_handler=MotoRequestHandler
-    )
+    server = make_server("127.0.0.1", 0, _OneAtATime(), threaded=True, request_handler=_Silent)
     thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
     thread.start()
     try:
@@ -76,6 +74,11 @@ def s3_server() -> Iterator[S3Server]:
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+class _Silent(MotoRequestHandler):
+    def log(self, *_: object) -> None:
+        pass
 
 
 class _OneAtATime:
