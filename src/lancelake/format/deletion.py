@@ -35,7 +35,7 @@ def encode(rows: BitMap, encoding: DeletionFileType) -> bytes:
 
 
 def choose_encoding(count: int, before: DeletionFileType | None) -> DeletionFileType:
-    """Return the encoding official writers choose: bitmaps for many rows, and once a bitmap always."""
+    """Return what official writers choose: bitmaps for many rows, and once a bitmap, always."""
     if before is DeletionFileType.BITMAP:
         return DeletionFileType.BITMAP
     limit = BITMAP_THRESHOLD if before is None else BITMAP_THRESHOLD + 1
@@ -60,6 +60,8 @@ def _decode_arrow(data: bytes) -> BitMap:
             raise _corrupt("deletion file", f"it has {reader.num_record_batches} batches")
         batch = reader.get_batch(0)
         batch.validate(full=True)
+        if batch.column(0).null_count:
+            raise _corrupt("deletion file", "it has nulls")
     except (pa.ArrowException, OSError, ValueError) as error:
         if isinstance(error, CorruptTableError):
             raise

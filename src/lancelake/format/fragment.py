@@ -5,11 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
+
+# A row address has 32 bits for the fragment and 32 for the row within it.
+_MAX_ROWS = 1 << 32
+_MAX_ID = (1 << 32) - 1
 
 
 class DeletionFileType(Enum):
@@ -92,6 +97,7 @@ class Fragment:
 def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fragment:
     """Read a fragment; counts by writers known to be wrong come out as unknown."""
     deletion = message.deletion_file if message.HasField("deletion_file") else None
+    _ensure_addressable(message)
     return Fragment(
         id=FragmentId(message.id),
         files=tuple(decode_data_file(f) for f in message.files),
@@ -124,7 +130,7 @@ def decode_data_file(message: table_pb2.DataFile) -> DataFile:
     """Read a data file entry."""
     return DataFile(
         path=message.path,
-        fields=tuple(message.fields),
+        fields=tuple(FieldId(f) for f in message.fields),
         column_indices=tuple(message.column_indices),
         file_major_version=message.file_major_version,
         file_minor_version=message.file_minor_version,
@@ -150,15 +156,31 @@ def encode_data_file(file: DataFile) -> table_pb2.DataFile:
 
 
 def _decode_deletion(message: table_pb2.DeletionFile, *, trust_counts: bool) -> DeletionFile:
-    is_bitmap = message.file_type == table_pb2.DeletionFile.BITMAP
     return DeletionFile(
-        file_type=DeletionFileType.BITMAP if is_bitmap else DeletionFileType.ARROW_ARRAY,
+        file_type=_decode_deletion_type(message.file_type),
         read_version=message.read_version,
         id=message.id,
         num_deleted_rows=(message.num_deleted_rows or None) if trust_counts else None,
         base_id=BaseId(message.base_id) if message.HasField("base_id") else None,
         unknown=unknown_bytes(message),
     )
+
+
+def _decode_deletion_type(value: int) -> DeletionFileType:
+    match value:
+        case table_pb2.DeletionFile.ARROW_ARRAY:
+            return DeletionFileType.ARROW_ARRAY
+        case table_pb2.DeletionFile.BITMAP:
+            return DeletionFileType.BITMAP
+        case _:
+            msg = f"deletion file type {value} is not known"
+            raise UnsupportedError(msg, found=value)
+
+
+def _ensure_addressable(message: table_pb2.DataFragment) -> None:
+    if message.id > _MAX_ID or message.physical_rows > _MAX_ROWS:
+        msg = f"fragment {message.id} of {message.physical_rows} rows cannot be addressed"
+        raise CorruptTableError(msg, fragment=message.id)
 
 
 def _encode_deletion(deletion: DeletionFile) -> table_pb2.DeletionFile:
@@ -176,7 +198,7 @@ def _encode_deletion(deletion: DeletionFile) -> table_pb2.DeletionFile:
 
 
 def _sequence(message: table_pb2.DataFragment, choice: str) -> Sequenced:
-    case = message.WhichOneof(choice)  # type: ignore[arg-type]  # one literal per oneof in the stub
+    case = message.WhichOneof(choice)
     if case is None:
         return None
     value = getattr(message, case)

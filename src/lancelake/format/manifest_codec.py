@@ -22,6 +22,7 @@ _FOOTER = struct.Struct("<qHH4s")
 _LENGTH = struct.Struct("<I")
 _FOOTER_VERSION = (0, 2)
 _NANOS = 1_000_000_000
+_MAX_FRAGMENT_ID = (1 << 32) - 1
 _MIN_SECONDS = -62_135_596_800
 _MAX_SECONDS = 253_402_300_799
 
@@ -93,7 +94,7 @@ def _manifest_bytes(data: bytes) -> bytes:
 
 
 def _section(data: bytes, message: table_pb2.Manifest, name: str) -> bytes | None:
-    if not message.HasField(name):  # type: ignore[arg-type]  # the stub knows literals only
+    if not message.HasField(name):
         return None
     position = getattr(message, name)
     if position + _LENGTH.size > len(data):
@@ -186,7 +187,11 @@ def _writer_version(message: table_pb2.Manifest) -> WriterVersion | None:
 def _max_fragment_id(message: table_pb2.Manifest) -> int | None:
     if message.HasField("max_fragment_id"):
         return message.max_fragment_id
-    return max((each.id for each in message.fragments), default=None)
+    highest = max((each.id for each in message.fragments), default=None)
+    if highest is not None and highest > _MAX_FRAGMENT_ID:
+        msg = f"fragment id {highest} is too large"
+        raise CorruptTableError(msg, fragment=highest)
+    return highest
 
 
 def _encode_manifest(manifest: Manifest) -> table_pb2.Manifest:

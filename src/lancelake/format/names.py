@@ -55,6 +55,8 @@ def parse_manifest_name(name: str) -> ManifestName | None:
             return None
         return ManifestName(name=name, version=Version(number), naming=ManifestNaming.V2)
     if len(name) == _V2_NAME_LENGTH:
+        if is_detached(_MAX_U64 - number):
+            return None
         return ManifestName(name=name, version=Version(_MAX_U64 - number), naming=ManifestNaming.V2)
     return ManifestName(name=name, version=Version(number), naming=ManifestNaming.V1)
 
@@ -91,7 +93,7 @@ def _ensure_part(part: str, kind: str) -> None:
     allowed = all(ch.isalnum() or ch in ".-_" for ch in part)
     if not allowed:
         _refuse(part, f"a {kind} name takes letters, digits, '.', '-' and '_' only")
-    if part.startswith(".") or part.endswith(".") or ".." in part or part.endswith(".lock"):
+    if part.startswith(".") or part.endswith((".", ".lock")) or ".." in part:
         _refuse(part, f"a {kind} name must not begin or end with '.', hold '..' or end in '.lock'")
 
 

@@ -123,12 +123,19 @@ def _document(data: bytes, kind: str) -> dict[str, object]:
     try:
         if len(data) > _MAX_DOCUMENT:
             raise ValueError("the document is too large")
-        body = json.loads(data)
+        body = json.loads(data, parse_constant=_refuse_constant)
         if not isinstance(body, dict):
             raise ValueError("not an object")
+        # A lone surrogate is valid JSON but cannot be written back.
+        json.dumps(body, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise _corrupt(kind, error) from error
     return body
+
+
+def _refuse_constant(name: str) -> object:
+    msg = f"{name} is not JSON"
+    raise ValueError(msg)
 
 
 def _number(value: object) -> int:
@@ -160,8 +167,16 @@ def _lineage(value: object) -> tuple[Fork, ...] | None:
     if not isinstance(value, dict):
         raise ValueError("identifier is not an object")
     pairs = value["version_mapping"]
-    forks = [Fork(version=Version(_number(v)), uuid=str(u)) for v, u in pairs]
-    return tuple(forks)
+    if not isinstance(pairs, list) or not all(isinstance(p, list) for p in pairs):
+        raise ValueError("identifier does not list pairs")
+    return tuple(Fork(version=Version(_number(v)), uuid=_text(u)) for v, u in pairs)
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        msg = f"{value!r} is not text"
+        raise ValueError(msg)
+    return value
 
 
 def _extra(body: Mapping[str, object], known: set[str]) -> FrozenMap[str, str]:

@@ -137,9 +137,7 @@ class Schema:
         """Like `find`, but a path that leads nowhere is an error."""
         found = self.find(path)
         if found is None:
-            known = ", ".join(self.names)
-            msg = f"Column {path} does not exist; the table has: {known}"
-            raise InvalidRequestError(msg, column=path)
+            raise self._unknown_column(path)
         return found
 
     def path_of(self, field_id: int) -> str | None:
@@ -152,8 +150,7 @@ class Schema:
 
     def select(self, names: tuple[str, ...]) -> Schema:
         """Return the schema of these top-level columns, in this order."""
-        by_name = {f.name: f for f in self.fields}
-        return replace(self, fields=tuple(by_name[name] for name in names))
+        return replace(self, fields=tuple(self._top(name) for name in names))
 
     def primary_key(self) -> tuple[Field, ...]:
         """Return the fields of the unenforced primary key in key order."""
@@ -164,6 +161,17 @@ class Schema:
             return (position == 0, position, f.id)
 
         return tuple(sorted(keys, key=order))
+
+    def _top(self, name: str) -> Field:
+        found = _named(self.fields, name, exact=True)
+        if found is None:
+            raise self._unknown_column(name)
+        return found
+
+    def _unknown_column(self, path: str) -> InvalidRequestError:
+        known = ", ".join(self.names)
+        msg = f"Column {path} does not exist; the table has: {known}"
+        return InvalidRequestError(msg, column=path)
 
     def _find(self, segments: tuple[str, ...], *, exact: bool) -> tuple[Field, ...] | None:
         level = self.fields

@@ -56,6 +56,7 @@ def _decode_field(message: file_pb2.Field) -> Field:
     metadata = dict(message.metadata)
     if message.extension_name:
         metadata[EXTENSION_NAME] = message.extension_name.encode()
+    _ensure_text(metadata.get(EXTENSION_NAME, b""), message.name)
     page = message.dictionary
     has_page = message.HasField("dictionary")
     known = message.encoding in file_pb2.Encoding.values()
@@ -75,6 +76,14 @@ def _decode_field(message: file_pb2.Field) -> Field:
     )
 
 
+def _ensure_text(extension_name: bytes, field: str) -> None:
+    try:
+        extension_name.decode()
+    except UnicodeDecodeError as error:
+        msg = f"field {field!r} has an extension name that is not text"
+        raise CorruptTableError(msg, field=field) from error
+
+
 def _encode_field(node: Field) -> file_pb2.Field:
     message = file_pb2.Field(
         name=node.name,
@@ -82,7 +91,7 @@ def _encode_field(node: Field) -> file_pb2.Field:
         parent_id=node.parent_id,
         logical_type=node.logical_type,
         nullable=node.nullable,
-        encoding=node.encoding.value,
+        encoding=file_pb2.Encoding.Name(node.encoding.value),
         extension_name=node.extension_name or "",
         storage_class=node.storage_class,
         unenforced_primary_key=node.unenforced_primary_key,

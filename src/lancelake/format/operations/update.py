@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from lancelake.errors import CorruptTableError
+from lancelake.errors import UnsupportedError
 from lancelake.format import fragment, key_filter, merged_generation
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId
@@ -76,4 +76,4 @@ def _decode_mode(value: int) -> UpdateMode:
         return UpdateMode(value)
     except ValueError as error:
         msg = f"update mode {value} is not known"
-        raise CorruptTableError(msg) from error
+        raise UnsupportedError(msg, found=value) from error

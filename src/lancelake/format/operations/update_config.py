@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from lancelake.errors import CorruptTableError
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto.transaction_pb2 import Transaction
 
 _NO_FIELDS: FrozenMap[FieldId, MapUpdate] = FrozenMap()
+_OLD_FORM = frozenset({"upsert_values", "delete_keys", "schema_metadata", "field_metadata"})
+_MAX_FIELD_ID = (1 << 31) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +37,10 @@ class UpdateConfig:
 
 def decode(message: Transaction.UpdateConfig) -> UpdateConfig:
     """Read the operation; the form of old releases is turned into that of today."""
-    if message.upsert_values or message.delete_keys or message.schema_metadata:
-        return _decode_old_form(message)
-    if message.field_metadata:
+    forms = {name in _OLD_FORM for name in (field.name for field, _ in message.ListFields())}
+    if len(forms) > 1:
+        raise CorruptTableError("an UpdateConfig in both the old and the current form")
+    if True in forms:
         return _decode_old_form(message)
     fields = {FieldId(k): _decode_map(v) for k, v in message.field_metadata_updates.items()}
     return UpdateConfig(
@@ -67,6 +71,8 @@ def _decode_old_form(message: Transaction.UpdateConfig) -> UpdateConfig:
     entries: dict[str, str | None] = dict(message.upsert_values)
     entries |= dict.fromkeys(message.delete_keys)
     fields = {FieldId(k): _replacing(v.metadata) for k, v in message.field_metadata.items()}
+    if any(field_id > _MAX_FIELD_ID for field_id in fields):
+        raise CorruptTableError("an UpdateConfig for a field id past 31 bits")
     has_schema = bool(message.schema_metadata)
     return UpdateConfig(
         config=MapUpdate(entries=FrozenMap(entries)) if entries else None,
@@ -81,7 +87,7 @@ def _replacing(values: Mapping[str, str]) -> MapUpdate:
 
 
 def _optional_map(message: Transaction.UpdateConfig, name: str) -> MapUpdate | None:
-    if not message.HasField(name):  # type: ignore[arg-type]  # the stub knows literals only
+    if not message.HasField(name):
         return None
     return _decode_map(getattr(message, name))
 

@@ -20,6 +20,7 @@ from lancelake.proto import rowids_pb2
 
 _U16_SPAN = (1 << 16) - 1
 _U32_SPAN = (1 << 32) - 1
+_MAX_U64 = (1 << 64) - 1
 
 
 def decode_row_ids(data: bytes) -> tuple[Segment, ...]:
@@ -64,7 +65,7 @@ def decode_segment(message: rowids_pb2.U64Segment) -> Segment:
         case "range_with_bitmap":
             return _decode_bitmap(message.range_with_bitmap)
         case "sorted_array":
-            return SortedArray(_decode_array(message.sorted_array).tobytes())
+            return _decode_sorted(message.sorted_array)
         case "array":
             return Array(_decode_array(message.array).tobytes())
         case _:
@@ -115,6 +116,13 @@ def _decode_bitmap(message: rowids_pb2.U64Segment.RangeWithBitmap) -> RangeWithB
     return RangeWithBitmap(start=message.start, end=message.end, bitmap=message.bitmap)
 
 
+def _decode_sorted(message: rowids_pb2.EncodedU64Array) -> SortedArray:
+    values = _decode_array(message)
+    if not bool(np.all(values[1:] >= values[:-1])):
+        raise CorruptTableError("a sorted array of row ids that is out of order")
+    return SortedArray(values.tobytes())
+
+
 def _ensure_range(start: int, end: int) -> None:
     if end < start:
         msg = f"a row id range from {start} to {end}"
@@ -125,10 +133,10 @@ def _decode_array(message: rowids_pb2.EncodedU64Array) -> U64Array:
     match message.WhichOneof("array"):
         case "u16_array":
             narrow = message.u16_array
-            return _widen(narrow.offsets, "<u2") + np.uint64(narrow.base)
+            return _raised(_widen(narrow.offsets, "<u2"), narrow.base)
         case "u32_array":
             middle = message.u32_array
-            return _widen(middle.offsets, "<u4") + np.uint64(middle.base)
+            return _raised(_widen(middle.offsets, "<u4"), middle.base)
         case "u64_array":
             return _widen(message.u64_array.values, "<u8")
         case _:
@@ -139,6 +147,12 @@ def _widen(data: bytes, dtype: str) -> U64Array:
     if len(data) % np.dtype(dtype).itemsize:
         raise CorruptTableError("a row id array that ends within a value")
     return np.frombuffer(data, dtype=dtype).astype(np.uint64)
+
+
+def _raised(offsets: U64Array, base: int) -> U64Array:
+    if len(offsets) and int(offsets.max()) + base > _MAX_U64:
+        raise CorruptTableError("a row id array with values past 64 bits")
+    return offsets + np.uint64(base)
 
 
 def _encode_array(values: U64Array) -> rowids_pb2.EncodedU64Array:

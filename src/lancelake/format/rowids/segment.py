@@ -10,6 +10,8 @@ import numpy.typing as npt
 
 U64Array = npt.NDArray[np.uint64]
 
+_MAX_U64 = (1 << 64) - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Range:
@@ -96,6 +98,8 @@ def build(array: U64Array) -> Segment:
         return Array(array.astype("<u8").tobytes())
     start, end = int(array[0]), int(array[-1]) + 1
     slots, count = end - start, len(array)
+    if end > _MAX_U64:
+        return SortedArray(array.astype("<u8").tobytes())
     if slots == count:
         return Range(start=start, end=end)
     by_holes, by_bitmap, by_array = 24 + 4 * (slots - count), 24 + (slots + 7) // 8, 24 + 2 * count

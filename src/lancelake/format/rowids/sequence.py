@@ -20,11 +20,12 @@ class RowIdSequence:
     @staticmethod
     def decode(data: bytes, *, physical_rows: int) -> RowIdSequence:
         """Read a sequence, which must have an id for each physical row."""
-        sequence = RowIdSequence(codec.decode_row_ids(data))
-        if len(sequence) != physical_rows:
-            msg = f"{len(sequence)} row ids for {physical_rows} rows"
-            raise CorruptTableError(msg, found=len(sequence), expected=physical_rows)
-        return sequence
+        segments = codec.decode_row_ids(data)
+        count = sum(segment.length(s) for s in segments)
+        if count != physical_rows:
+            msg = f"{count} row ids for {physical_rows} rows"
+            raise CorruptTableError(msg, found=count, expected=physical_rows)
+        return RowIdSequence(segments)
 
     @staticmethod
     def of(values: U64Array) -> RowIdSequence:
