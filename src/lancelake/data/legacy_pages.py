@@ -12,7 +12,7 @@ from lancelake.data.legacy_reads import Decoding, Int64s, Spans, together
 from lancelake.errors import CorruptTableError, UnsupportedError
 
 _BYTE_BITS = 8
-_POSITION = np.dtype("<i8")
+_POSITION_BYTES = 8
 _INT32_MAX = (1 << 31) - 1
 
 
@@ -198,7 +198,10 @@ def _bounds(page: Page, runs: Runs, *, rows: int, width: int) -> Decoding[_Bound
 
 
 def _binary(dtype: pa.DataType, page: Page, runs: Runs, *, nullable: bool) -> Decoding[pa.Array]:
-    bounds = yield from _bounds(page, runs, rows=page.length, width=_POSITION.itemsize)
+    bounds = yield from _bounds(page, runs, rows=page.length, width=_POSITION_BYTES)
+    if bounds.firsts.size and (bounds.firsts[0] < 0 or bounds.lasts[-1] > page.file_bytes):
+        msg = f"values of field {page.field!r} lie outside the file"
+        raise CorruptTableError(msg, field=page.field, position=page.position)
     is_small = pa.types.is_string(dtype) or pa.types.is_binary(dtype)
     total = int(bounds.sizes.sum())
     if is_small and total > _INT32_MAX:
