@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import datetime
 import decimal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -31,7 +32,7 @@ def official(request: pytest.FixtureRequest) -> Iterator[Official]:
         yield release
 
 
-def repeated(values: list[object], dtype: pa.DataType) -> pa.Array:
+def repeated(values: Sequence[object], dtype: pa.DataType) -> pa.Array:
     return pa.array([values[i % len(values)] for i in range(ROWS)], dtype)
 
 
@@ -187,7 +188,7 @@ def test_slices_and_chunks_of_all_types(
 
 def test_many_fragments(official: Official, tmp_path: Path) -> None:
     root = tmp_path / "t"
-    sizes = {"max_rows_per_group": 7, "max_rows_per_file": 20}
+    sizes: dict[str, Any] = {"max_rows_per_group": 7, "max_rows_per_file": 20}
     # The release refuses to append where an empty string of the dictionary has become a null.
     table = wide_table().drop_columns(["dict_with_empty"])
     official.write(root, table, data_storage_version="legacy", **sizes)

@@ -11,10 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.errors import CorruptTableError
+from lancelake.format import arrow_schema
 from lancelake.format.fragment import DataFile
-from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.logical_types import from_arrow
+from lancelake.format.ids import FieldId
 from lancelake.format.schema import DictionaryPage, Field
 from lancelake.proto import file_pb2
 
@@ -64,7 +63,7 @@ class LegacyTable:
 
 def legacy_table(groups: Sequence[pa.RecordBatch], *, first_id: int = 0) -> LegacyTable:
     """Write batches as the groups of rows of one file."""
-    fields = numbered(groups[0].schema, first_id=first_id)
+    fields = arrow_schema.from_arrow(groups[0].schema, first_id=first_id).fields
     manifest = _Writer()
     fields = tuple(
         manifest.dictionary(f, column) for f, column in zip(fields, groups[0].columns, strict=True)
@@ -81,34 +80,9 @@ def legacy_table(groups: Sequence[pa.RecordBatch], *, first_id: int = 0) -> Lega
     )
 
 
-def numbered(schema: pa.Schema, *, first_id: int = 0) -> tuple[Field, ...]:
-    """Turn an Arrow schema into fields with ids, parents first."""
-    ids = itertools.count(first_id)
-    return tuple(_numbered(f, ids, NO_PARENT) for f in schema)
-
-
 def pruned(fields: Iterable[Field], file: DataFile) -> tuple[Field, ...]:
     """Keep what a file holds of the fields."""
     return tuple(_pruned(fields, frozenset(file.fields)))
-
-
-def _numbered(source: pa.Field, ids: Iterator[int], parent: FieldId) -> Field:
-    own = FieldId(next(ids))
-    members: list[pa.Field] = []
-    if pa.types.is_struct(source.type):
-        members = list(source.type)
-    elif pa.types.is_list(source.type) or pa.types.is_large_list(source.type):
-        members = [source.type.value_field]
-    metadata = {k.decode(): v for k, v in (source.metadata or {}).items()}
-    return Field(
-        name=source.name,
-        id=own,
-        parent_id=parent,
-        logical_type=from_arrow(source.type),
-        nullable=source.nullable,
-        children=tuple(_numbered(member, ids, own) for member in members),
-        metadata=FrozenMap(metadata),
-    )
 
 
 def _pruned(fields: Iterable[Field], held: frozenset[FieldId]) -> Iterator[Field]:
@@ -124,7 +98,7 @@ def _pruned(fields: Iterable[Field], held: frozenset[FieldId]) -> Iterator[Field
 class _Writer:
     def __init__(self) -> None:
         self.out = bytearray()
-        self.pages: dict[tuple[FieldId, int], tuple[int, int]] = {}
+        self.pages: dict[tuple[int, int], tuple[int, int]] = {}
         self.offsets = [0]
 
     def column(self, node: Field, array: pa.Array) -> None:

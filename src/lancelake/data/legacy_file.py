@@ -15,6 +15,7 @@ from lancelake.data.legacy_pages import Column, Page, Runs
 from lancelake.data.legacy_reads import Decoding, Int64s, Reads, damage_in, together
 from lancelake.data.source import ByteSource
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
+from lancelake.format.arrow_schema import storage_field
 from lancelake.format.fragment import DataFile
 from lancelake.format.ids import FieldId
 from lancelake.format.logical_types import to_arrow
@@ -43,11 +44,11 @@ class LegacyFile:
         """
         nodes = [node for top in fields for node in top.walk()]
         wanted = tuple(node.id for node in nodes if node.logical_type != "struct")
+        root_type = pa.struct([storage_field(field) for field in fields])
         dictionaries = _dictionaries(nodes, manifest)
         with damage_in(source):
             layout = legacy_layout.load(source, file, wanted)
             columns = tuple(_column(field, layout, dictionaries) for field in fields)
-            root_type = pa.struct([_storage_field(field) for field in fields])
             root = Column(name="", type=root_type, nullable=False, pages=None, children=columns)
             _ensure_lengths(root, layout.group_rows)
         return LegacyFile(source=source, layout=layout, root=root)
@@ -115,16 +116,10 @@ def _by_group(row_offsets: Int64s, runs: Runs) -> Iterator[tuple[int, Runs]]:
         yield group, Runs.of(starts - start, stops - start)
 
 
-def _storage_field(field: Field) -> pa.Field:
-    children = [_storage_field(child) for child in field.children]
-    dtype = to_arrow(field.logical_type, children)
-    return pa.field(field.name, dtype, field.nullable, dict(field.metadata) or None)
-
-
 def _column(field: Field, layout: Layout, dictionaries: Mapping[FieldId, pa.Array]) -> Column:
     return Column(
         name=field.name,
-        type=_storage_field(field).type,
+        type=storage_field(field).type,
         nullable=field.nullable,
         pages=layout.pages.get(field.id) if field.logical_type != "struct" else None,
         children=tuple(_column(child, layout, dictionaries) for child in field.children),

@@ -101,7 +101,7 @@ def decode(column: Column, group: int, runs: Runs, *, file_bytes: int) -> Decodi
         length=int(column.pages.lengths[group]),
         file_bytes=file_bytes,
     )
-    if column.children:
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
         width = 4 if pa.types.is_list(column.type) else 8
         bounds = yield from _bounds(page, runs, rows=page.length - 1, width=width)
         inner = Runs.of(bounds.firsts, bounds.lasts)

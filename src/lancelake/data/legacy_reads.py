@@ -17,7 +17,7 @@ T = TypeVar("T")
 Int64s: TypeAlias = npt.NDArray[np.int64]
 
 MAX_GAP_BYTES = 64 * 1024
-WASTE_BYTES = 1024 * 1024
+WASTE_BYTES = 8 * 1024 * 1024
 _MAX_POSITION = (1 << 63) - 1
 _NOWHERE = -1
 
@@ -149,8 +149,13 @@ def damage_in(source: ByteSource) -> Iterator[None]:
         raise CorruptTableError(msg, path=source.name) from error
 
 
-def merged(starts: Int64s, stops: Int64s) -> list[tuple[int, int]]:
-    """Cover pieces by reads: neighbours share one while the bytes between them stay few."""
+def merged(
+    starts: Int64s, stops: Int64s, *, waste_bytes: int = WASTE_BYTES
+) -> list[tuple[int, int]]:
+    """Cover pieces by reads: neighbours share one while the bytes between them stay few.
+
+    All reads bring at most twice the bytes of the pieces, and `waste_bytes` on top.
+    """
     if not starts.size:
         return []
     order = np.argsort(starts, kind="stable")
@@ -158,7 +163,7 @@ def merged(starts: Int64s, stops: Int64s) -> list[tuple[int, int]]:
     gaps = np.maximum(starts[1:] - stops[:-1], 0)
     wanted = int(stops[-1] - starts[0] - gaps.sum())
     smallest_first = np.argsort(gaps, kind="stable")
-    affordable = np.cumsum(gaps[smallest_first]) <= wanted + WASTE_BYTES
+    affordable = np.cumsum(gaps[smallest_first]) <= wanted + waste_bytes
     bridged = np.zeros(gaps.size, np.bool_)
     bridged[smallest_first] = affordable & (gaps[smallest_first] <= MAX_GAP_BYTES)
     breaks = np.flatnonzero(~bridged)

@@ -202,7 +202,10 @@ def test_types_that_legacy_files_cannot_hold_are_refused(dtype: pa.DataType) -> 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=8))
 def test_runs_keep_their_rows_when_joined(steps: list[tuple[int, int]]) -> None:
-    starts, stops, rows, position = [], [], [], 0
+    starts: list[int] = []
+    stops: list[int] = []
+    rows: list[int] = []
+    position = 0
     for gap, length in steps:
         starts.append(position + gap)
         position += gap + length
