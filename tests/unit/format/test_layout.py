@@ -1,0 +1,40 @@
+"""Does every file of a table have the path that the format gives it?"""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from lancelake.format import layout
+
+UUID = uuid.UUID("0f1e2d3c-4b5a-4697-8879-665544332211")
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        (layout.manifest("1.manifest"), "_versions/1.manifest"),
+        (layout.transaction("0-a.txn"), "_transactions/0-a.txn"),
+        (layout.data_file("x.lance"), "data/x.lance"),
+        (
+            layout.deletion_file(fragment_id=4, read_version=7, unique=99, suffix="arrow"),
+            "_deletions/4-7-99.arrow",
+        ),
+        (layout.index_dir(UUID), "_indices/0f1e2d3c-4b5a-4697-8879-665544332211"),
+        (layout.tag("v1"), "_refs/tags/v1.json"),
+        (layout.branch("dev"), "_refs/branches/dev.json"),
+        (layout.branch("a/b"), "_refs/branches/a%2Fb.json"),
+        (layout.branch_root("a/b"), "tree/a/b"),
+        (layout.VERSION_HINT, "_versions/latest_version_hint.json"),
+    ],
+)
+def test_a_path_is_the_one_of_the_format(path, expected):
+    assert path == expected
+
+
+@pytest.mark.parametrize("name", ["dev", "a/b/c", "x.y"])
+def test_a_branch_name_is_read_back_from_its_file_name(name):
+    file_name = layout.branch(name).rsplit("/", 1)[-1]
+
+    assert layout.branch_name(file_name) == name
