@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 
 import pyarrow as pa
 
@@ -12,16 +14,32 @@ from lancelake.format.blobs import described
 from lancelake.format.schema import Field, Schema
 
 
-def assemble(schema: Schema, parts: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
-    """Join batches of the same rows, each with some of the fields of `schema`."""
-    fields = [storage_field(described(field)) for field in schema.fields]
-    columns = []
-    for field, target in zip(schema.fields, fields, strict=True):
-        found = [part.column(field.name) for part in parts if field.name in part.schema.names]
-        columns.append(_column(described(field), target.type, found, num_rows))
-    if not columns:
-        return empty_batch(num_rows)
-    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+@dataclass(frozen=True)
+class Assembler:
+    """Joins batches of the same rows, each with some of the fields of a schema."""
+
+    schema: Schema
+
+    def __call__(self, parts: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
+        """Return all fields for these rows."""
+        target = self._target
+        if len(parts) == 1 and parts[0].schema.equals(target, check_metadata=True):
+            return parts[0]
+        if not self._fields:
+            return empty_batch(num_rows)
+        columns = []
+        for node, field in zip(self._fields, target, strict=True):
+            found = [part.column(node.name) for part in parts if node.name in part.schema.names]
+            columns.append(_column(node, field.type, found, num_rows))
+        return pa.RecordBatch.from_arrays(columns, schema=target)
+
+    @cached_property
+    def _fields(self) -> tuple[Field, ...]:
+        return tuple(described(field) for field in self.schema.fields)
+
+    @cached_property
+    def _target(self) -> pa.Schema:
+        return pa.schema([storage_field(field) for field in self._fields])
 
 
 def empty_batch(num_rows: int) -> pa.RecordBatch:

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import pyarrow as pa
 
-from lancelake.data.assemble import assemble, empty_batch
+from lancelake.data.assemble import Assembler
 from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.data.open_columns import open_columns, stored_rows
 from lancelake.data.projection import FileProjection, split
@@ -40,7 +40,7 @@ class FragmentReader:
         """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
         if not self._readers:
             for first in range(start, stop, batch_rows):
-                yield assemble(self.schema, [], min(batch_rows, stop - first))
+                yield self._assemble((), min(batch_rows, stop - first))
             return
         streams = [r.batches(start=start, stop=stop, batch_rows=batch_rows) for r in self._readers]
         for parts in zip(*streams, strict=True):
@@ -55,9 +55,11 @@ class FragmentReader:
         if any(part.num_rows != num_rows for part in parts):
             problem = f"files of fragment {self.fragment.id} do not have the same rows"
             raise CorruptTableError(problem, table=self.files.root.uri)
-        if not self.schema.fields:
-            return empty_batch(num_rows)
-        return assemble(self.schema, parts, num_rows)
+        return self._assemble(parts, num_rows)
+
+    @cached_property
+    def _assemble(self) -> Assembler:
+        return Assembler(self.schema)
 
     @cached_property
     def _readers(self) -> tuple[ColumnReader, ...]:

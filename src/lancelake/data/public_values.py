@@ -11,6 +11,8 @@ from lancelake.format.schema import Field
 
 def to_public(field: Field, array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return the values of a field as the type that users see."""
+    if array.type.equals(target, check_metadata=True):
+        return array
     if not any(node.is_json for node in field.walk()):
         return retype(array, target)
     if field.is_json:

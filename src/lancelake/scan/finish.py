@@ -12,7 +12,6 @@ from lancelake.data.public_values import to_public
 from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.expr.arrays import at_path
 from lancelake.expr.engine import Evaluator
-from lancelake.format.blobs import described
 from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput, Output
 from lancelake.scan.plan import ScanSpec
 
@@ -54,7 +53,7 @@ class Finisher:
     ) -> pa.Array:
         match output:
             case ColumnOutput():
-                return to_public(described(output.field), at_path(batch, output.path), target)
+                return to_public(output.shown, at_path(batch, output.path), target)
             case MetaOutput():
                 return meta(output.meta)
             case ExpressionOutput():

@@ -20,11 +20,11 @@ from lancelake.scan.request import ScanRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnOutput:
-    """The value at a path of the schema."""
+    """The value at a path of the schema; `shown` is the field with its blobs described."""
 
     name: str
     path: tuple[str, ...]
-    field: Field
+    shown: Field
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +66,7 @@ def output_field(output: Output, schema: Schema) -> pa.Field:
     if isinstance(output, MetaOutput):
         return pa.field(output.name, META_TYPE)
     if isinstance(output, ColumnOutput):
-        return public_field(described(output.field)).with_name(output.name)
+        return public_field(output.shown).with_name(output.name)
     evaluator = Evaluator.of(output.expression)
     return pa.field(output.name, evaluator.result_type(expression_schema(schema)))
 
@@ -79,7 +79,9 @@ def expression_schema(schema: Schema) -> pa.Schema:
 
 def _requested(schema: Schema, columns: Sequence[str] | FrozenMap[str, str] | None) -> list[Output]:
     if columns is None:
-        return [ColumnOutput(name=f.name, path=(f.name,), field=f) for f in schema.fields]
+        return [
+            ColumnOutput(name=f.name, path=(f.name,), shown=described(f)) for f in schema.fields
+        ]
     if isinstance(columns, FrozenMap):
         return [_computed(schema, name, sql) for name, sql in columns.items()]
     return [_named(schema, name) for name in columns]
@@ -97,7 +99,7 @@ def _named(schema: Schema, name: str) -> Output:
         if parent.logical_type != "struct":
             problem = f"column {name} lies inside {parent.name}, which is not a struct"
             raise InvalidRequestError(problem, column=name)
-    return ColumnOutput(name=name, path=tuple(f.name for f in trail), field=trail[-1])
+    return ColumnOutput(name=name, path=tuple(f.name for f in trail), shown=described(trail[-1]))
 
 
 def _exact(schema: Schema, segments: tuple[str, ...]) -> tuple[Field, ...] | None:
@@ -122,4 +124,4 @@ def _computed(schema: Schema, name: str, sql: str) -> Output:
 
 def _renamed(schema: Schema, name: str, column: str) -> Output:
     field = next(f for f in schema.fields if f.name == column)
-    return ColumnOutput(name=name, path=(column,), field=field)
+    return ColumnOutput(name=name, path=(column,), shown=described(field))

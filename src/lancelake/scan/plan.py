@@ -65,3 +65,4 @@ class ScanPlan:
     order_by: tuple[Ordering, ...] = ()
     schema: pa.Schema
     fragment_readahead: int
+    strict_batch_size: bool = False

@@ -22,7 +22,9 @@ from lancelake.scan.outputs import (
 from lancelake.scan.plan import ScanPlan, ScanSource, ScanSpec, ScanTask
 from lancelake.scan.request import ScanRequest
 
-_FRAGMENT_READAHEAD = 4
+# The codec decodes ahead by itself; more fragments at once only hide the latency of a network.
+_LOCAL_READAHEAD = 1
+_REMOTE_READAHEAD = 4
 
 
 def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
@@ -52,8 +54,14 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         limit=request.limit,
         order_by=request.order_by,
         schema=_schema(source, wanted),
-        fragment_readahead=request.fragment_readahead or _FRAGMENT_READAHEAD,
+        fragment_readahead=request.fragment_readahead or _readahead(source),
+        strict_batch_size=request.strict_batch_size,
     )
+
+
+def _readahead(source: ScanSource) -> int:
+    is_local = source.files.root.scheme in ("file", "memory")
+    return _LOCAL_READAHEAD if is_local else _REMOTE_READAHEAD
 
 
 def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragment]:
@@ -117,7 +125,11 @@ def _tasks(
     for fragment in fragments:
         if by_count and left == 0:
             break
-        rows = live_rows(source, fragment) if by_count and (skip or left is not None) else None
+        rows = (
+            live_rows(source.files, source.manifest_at, fragment)
+            if by_count and (skip or left is not None)
+            else None
+        )
         if rows is not None and skip >= rows and not tasks:
             skip -= rows
             continue
@@ -145,5 +157,5 @@ def _ranks(source: ScanSource) -> dict[int, int]:
     total = 0
     for fragment in source.manifest.fragments:
         before[fragment.id] = total
-        total += live_rows(source, fragment)
+        total += live_rows(source.files, source.manifest_at, fragment)
     return before

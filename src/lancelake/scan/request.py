@@ -40,6 +40,7 @@ class ScanRequest:
     fragment_ids: tuple[FragmentId, ...] | None = None
     late_materialization: bool | tuple[str, ...] | None = None
     include_deleted_rows: bool = False
+    strict_batch_size: bool = False
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 0:

@@ -6,12 +6,16 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from lancelake.scan.count import live_rows
+from lancelake.scan.execute import count as count_task
 from lancelake.scan.execute import execute
 from lancelake.scan.order import ordered
 from lancelake.scan.plan import ScanPlan, ScanTask
+from lancelake.scan.request import DEFAULT_BATCH_ROWS
 
 _QUEUE_BATCHES = 2
 _POLL_S = 0.05
@@ -23,7 +27,22 @@ def run(plan: ScanPlan) -> pa.RecordBatchReader:
         batches = ordered(plan, _in_order(plan))
     else:
         batches = _sliced(_in_order(plan), plan.skip, plan.limit)
+    if plan.strict_batch_size:
+        batches = _rebatched(batches, plan.spec.batch_rows or DEFAULT_BATCH_ROWS)
     return pa.RecordBatchReader.from_batches(plan.schema, batches)
+
+
+def count(plan: ScanPlan) -> int:
+    """Count the rows of a plan, reading no more than its predicate needs."""
+    spec = plan.spec
+    if spec.predicate is None and not spec.include_deleted_rows:
+        places = spec.files, spec.manifest_at
+        total = sum(live_rows(*places, task.fragment) for task in plan.tasks)
+    else:
+        with ThreadPoolExecutor(plan.fragment_readahead) as pool:
+            total = sum(pool.map(count_task, plan.tasks))
+    left = max(0, total - plan.skip)
+    return left if plan.limit is None else min(left, plan.limit)
 
 
 def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
@@ -106,3 +125,19 @@ def _sliced(
             left -= kept.num_rows
             if left == 0:
                 return
+
+
+def _rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Cut and join batches so that all but the last have as many rows."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.num_rows
+        while size >= rows:
+            whole = pa.concat_batches(held)
+            yield whole.slice(0, rows)
+            held = [whole.slice(rows)]
+            size -= rows
+    if size:
+        yield pa.concat_batches(held)

@@ -1,0 +1,84 @@
+"""The door to the official codec: readers of single files, kept open for a while."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from lance.file import LanceFileReader
+
+from lancelake.data import spool
+from lancelake.data.table_files import FileAt
+from lancelake.errors import (
+    CorruptTableError,
+    LanceTableError,
+    StorageDeniedError,
+    StorageUnavailableError,
+)
+from lancelake.storage.open import open_store
+
+_OPEN_READERS = 128
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class RecentlyUsed(Generic[K, V]):
+    """A cache of a fixed size that forgets what was not used for longest."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._items: OrderedDict[K, V] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: K, make: Callable[[], V]) -> V:
+        """Return the value of a key, made if it is not there."""
+        with self._lock:
+            if key in self._items:
+                self._items.move_to_end(key)
+                return self._items[key]
+        value = make()
+        with self._lock:
+            self._items[key] = value
+            while len(self._items) > self._size:
+                self._items.popitem(last=False)
+        return value
+
+
+_readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], LanceFileReader] = RecentlyUsed(
+    _OPEN_READERS
+)
+
+
+def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
+    """Open a data file for some of its columns, given as the codec names them."""
+    return _readers.get((place, columns), lambda: _open(place, columns))
+
+
+def _open(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
+    uri, options = _address(place)
+    names = None if columns is None else list(columns)
+    try:
+        return LanceFileReader(uri, storage_options=options or None, columns=names)
+    except (ValueError, OSError, RuntimeError) as error:
+        raise _explained(place, error) from error
+
+
+def _address(place: FileAt) -> tuple[str, dict[str, str]]:
+    if place.root.scheme == "memory":
+        return spool.local_copy(place), {}
+    return place.uri, place.root.storage_options
+
+
+def _explained(place: FileAt, error: Exception) -> LanceTableError:
+    """Say what is wrong by asking the store, which has errors with a meaning."""
+    try:
+        missing = not open_store(place.root).exists(place.path)
+    except (StorageDeniedError, StorageUnavailableError) as denied:
+        return denied
+    if missing:
+        return CorruptTableError(f"data file {place.path} is missing", path=place.path)
+    problem = f"data file {place.path} cannot be opened: {error}"
+    return CorruptTableError(problem, path=place.path)

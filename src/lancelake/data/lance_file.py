@@ -1,0 +1,161 @@
+"""Columns of a Lance data file (2.0 and later), read by the official codec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from lance.file import LanceFileReader
+
+from lancelake.data import file_layout
+from lancelake.data.codec import RecentlyUsed, open_reader
+from lancelake.data.column_reader import RowOffsets
+from lancelake.data.file_layout import FileLayout, PhysicalColumn, quoted_path
+from lancelake.data.shape import Shape
+from lancelake.data.table_files import FileAt
+from lancelake.errors import CorruptTableError, LanceTableError
+from lancelake.format.arrow_schema import storage_field
+from lancelake.format.blobs import described
+from lancelake.format.fragment import DataFile
+from lancelake.format.schema import Field
+from lancelake.format.unknown import parse
+from lancelake.proto import file_pb2
+
+# Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
+_READAHEAD = 4
+_LAYOUTS = 4096
+
+_layouts: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_LAYOUTS)
+
+
+@dataclass(frozen=True, slots=True)
+class LanceFile:
+    """Some columns of one file; each field is a top-level column of the codec's batches."""
+
+    schema: pa.Schema
+    _place: FileAt
+    _reader: LanceFileReader
+    _shapes: tuple[Shape, ...]
+
+    @staticmethod
+    def open(place: FileAt, file: DataFile, fields: tuple[Field, ...]) -> LanceFile:
+        """Open the columns of these fields, which are cut down to what the file has."""
+        located = _Located.find(place, file, fields)
+        shapes = tuple(located.shape(field, 0) for field in fields)
+        schema = pa.schema([storage_field(described(field)) for field in fields])
+        return LanceFile(schema, place, located.reader, shapes)
+
+    @property
+    def num_rows(self) -> int:
+        """Physical rows of the file."""
+        return int(self._reader.num_rows())
+
+    def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        if start >= stop:
+            return
+        try:
+            result = self._reader.read_range(
+                start, stop - start, batch_size=batch_rows, batch_readahead=_READAHEAD
+            )
+            for batch in result.to_batches():
+                yield self._shaped(batch)
+        except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
+            raise self._unreadable(error) from error
+
+    def take(self, offsets: RowOffsets) -> pa.RecordBatch:
+        """Return the rows at these offsets, which ascend without repeats."""
+        count = len(offsets)
+        if count == 0:
+            arrays = [pa.array([], field.type) for field in self.schema]
+            return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        try:
+            # The public wrapper checks the order of the rows one by one, in Python.
+            rows = self._reader._reader.take_rows(offsets.tolist(), count, _READAHEAD)  # noqa: SLF001
+            return self._shaped(pa.concat_batches(list(rows)))
+        except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
+            raise self._unreadable(error) from error
+
+    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            shape.apply(batch.column(position)) for position, shape in enumerate(self._shapes)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    def _unreadable(self, error: Exception) -> LanceTableError:
+        if isinstance(error, LanceTableError):
+            return error
+        problem = f"data file {self._place.path} cannot be read: {error}"
+        return CorruptTableError(problem, path=self._place.path)
+
+
+def load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None = None) -> FileLayout:
+    """Return the columns of a file; files never change, so each is asked once."""
+
+    def load() -> FileLayout:
+        message = file_pb2.FileDescriptor()
+        data = (reader or open_reader(place, None)).read_global_buffer(0)
+        parse(message, data, what=f"schema of data file {place.path}")
+        return file_layout.decode(message, file.version)
+
+    return _layouts.get(place, load)
+
+
+@dataclass(frozen=True, slots=True)
+class _Located:
+    """A reader for the wanted columns, and where each of them lies in the file."""
+
+    reader: LanceFileReader
+    columns: dict[int, PhysicalColumn]
+
+    @staticmethod
+    def find(place: FileAt, file: DataFile, fields: tuple[Field, ...]) -> _Located:
+        wanted = [trail for field in fields for trail in _trails((field,))]
+        guess = tuple(quoted_path(tuple(node.name for node in trail)) for trail in wanted)
+        reader = _guessed(place, guess)
+        layout = load_layout(place, file, reader)
+        columns = {trail[-1].id: _column(place, file, layout, trail[-1]) for trail in wanted}
+        names = tuple(quoted_path(columns[trail[-1].id].path) for trail in wanted)
+        if reader is None or names != guess:
+            reader = open_reader(place, names or None)
+        return _Located(reader, columns)
+
+    def shape(self, field: Field, depth: int) -> Shape:
+        """Say how a field is built from the column that lies `depth` levels down."""
+        leaf = field
+        while not leaf.owns_column:
+            leaf = leaf.children[0]
+        name = self.columns[leaf.id].path[depth]
+        target = storage_field(described(field)).type
+        if field.owns_column:
+            return Shape(file_name=name, target=target)
+        children = tuple(self.shape(child, depth + 1) for child in field.children)
+        return Shape(file_name=name, target=target, children=children)
+
+
+def _guessed(place: FileAt, columns: tuple[str, ...]) -> LanceFileReader | None:
+    """Try the table's own names, which most files have."""
+    if not columns:
+        return None
+    try:
+        return open_reader(place, columns)
+    except CorruptTableError:
+        return None
+
+
+def _column(place: FileAt, file: DataFile, layout: FileLayout, field: Field) -> PhysicalColumn:
+    position = file.fields.index(field.id)
+    index = file.column_indices[position] if position < len(file.column_indices) else -1
+    if not 0 <= index < len(layout.columns):
+        problem = f"data file {place.path} has no column {index} for field {field.name!r}"
+        raise CorruptTableError(problem, path=place.path)
+    return layout.columns[index]
+
+
+def _trails(nodes: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+    if nodes[-1].owns_column:
+        yield nodes
+        return
+    for child in nodes[-1].children:
+        yield from _trails((*nodes, child))

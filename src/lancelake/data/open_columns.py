@@ -1,0 +1,32 @@
+"""Which reader serves a data file."""
+
+from __future__ import annotations
+
+from lancelake.data.column_reader import ColumnReader
+from lancelake.data.lance_file import LanceFile
+from lancelake.data.legacy_file import LegacyFile
+from lancelake.data.projection import FileProjection
+from lancelake.data.source import StoreSource
+from lancelake.data.table_files import FileAt, TableFiles
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile
+from lancelake.storage.open import open_store
+
+
+def open_columns(files: TableFiles, part: FileProjection, manifest: FileAt) -> ColumnReader:
+    """Open the columns of one file that a projection names."""
+    place = files.data_file(part.file)
+    if part.file.version is FileVersion.LEGACY:
+        dictionaries = StoreSource(open_store(manifest.root), manifest.path)
+        source = StoreSource(open_store(place.root), place.path)
+        return LegacyFile.open(source, part.file, part.fields, manifest=dictionaries)
+    return LanceFile.open(place, part.file, part.fields)
+
+
+def stored_rows(files: TableFiles, file: DataFile) -> int:
+    """Count the rows of a data file by opening it."""
+    place = files.data_file(file)
+    if file.version is FileVersion.LEGACY:
+        source = StoreSource(open_store(place.root), place.path)
+        return LegacyFile.open(source, file, (), manifest=None).num_rows
+    return LanceFile.open(place, file, ()).num_rows

@@ -1,0 +1,348 @@
+"""A table at a version, shaped like pylance's dataset."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Iterable, Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lancelake.clock import Ids, SystemIds, utc_from_ns
+from lancelake.data.row_meta import META_NAMES
+from lancelake.errors import InvalidRequestError
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.fragment import Fragment
+from lancelake.pylance.fragment import LanceFragment
+from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
+from lancelake.pylance.refs import Branches, Tags
+from lancelake.pylance.scanner import (
+    ColumnOrdering,
+    Columns,
+    Filter,
+    LanceScanner,
+    ScannerBuilder,
+    request_columns,
+    row_numbers,
+)
+from lancelake.pylance.schema import LanceSchema
+from lancelake.pylance.stats import LanceStats
+from lancelake.pylance.transaction import Transaction, from_transaction
+from lancelake.scan import take as taking
+from lancelake.scan.count import count_rows
+from lancelake.scan.request import ScanRequest
+from lancelake.storage.location import Location
+from lancelake.table.history import history, summarize
+from lancelake.table.open import (
+    AtTag,
+    AtVersion,
+    Latest,
+    OnBranch,
+    Reference,
+    open_snapshot,
+)
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.versions import find_version, latest_version
+
+_IDS: Ids = SystemIds()
+
+VersionLike = int | str | tuple[str | None, int | None]
+
+
+class Version(TypedDict):
+    """A version in the table's history."""
+
+    version: int
+    timestamp: datetime
+    metadata: dict[str, str]
+
+
+class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+    """One version of a table."""
+
+    def __init__(
+        self,
+        uri: str | Path,
+        version: VersionLike | None = None,
+        *,
+        storage_options: dict[str, str] | None = None,
+        default_scan_options: dict[str, Any] | None = None,
+        **_: Any,
+    ) -> None:
+        location = Location.parse(uri, storage_options)
+        self._default_scan_options = default_scan_options
+        self._snapshot = open_snapshot(location, reference(version))
+
+    @classmethod
+    def _of(cls, snapshot: Snapshot, default_scan_options: dict[str, Any] | None) -> LanceDataset:
+        made = cls.__new__(cls)
+        made._snapshot = snapshot
+        made._default_scan_options = default_scan_options
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_reopen, (self._snapshot.location, self.version, self._default_scan_options))
+
+    def __copy__(self) -> LanceDataset:
+        return LanceDataset._of(self._snapshot, self._default_scan_options)
+
+    def __len__(self) -> int:
+        return self.count_rows()
+
+    def __repr__(self) -> str:
+        return f"LanceDataset({self.uri!r}, version={self.version})"
+
+    @property
+    def uri(self) -> str:
+        """Where the table lies."""
+        return self._snapshot.location.uri
+
+    @property
+    def version(self) -> int:
+        """The version that is open."""
+        return self._snapshot.version
+
+    @property
+    def latest_version(self) -> int:
+        """The newest version of this line of the table."""
+        return latest_version(self._snapshot.location).version
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema."""
+        return public_schema(self._snapshot.manifest.schema)
+
+    @property
+    def lance_schema(self) -> LanceSchema:
+        """The schema with field ids."""
+        return LanceSchema(self._snapshot.manifest.schema)
+
+    @property
+    def data_storage_version(self) -> str:
+        """Format version of the table's data files."""
+        return self._snapshot.manifest.data_version.value
+
+    @property
+    def has_stable_row_ids(self) -> bool:
+        """Whether rows keep their ids when they move."""
+        return self._snapshot.manifest.has_stable_row_ids
+
+    @property
+    def max_field_id(self) -> int:
+        """Highest field id in use."""
+        return self._snapshot.manifest.schema.max_field_id
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Metadata of the table."""
+        return dict(self._snapshot.manifest.table_metadata)
+
+    @property
+    def schema_metadata(self) -> dict[str, str]:
+        """Metadata of the Arrow schema."""
+        found = self._snapshot.manifest.schema.metadata
+        return {key: value.decode() for key, value in found.items()}
+
+    def config(self) -> dict[str, str]:
+        """Settings kept with the table."""
+        return dict(self._snapshot.manifest.config)
+
+    @property
+    def tags(self) -> Tags:
+        """The table's tags."""
+        return Tags(self._snapshot.main_location)
+
+    @property
+    def branches(self) -> Branches:
+        """The table's branches."""
+        return Branches(self._snapshot.main_location)
+
+    @property
+    def stats(self) -> LanceStats:
+        """Numbers about the table."""
+        return LanceStats(self._snapshot)
+
+    @property
+    def partition_expression(self) -> Any:
+        """Refused, as in pylance."""
+        raise NotImplementedError("partitioning not yet supported")
+
+    def versions(self) -> list[Version]:
+        """Return all versions, oldest first."""
+        return [_version(snapshot) for snapshot in history(self._snapshot.location)]
+
+    def checkout_version(self, version: VersionLike) -> LanceDataset:
+        """Return the table at another version, tag, or branch and version."""
+        place = self._snapshot
+        found = open_snapshot(place.location, reference(version), main=place.main_location)
+        return LanceDataset._of(found, self._default_scan_options)
+
+    def checkout_latest(self) -> None:
+        """Move this object to the newest version."""
+        self._snapshot = open_snapshot(self._snapshot.location, Latest())
+
+    def list_indices(self) -> list[IndexInformation]:
+        """Return the index entries."""
+        return inform(self._snapshot.indices, self._snapshot.manifest)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe each index."""
+        return describe(self._snapshot.indices, self._snapshot.manifest)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the table has an index."""
+        return bool(self._snapshot.indices)
+
+    def read_transaction(self, version: int) -> Transaction | None:
+        """Return what led to a version, if it was recorded."""
+        location = self._snapshot.location
+        found = Snapshot.load(location, find_version(location, version)).transaction
+        return None if found is None else from_transaction(found)
+
+    def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
+        """Return what led to the latest versions up to this one, newest first."""
+        out: list[Transaction | None] = []
+        for snapshot in history(self._snapshot.location, newest_first=True):
+            if snapshot.version > self.version:
+                continue
+            if len(out) == recent_transactions:
+                break
+            found = snapshot.transaction
+            out.append(None if found is None else from_transaction(found))
+        return out
+
+    def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
+        """Return all fragments."""
+        if filter is not None:
+            raise InvalidRequestError("get_fragments() does not support filter yet")
+        return [LanceFragment(self, f.id) for f in self._snapshot.manifest.fragments]
+
+    def get_fragment(self, fragment_id: int) -> LanceFragment | None:
+        """Return one fragment, or None."""
+        found = self._fragment_value(fragment_id)
+        return None if found is None else LanceFragment(self, fragment_id)
+
+    def scanner(
+        self,
+        columns: Columns = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        nearest: dict[str, Any] | None = None,
+        batch_size: int | None = None,
+        batch_readahead: int | None = None,
+        fragment_readahead: int | None = None,
+        scan_in_order: bool | None = None,
+        fragments: Iterable[LanceFragment] | None = None,
+        full_text_query: Any = None,
+        *,
+        order_by: list[ColumnOrdering | str] | None = None,
+        **options: Any,
+    ) -> LanceScanner:
+        """Return a scan; `options` are further methods of `ScannerBuilder` and their values."""
+        builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
+        asked = {
+            "columns": columns,
+            "filter": filter,
+            "limit": limit,
+            "offset": offset,
+            "batch_size": batch_size,
+            "batch_readahead": batch_readahead,
+            "fragment_readahead": fragment_readahead,
+            "scan_in_order": scan_in_order,
+            "with_fragments": fragments,
+            "order_by": order_by,
+            "nearest": nearest,
+            "full_text_search": full_text_query,
+            **options,
+        }
+        given = {name: value for name, value in asked.items() if value is not None}
+        return builder.apply_defaults(given).to_scanner()
+
+    def to_table(
+        self, columns: Columns = None, filter: Filter = None, *args: Any, **kwargs: Any
+    ) -> pa.Table:
+        """Read into memory; takes what `scanner` takes."""
+        return self.scanner(columns, filter, *args, **kwargs).to_table()
+
+    def to_pandas(self, *args: Any, **kwargs: Any) -> Any:
+        """Read into a pandas data frame; takes what `scanner` takes."""
+        return self.scanner(*args, **kwargs).to_pandas()
+
+    def to_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
+        """Read batch by batch; takes what `scanner` takes."""
+        return self.scanner(*args, **kwargs).to_batches()
+
+    def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
+        """Return the first rows."""
+        return self.scanner(limit=num_rows, **kwargs).to_table()
+
+    def sample(
+        self,
+        num_rows: int,
+        columns: Columns = None,
+        randomize_order: bool = True,
+        **kwargs: Any,
+    ) -> pa.Table:
+        """Return rows chosen by chance."""
+        total = self.count_rows()
+        if num_rows > total or num_rows < 0:
+            raise InvalidRequestError(
+                "Sample larger than population or is negative", table=self.uri
+            )
+        chosen = _IDS.sample(total, num_rows)
+        return self.take(chosen if randomize_order else sorted(chosen), columns, **kwargs)
+
+    def take(
+        self, indices: Iterable[int] | pa.Array, columns: Columns = None, **kwargs: Any
+    ) -> pa.Table:
+        """Return rows by number, in the order asked for."""
+        request = ScanRequest(columns=request_columns(columns))
+        return taking.take(self._snapshot.source, row_numbers(indices), request)
+
+    def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
+        """Count the rows, or those a filter keeps."""
+        if filter is None:
+            return count_rows(self._snapshot.source)
+        return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
+
+    def _fragment_value(self, fragment_id: int) -> Fragment | None:
+        fragments = self._snapshot.manifest.fragments
+        return next((f for f in fragments if f.id == fragment_id), None)
+
+
+def reference(version: VersionLike | None) -> Reference:
+    """Understand a version as users give it."""
+    match version:
+        case None:
+            return Latest()
+        case bool():
+            raise InvalidRequestError("version must be an integer or a string.")
+        case int():
+            return AtVersion(version)
+        case str():
+            return AtTag(version)
+        case (str() | None as branch, int() | None as number):
+            return OnBranch(branch, number)
+        case _:
+            raise InvalidRequestError("version must be an integer or a string.")
+
+
+def _version(snapshot: Snapshot) -> Version:
+    summary = summarize(snapshot)
+    names = sorted(n for n in dir(summary) if n.startswith("total_"))
+    # pylance gives local times without a zone.
+    written = utc_from_ns(snapshot.manifest.timestamp_ns or 0).astimezone().replace(tzinfo=None)
+    metadata = {name: str(getattr(summary, name)) for name in names}
+    return Version(version=snapshot.version, timestamp=written, metadata=metadata)
+
+
+def _reopen(
+    location: Location, version: int, default_scan_options: dict[str, Any] | None
+) -> LanceDataset:
+    snapshot = open_snapshot(location, AtVersion(version))
+    return LanceDataset._of(snapshot, default_scan_options)

@@ -1,0 +1,179 @@
+"""Fragments of a table, one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from lancelake.data.fragment_schema import stored_schema
+from lancelake.errors import InvalidRequestError
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.pylance.fragment_metadata import DataFile, FragmentMetadata, from_fragment
+from lancelake.pylance.scanner import (
+    ColumnOrdering,
+    Columns,
+    Filter,
+    LanceScanner,
+    ScannerBuilder,
+    request_columns,
+    row_numbers,
+)
+from lancelake.scan.count import live_rows, physical_rows
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.take import take_from_fragment
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
+
+
+class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
+    """A fragment of one version of a table."""
+
+    def __init__(self, dataset: LanceDataset, fragment_id: int) -> None:
+        self._ds = dataset
+        found = dataset._fragment_value(fragment_id)  # noqa: SLF001  # same face
+        if found is None:
+            raise InvalidRequestError(f"fragment {fragment_id} does not exist", table=dataset.uri)
+        self._fragment: Fragment = found
+
+    def __repr__(self) -> str:
+        return f"LanceFileFragment(id={self.fragment_id}, data_files={self.data_files()})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (LanceFragment, (self._ds, self.fragment_id))
+
+    @property
+    def fragment_id(self) -> FragmentId:
+        """The fragment's number."""
+        return self._fragment.id
+
+    @property
+    def metadata(self) -> FragmentMetadata:
+        """The fragment as the manifest lists it."""
+        return from_fragment(self._fragment)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the table."""
+        return self._ds.schema
+
+    @property
+    def physical_schema(self) -> pa.Schema:
+        """Schema of the columns that the fragment's files hold."""
+        return public_schema(stored_schema(self._fragment, self._ds._snapshot.manifest.schema))  # noqa: SLF001  # same face
+
+    @property
+    def partition_expression(self) -> Any:
+        """Refused, as in pylance."""
+        raise NotImplementedError("partitioning not yet supported")
+
+    @property
+    def physical_rows(self) -> int:
+        """Rows in the files, deleted ones included."""
+        return physical_rows(*self._places(), self._fragment)
+
+    @property
+    def num_deletions(self) -> int:
+        """Deleted rows."""
+        return self.physical_rows - live_rows(*self._places(), self._fragment)
+
+    def data_files(self) -> list[DataFile]:
+        """The files with the fragment's columns."""
+        return self.metadata.data_files()
+
+    def deletion_file(self) -> str | None:
+        """Path of the deletion file, if there is one."""
+        entry = self._fragment.deletion_file
+        if entry is None:
+            return None
+        files, _ = self._places()
+        return files.deletion_file(self._fragment.id, entry).path
+
+    def count_rows(self, filter: Filter = None) -> int:
+        """Count the live rows, or those a filter keeps."""
+        return self.scanner(filter=filter, columns=[]).count_rows()
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Return the first rows."""
+        return self.scanner(limit=num_rows).to_table()
+
+    def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
+        """Return rows by their number among the live rows of the fragment."""
+        request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
+        source = self._ds._snapshot.source  # noqa: SLF001  # same face
+        return take_from_fragment(source, self._fragment, row_numbers(indices), request)
+
+    def scanner(
+        self,
+        *,
+        columns: Columns = None,
+        batch_size: int | None = None,
+        filter: Filter = None,
+        limit: int | None = None,
+        offset: int | None = None,
+        with_row_id: bool = False,
+        with_row_address: bool = False,
+        batch_readahead: int = 16,
+        blob_handling: str | None = None,
+        order_by: list[ColumnOrdering | str] | None = None,
+        **kwargs: Any,
+    ) -> LanceScanner:
+        """Return a scan of this fragment."""
+        builder = ScannerBuilder(self._ds).with_fragments([self])
+        builder.columns(columns).limit(limit).offset(offset).filter(filter)
+        builder.with_row_id(with_row_id).with_row_address(with_row_address)
+        builder.batch_readahead(batch_readahead).blob_handling(blob_handling).order_by(order_by)
+        if batch_size is not None:
+            builder.batch_size(batch_size)
+        return builder.apply_defaults(kwargs).to_scanner()
+
+    def to_batches(self, **kwargs: Any) -> Iterator[pa.RecordBatch]:
+        """Scan batch by batch; takes what `scanner` takes."""
+        return self.scanner(**kwargs).to_batches()
+
+    def to_table(self, columns: Columns = None, filter: Filter = None, **kwargs: Any) -> pa.Table:
+        """Scan into memory; takes what `scanner` takes."""
+        return self.scanner(columns=columns, filter=filter, **kwargs).to_table()
+
+    def to_pandas(self, **kwargs: Any) -> Any:
+        """Scan into a pandas data frame; takes what `scanner` takes."""
+        return self.scanner(**kwargs).to_pandas()
+
+    def open_session(
+        self, columns: Columns = None, with_row_address: bool | None = None
+    ) -> FragmentSession:
+        """Return a reader for many calls of `take` with the same columns."""
+        return FragmentSession(self, columns, with_row_address=bool(with_row_address))
+
+    def _places(self) -> tuple[Any, Any]:
+        source = self._ds._snapshot.source  # noqa: SLF001  # same face
+        return source.files, source.manifest_at
+
+
+class FragmentSession:
+    """Takes rows of one fragment, again and again, with the same columns."""
+
+    def __init__(
+        self, fragment: LanceFragment, columns: Columns, *, with_row_address: bool
+    ) -> None:
+        self._fragment = fragment
+        self._request = ScanRequest(
+            columns=request_columns(columns),
+            with_row_address=with_row_address,
+            fragment_ids=(fragment.fragment_id,),
+        )
+
+    def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
+        """Return rows by their number among the live rows of the fragment."""
+        source = self._fragment._ds._snapshot.source  # noqa: SLF001  # same face
+        numbers = row_numbers(indices)
+        return take_from_fragment(source, self._fragment._fragment, numbers, self._request)  # noqa: SLF001  # same face
+
+
+__all__ = ["DataFile", "FragmentMetadata", "FragmentSession", "LanceFragment"]

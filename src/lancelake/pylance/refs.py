@@ -1,0 +1,104 @@
+"""Tags and branches as users see them."""
+
+from __future__ import annotations
+
+import builtins
+from datetime import datetime
+from typing import Any, TypedDict
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.refs import Branch as BranchDocument
+from lancelake.format.refs import Tag as TagDocument
+from lancelake.storage.location import Location
+from lancelake.table import refs
+
+
+class Tag(TypedDict, total=False):
+    """What a tag names."""
+
+    branch: str | None
+    version: int
+    manifest_size: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    metadata: dict[str, str]
+
+
+class Branch(TypedDict, total=False):
+    """Where a branch comes from."""
+
+    parent_branch: str | None
+    parent_version: int
+    create_at: int
+    manifest_size: int
+    metadata: dict[str, str]
+
+
+class Tags:
+    """The tags of a table."""
+
+    def __init__(self, main: Location) -> None:
+        self._main = main
+
+    def list(self) -> dict[str, Tag]:
+        """Return all tags by name."""
+        return {name: _tag(tag) for name, tag in refs.list_tags(self._main).items()}
+
+    def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Tag]]:
+        """Return all tags by version, newest first unless `order` is "asc"."""
+        return _ordered(self.list(), "version", order)
+
+    def get_version(self, tag: str) -> int:
+        """Return the version a tag names."""
+        return refs.load_tag(self._main, tag).version
+
+
+class Branches:
+    """The branches of a table."""
+
+    def __init__(self, main: Location) -> None:
+        self._main = main
+
+    def list(self) -> dict[str, Branch]:
+        """Return all branches by name."""
+        return {name: _branch(found) for name, found in refs.list_branches(self._main).items()}
+
+    def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Branch]]:
+        """Return all branches by the version they forked from, newest first unless "asc"."""
+        return _ordered(self.list(), "parent_version", order)
+
+
+def _ordered(found: dict[str, Any], key: str, order: str | None) -> Any:
+    if order not in (None, "asc", "desc"):
+        raise InvalidRequestError(f"order must be 'asc' or 'desc', not {order!r}")
+    by_name = sorted(found.items())
+    return sorted(by_name, key=lambda item: item[1][key], reverse=order != "asc")
+
+
+def _tag(document: TagDocument) -> Tag:
+    return Tag(
+        branch=document.branch,
+        version=document.version,
+        manifest_size=document.manifest_size,
+        created_at=_time(document.created_at),
+        updated_at=_time(document.updated_at),
+        metadata=dict(document.metadata),
+    )
+
+
+def _branch(document: BranchDocument) -> Branch:
+    return Branch(
+        parent_branch=document.parent_branch,
+        parent_version=document.parent_version,
+        create_at=document.create_at,
+        manifest_size=document.manifest_size,
+        metadata=dict(document.metadata),
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    """Read an RFC 3339 time, cut to microseconds."""
+    if text is None:
+        return None
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{fraction[:6].ljust(6, '0')}+00:00")

@@ -1,0 +1,277 @@
+"""Scanners: a scan described step by step, then run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.frozen import FrozenMap
+from lancelake.scan import take as taking
+from lancelake.scan.explain import explain
+from lancelake.scan.plan import ScanPlan
+from lancelake.scan.planner import plan
+from lancelake.scan.request import Ordering, ScanRequest
+from lancelake.scan.stream import count, run
+from lancelake.table.snapshot import Snapshot
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
+    from lancelake.pylance.fragment import LanceFragment
+
+Columns = list[str] | dict[str, str] | None
+Filter = str | pc.Expression | None
+
+
+@dataclass
+class ColumnOrdering:
+    """A sort key: a column, its direction, and where nulls go."""
+
+    column_name: str
+    ascending: bool = True
+    nulls_first: bool = False
+
+
+class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
+    """A scan of one version, ready to run."""
+
+    def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
+        self._snapshot = snapshot
+        self._request = request
+        self._plan: ScanPlan = plan(snapshot.source, request)
+
+    def to_table(self) -> pa.Table:
+        """Read everything into memory."""
+        return self.to_reader().read_all()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """Read as a stream."""
+        return run(self._plan)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Read batch by batch."""
+        yield from self.to_reader()
+
+    def to_pandas(self, **kwargs: Any) -> Any:
+        """Read everything into a pandas data frame."""
+        return self.to_table().to_pandas(**kwargs)
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return self._plan.schema
+
+    @property
+    def dataset_schema(self) -> pa.Schema:
+        """Schema of the table."""
+        return public_schema(self._snapshot.manifest.schema)
+
+    def scan_batches(self) -> Iterator[pads.TaggedRecordBatch]:
+        """Refused, as in pylance."""
+        raise NotImplementedError("scan batches")
+
+    def take(self, indices: Iterable[int] | pa.Array) -> pa.Table:
+        """Return rows of the table by number."""
+        return taking.take(self._snapshot.source, row_numbers(indices), self._request)
+
+    def head(self, num_rows: int) -> pa.Table:
+        """Return the first rows of the result."""
+        limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
+        return LanceScanner(self._snapshot, replace(self._request, limit=limit)).to_table()
+
+    def count_rows(self) -> int:
+        """Count the rows of the result."""
+        return count(self._plan)
+
+    def explain_plan(self, verbose: bool = False) -> str:
+        """Describe how the scan is run."""
+        return explain(self._plan, verbose=verbose)
+
+    def analyze_plan(self) -> str:
+        """Run the scan and describe it with its counts."""
+        return explain(self._plan, verbose=True, rows=self.count_rows())
+
+    @staticmethod
+    def from_dataset(*args: Any, **kwargs: Any) -> Any:
+        """Refused, as in pylance."""
+        raise NotImplementedError("from dataset")
+
+    @staticmethod
+    def from_fragment(*args: Any, **kwargs: Any) -> Any:
+        """Refused, as in pylance."""
+        raise NotImplementedError("from fragment")
+
+    @staticmethod
+    def from_batches(*args: Any, **kwargs: Any) -> Any:
+        """Refused, as in pylance."""
+        raise NotImplementedError("from batches")
+
+
+class ScannerBuilder:
+    """Collects what a scan is to do."""
+
+    def __init__(self, ds: LanceDataset) -> None:
+        self.ds = ds
+        self._request = ScanRequest()
+
+    def _with(self, **changes: Any) -> ScannerBuilder:
+        self._request = replace(self._request, **changes)
+        return self
+
+    def apply_defaults(self, default_opts: Mapping[str, Any]) -> ScannerBuilder:
+        """Call the method of each name with its value."""
+        for name, value in default_opts.items():
+            method = getattr(self, name, None)
+            if method is None:
+                raise InvalidRequestError(f"Unknown scan option: {name}", option=name)
+            method(value)
+        return self
+
+    def batch_size(self, batch_size: int) -> ScannerBuilder:
+        """Rows per batch, at most."""
+        return self._with(batch_size=batch_size)
+
+    def batch_readahead(self, nbatches: int | None = None) -> ScannerBuilder:
+        """Batches to read ahead within a fragment."""
+        if nbatches is not None and int(nbatches) < 0:
+            raise InvalidRequestError("batch_readahead must be non-negative")
+        return self._with(batch_readahead=nbatches)
+
+    def fragment_readahead(self, nfragments: int | None = None) -> ScannerBuilder:
+        """Fragments to read ahead."""
+        if nfragments is not None and int(nfragments) < 0:
+            raise InvalidRequestError("fragment_readahead must be non-negative")
+        return self._with(fragment_readahead=nfragments)
+
+    def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
+        """Accepted; memory is bounded by row width here."""
+        return self
+
+    def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
+        """Accepted; batches always come in order."""
+        return self
+
+    def limit(self, n: int | None = None) -> ScannerBuilder:
+        """Rows to return, at most."""
+        return self._with(limit=None if n is None else int(n))
+
+    def offset(self, n: int | None = None) -> ScannerBuilder:
+        """Rows to skip."""
+        return self._with(offset=None if n is None else int(n))
+
+    def columns(self, cols: Columns = None) -> ScannerBuilder:
+        """Column names, or names with SQL expressions; None for all columns."""
+        return self._with(columns=request_columns(cols))
+
+    def filter(self, filter: Filter) -> ScannerBuilder:
+        """Keep only the rows for which this is true."""
+        return self._with(filter=filter)
+
+    def prefilter(self, prefilter: bool) -> ScannerBuilder:
+        """Accepted; matters to searches only."""
+        return self
+
+    def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
+        """Add the column `_rowid`."""
+        return self._with(with_row_id=with_row_id)
+
+    def with_row_address(self, with_row_address: bool = True) -> ScannerBuilder:
+        """Add the column `_rowaddr`."""
+        return self._with(with_row_address=with_row_address)
+
+    def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:
+        """Read these columns, all (True) or none (False) after the filter."""
+        late = late_materialization
+        return self._with(late_materialization=tuple(late) if isinstance(late, list) else late)
+
+    def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
+        """How to show blobs; only descriptions are offered."""
+        if blob_handling not in (None, "blobs_descriptions", "all_descriptions"):
+            problem = f"blob_handling={blob_handling!r} is not offered"
+            raise UnsupportedError(problem, action="Read the descriptions of the blobs.")
+        return self
+
+    def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
+        """Accepted; only legacy files had statistics."""
+        return self
+
+    def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
+        """Accepted; filters are answered by scanning."""
+        return self
+
+    def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> ScannerBuilder:
+        """Scan only these fragments."""
+        if fragments is None:
+            return self._with(fragment_ids=None)
+        return self._with(fragment_ids=tuple(f.fragment_id for f in fragments))
+
+    def nearest(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
+        """Refused: vector search is not offered."""
+        raise UnsupportedError("vector search (nearest) is not offered")
+
+    def full_text_search(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
+        """Refused: full text search is not offered."""
+        raise UnsupportedError("full text search is not offered")
+
+    def fast_search(self, flag: bool) -> ScannerBuilder:
+        """Accepted; matters to searches only."""
+        return self
+
+    def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
+        """Show deleted rows too, with a null row id."""
+        return self._with(include_deleted_rows=flag)
+
+    def scan_stats_callback(self, callback: Callable[[Any], None]) -> ScannerBuilder:
+        """Accepted; scans here report no statistics."""
+        return self
+
+    def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
+        """Make all batches but the last of the size asked for."""
+        return self._with(strict_batch_size=strict_batch_size)
+
+    def order_by(self, orderings: list[ColumnOrdering | str] | None) -> ScannerBuilder:
+        """Sort the rows."""
+        return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
+
+    def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
+        """Accepted; matters to searches only."""
+        return self
+
+    def to_scanner(self) -> LanceScanner:
+        """Return the scan, checked against the table."""
+        request = self._request
+        if request.include_deleted_rows and not request.with_row_id:
+            raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
+        return LanceScanner(self.ds._snapshot, request)  # noqa: SLF001  # same face
+
+
+def _ordering(ordering: ColumnOrdering | str) -> Ordering:
+    if isinstance(ordering, str):
+        return Ordering(column=ordering)
+    return Ordering(
+        column=ordering.column_name,
+        ascending=ordering.ascending,
+        nulls_first=ordering.nulls_first,
+    )
+
+
+def row_numbers(indices: Iterable[int] | pa.Array) -> np.ndarray:
+    values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
+    numbers = [int(i) for i in values]
+    if any(i < 0 for i in numbers):
+        raise OverflowError("can't convert negative int to unsigned")
+    return np.array(numbers, dtype=np.uint64)
+
+
+def request_columns(columns: Columns) -> tuple[str, ...] | FrozenMap[str, str] | None:
+    """Turn columns as users give them into those of a request."""
+    if columns is None:
+        return None
+    return FrozenMap(dict(columns)) if isinstance(columns, Mapping) else tuple(columns)

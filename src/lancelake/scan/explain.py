@@ -1,0 +1,35 @@
+"""A plan in words."""
+
+from __future__ import annotations
+
+from lancelake.expr.predicate import Predicate, SqlPredicate
+from lancelake.scan.outputs import ExpressionOutput
+from lancelake.scan.plan import ScanPlan
+
+
+def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -> str:
+    """Describe the steps of a scan, the last one first."""
+    steps = [f"Output: {', '.join(plan.schema.names) or '(no columns)'}"]
+    if plan.order_by:
+        keys = ", ".join(f"{o.column} {'asc' if o.ascending else 'desc'}" for o in plan.order_by)
+        steps.append(f"Sort: {keys}")
+    if plan.skip or plan.limit is not None:
+        steps.append(f"Limit: skip={plan.skip}, fetch={plan.limit}")
+    computed = [o for o in plan.spec.outputs if isinstance(o, ExpressionOutput)]
+    steps += [f"Compute: {o.name} = {o.expression.text}" for o in computed]
+    if plan.spec.predicate is not None:
+        steps.append(f"Filter: {_condition(plan.spec.predicate)}")
+    count = "" if rows is None else f", output_rows={rows}"
+    steps.append(
+        f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
+        f"fragments={len(plan.tasks)}{count}"
+    )
+    if verbose:
+        steps += [f"  fragment {task.fragment.id}" for task in plan.tasks]
+    return "\n".join("  " * depth + step for depth, step in enumerate(steps[: len(steps)])) + "\n"
+
+
+def _condition(predicate: Predicate) -> str:
+    if isinstance(predicate, SqlPredicate):
+        return predicate.expression.text
+    return str(predicate.expression)

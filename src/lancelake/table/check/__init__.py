@@ -1,0 +1,7 @@
+"""Is a table in order? Every invariant of the format, as findings."""
+
+from lancelake.table.check.finding import Finding, Severity
+from lancelake.table.check.progress import Progress
+from lancelake.table.check.run import Versions, check
+
+__all__ = ["Finding", "Progress", "Severity", "Versions", "check"]

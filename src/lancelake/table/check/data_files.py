@@ -1,0 +1,178 @@
+"""Do the data files of a version exist, and do their entries make sense?"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterator
+
+from lancelake.data.table_files import FileAt
+from lancelake.errors import LanceTableError
+from lancelake.format import file_version
+from lancelake.format.file_version import FileVersion
+from lancelake.format.flags import FeatureFlags
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import TOMBSTONE
+from lancelake.storage.open import open_store
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.subject import Subject
+
+_MAGIC = b"LANC"
+_FOOTER = struct.Struct("<IHH4s")
+_LOST = "Bring the file back from a copy, or restore a version that does not need it."
+
+
+def check_data_files(subject: Subject) -> Iterator[Finding]:
+    """Look at every entry, and whether its file is there with the size it should have."""
+    places = [subject.place(file) for _, file in subject.data_files()]
+    subject.sizes.load(place for place in places if isinstance(place, FileAt))
+    for (fragment, file), place in zip(subject.data_files(), places, strict=True):
+        yield from _entry(subject, file)
+        if isinstance(place, FileAt):
+            yield from _file(subject, fragment, file, place)
+        else:
+            code = "file-escapes" if subject.has_base(file.base_id) else "base-undeclared"
+            message = f"a data file of fragment {fragment.id} has no place: {place.problem}"
+            yield subject.error(code, message, path=file.path)
+    for fragment in subject.fragments:
+        yield from _suppliers(subject, fragment)
+
+
+def check_footers(subject: Subject) -> Iterator[Finding]:
+    """Read the end of every data file: its magic, version and number of columns."""
+    for _, file in subject.data_files():
+        place = subject.place(file)
+        if isinstance(place, FileAt) and isinstance(subject.sizes.of(place), int):
+            yield from _footer(subject, file, place)
+
+
+def _entry(subject: Subject, file: DataFile) -> Iterator[Finding]:
+    version = _version(file)
+    if version is None:
+        yield subject.error(
+            "file-version-unknown",
+            f"data files of version {file.file_major_version}.{file.file_minor_version} "
+            "are not known here",
+            path=file.path,
+            hint="Upgrade.",
+        )
+        return
+    yield from _same_version(subject, file, version)
+    if version is not FileVersion.LEGACY:
+        yield from _columns(subject, file)
+    strange = sorted({f for f in file.fields if f < 0 and f != TOMBSTONE})
+    if strange:
+        yield subject.error(
+            "file-field-unknown", f"the file lists the field ids {strange}", path=file.path
+        )
+    known = subject.schema.by_id()
+    if not any(f in known for f in file.fields):
+        yield subject.info(
+            "file-dead", "the file holds no column of the schema any more", path=file.path
+        )
+
+
+def _same_version(subject: Subject, file: DataFile, version: FileVersion) -> Iterator[Finding]:
+    manifest = subject.snapshot.manifest
+    may_mix = manifest.reader_feature_flags & FeatureFlags.MIXED_FILE_VERSIONS
+    if version is not manifest.data_version and not may_mix:
+        yield subject.finding(
+            subject.strict,
+            "file-version-mixed",
+            f"the file has version {version.value}, the table {manifest.data_version.value}",
+            path=file.path,
+            hint="Official releases refuse to write to such a table; rewrite its rows.",
+        )
+
+
+def _columns(subject: Subject, file: DataFile) -> Iterator[Finding]:
+    if len(file.fields) != len(file.column_indices):
+        yield subject.error(
+            "file-columns",
+            f"{len(file.fields)} fields are listed, and {len(file.column_indices)} columns",
+            path=file.path,
+        )
+        return
+    live = [
+        column
+        for field, column in zip(file.fields, file.column_indices, strict=True)
+        if field >= 0 and column >= 0
+    ]
+    shared = sorted(column for column, count in Counter(live).items() if count > 1)
+    if shared:
+        yield subject.error(
+            "file-column-twice", f"several fields claim column {shared[0]}", path=file.path
+        )
+
+
+def _file(subject: Subject, fragment: Fragment, file: DataFile, place: FileAt) -> Iterator[Finding]:
+    size = subject.sizes.of(place)
+    if isinstance(size, LanceTableError):
+        yield subject.error("file-unreadable", size.problem, path=place.path)
+    elif size is None:
+        yield subject.error(
+            "data-file-missing",
+            f"a data file of fragment {fragment.id} does not exist",
+            path=place.path,
+            hint=_LOST,
+        )
+    elif file.file_size_bytes not in (None, size) and _version(file) is not FileVersion.LEGACY:
+        # Official 4.0 records a wrong size for legacy files.
+        yield subject.error(
+            "data-file-size",
+            f"the file has {size} bytes, and should have {file.file_size_bytes}",
+            path=place.path,
+            hint=_LOST,
+        )
+
+
+def _suppliers(subject: Subject, fragment: Fragment) -> Iterator[Finding]:
+    known = subject.schema.by_id()
+    counts = Counter(f for file in fragment.files for f in set(file.fields) if f in known)
+    for field_id, count in sorted(counts.items()):
+        if count > 1:
+            yield subject.finding(
+                subject.strict,
+                "field-in-two-files",
+                f"{count} files of fragment {fragment.id} supply "
+                f"{subject.schema.path_of(field_id)} (field {field_id}); readers take the first",
+                hint="Any commit by an official release numbers the fields anew.",
+            )
+
+
+def _footer(subject: Subject, file: DataFile, place: FileAt) -> Iterator[Finding]:
+    tail, _ = open_store(place.root).get_suffix(place.path, length=_FOOTER.size)
+    if len(tail) < _FOOTER.size or not tail.endswith(_MAGIC):
+        yield subject.error(
+            "data-file-damaged",
+            f"the file ends in {tail[-4:]!r} and not in {_MAGIC!r}",
+            path=place.path,
+            hint=_LOST,
+        )
+        return
+    columns, major, minor, _ = _FOOTER.unpack(tail)
+    try:
+        version = file_version.from_numbers(major, minor)
+    except LanceTableError as error:
+        yield subject.error("file-version-unknown", error.problem, path=place.path)
+        return
+    if version is not _version(file):
+        yield subject.error(
+            "data-file-version",
+            f"the file itself says version {major}.{minor}, its entry "
+            f"{file.file_major_version}.{file.file_minor_version}",
+            path=place.path,
+        )
+    elif version is not FileVersion.LEGACY and max(file.column_indices, default=-1) >= columns:
+        yield subject.error(
+            "file-columns",
+            f"column {max(file.column_indices)} is listed, and the file has {columns}",
+            path=place.path,
+        )
+
+
+def _version(file: DataFile) -> FileVersion | None:
+    try:
+        return file.version
+    except LanceTableError:
+        return None

@@ -1,0 +1,121 @@
+"""What is being checked: one version of a table, and what is known about its files."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from lancelake.data.table_files import FileAt
+from lancelake.errors import LanceTableError
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import BaseId
+from lancelake.format.schema import Schema
+from lancelake.table.check.file_sizes import FileSizes
+from lancelake.table.check.finding import Finding, Severity
+from lancelake.table.snapshot import Snapshot
+
+# Releases before this one are known to write tables with oddities that readers live with.
+_FIRST_STRICT_RELEASE = (1, 0)
+_RELEASE = re.compile(r"(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A version under check."""
+
+    snapshot: Snapshot
+    sizes: FileSizes
+
+    @cached_property
+    def decoded(self) -> tuple[Fragment | LanceTableError, ...]:
+        """Each fragment, or why it cannot be decoded."""
+        return tuple(self._fragment(i) for i in range(len(self.snapshot.manifest.fragments)))
+
+    @cached_property
+    def fragments(self) -> tuple[Fragment, ...]:
+        """The fragments that can be decoded."""
+        return tuple(f for f in self.decoded if isinstance(f, Fragment))
+
+    @cached_property
+    def is_historic(self) -> bool:
+        """Whether the writer is one whose known mistakes readers make up for."""
+        writer = self.snapshot.manifest.writer_version
+        if writer is None:
+            return True
+        release = _RELEASE.match(writer.version)
+        if writer.library != "lance" or release is None:
+            return False
+        return (int(release[1]), int(release[2])) < _FIRST_STRICT_RELEASE
+
+    @property
+    def schema(self) -> Schema:
+        """Schema of the version."""
+        return self.snapshot.manifest.schema
+
+    @property
+    def strict(self) -> Severity:
+        """How bad it is to break a rule that historic writers were known to break."""
+        return Severity.WARNING if self.is_historic else Severity.ERROR
+
+    def has_base(self, base_id: BaseId | None) -> bool:
+        """Whether a reference to this base can be followed."""
+        return base_id is None or self.snapshot.manifest.base_path(base_id) is not None
+
+    def place(self, file: DataFile) -> FileAt | LanceTableError:
+        """Where a data file lies, or why that cannot be told."""
+        try:
+            return self.snapshot.files.data_file(file)
+        except LanceTableError as error:
+            return error
+
+    def data_files(self) -> Iterator[tuple[Fragment, DataFile]]:
+        """Yield each data file with its fragment."""
+        for fragment in self.fragments:
+            for file in fragment.files:
+                yield fragment, file
+
+    def error(
+        self, code: str, message: str, *, path: str | None = None, hint: str | None = None
+    ) -> Finding:
+        """Tell something that contradicts the format."""
+        return self.finding(Severity.ERROR, code, message, path=path, hint=hint)
+
+    def warning(
+        self, code: str, message: str, *, path: str | None = None, hint: str | None = None
+    ) -> Finding:
+        """Tell something that deserves attention."""
+        return self.finding(Severity.WARNING, code, message, path=path, hint=hint)
+
+    def info(
+        self, code: str, message: str, *, path: str | None = None, hint: str | None = None
+    ) -> Finding:
+        """Tell something that is worth knowing."""
+        return self.finding(Severity.INFO, code, message, path=path, hint=hint)
+
+    def finding(
+        self,
+        severity: Severity,
+        code: str,
+        message: str,
+        *,
+        path: str | None = None,
+        hint: str | None = None,
+    ) -> Finding:
+        """Tell something about this version."""
+        return Finding(
+            severity=severity,
+            code=code,
+            message=message,
+            version=self.snapshot.version,
+            branch=self.snapshot.branch,
+            path=path,
+            hint=hint,
+        )
+
+    def _fragment(self, position: int) -> Fragment | LanceTableError:
+        try:
+            return self.snapshot.manifest.fragments[position]
+        except LanceTableError as error:
+            return error
