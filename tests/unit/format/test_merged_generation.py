@@ -1,0 +1,29 @@
+"""Is the progress of a region kept by its uuid?"""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import merged_generation
+from lancelake.format.merged_generation import MergedGeneration
+from lancelake.proto import table_pb2
+
+
+def test_a_region_is_named_by_the_bytes_of_its_uuid():
+    mark = MergedGeneration(region_id=uuid.UUID(int=7), generation=3)
+
+    assert merged_generation.encode(mark).region_id.uuid == b"\0" * 15 + b"\7"
+
+
+def test_a_mark_is_read_as_it_was_written():
+    mark = MergedGeneration(region_id=uuid.UUID(int=7), generation=3)
+
+    assert merged_generation.decode(merged_generation.encode(mark)) == mark
+
+
+def test_a_mark_without_a_region_is_damage():
+    with pytest.raises(CorruptTableError):
+        merged_generation.decode(table_pb2.MergedGeneration(generation=1))
