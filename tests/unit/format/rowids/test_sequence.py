@@ -44,6 +44,16 @@ def test_compacted_rows_keep_their_ids(release):
     assert sorted(merged) == [i for i in range(120) if not (i < 50 and i % 7 == 0)]
 
 
+@pytest.mark.parametrize("step", ["stable_create", "stable_update", "stable_append"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_official_releases_choose_the_same_encoding(release, step):
+    for fragment in manifest(release, step).manifest.fragments:
+        assert isinstance(fragment.row_ids, bytes)
+        values = RowIdSequence(codec.decode_row_ids(fragment.row_ids)).values()
+
+        assert RowIdSequence.of(values).encode() == fragment.row_ids
+
+
 def test_segments_follow_each_other():
     parts = (Range(start=5, end=7), Array(np.array([1, 0], dtype="<u8").tobytes()))
 

@@ -1,0 +1,21 @@
+"""Is the source of a clone read, with and without names?"""
+
+from __future__ import annotations
+
+import pytest
+
+from lancelake.format.ids import Version
+from lancelake.format.operations import Clone, clone
+
+
+@pytest.mark.parametrize("name", [None, "", "dev"])
+def test_a_name_is_told_from_the_lack_of_one(name):
+    operation = Clone(
+        is_shallow=True,
+        ref_name=name,
+        ref_version=Version(3),
+        ref_path="s3://bucket/table",
+        branch_name=name,
+    )
+
+    assert clone.decode(clone.encode(operation)) == operation

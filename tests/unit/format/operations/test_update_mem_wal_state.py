@@ -1,0 +1,15 @@
+"""Is the progress of regions read?"""
+
+from __future__ import annotations
+
+import uuid
+
+from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.operations import UpdateMemWalState, update_mem_wal_state
+
+
+def test_marks_are_read_as_they_were_written():
+    mark = MergedGeneration(region_id=uuid.UUID(int=3), generation=7)
+    operation = UpdateMemWalState(merged_generations=(mark,))
+
+    assert update_mem_wal_state.decode(update_mem_wal_state.encode(operation)) == operation
