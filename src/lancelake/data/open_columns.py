@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lancelake.data.codec import open_reader
 from lancelake.data.column_reader import ColumnReader
 from lancelake.data.lance_file import LanceFile
 from lancelake.data.legacy_file import LegacyFile
@@ -30,3 +31,11 @@ def stored_rows(files: TableFiles, file: DataFile) -> int:
         source = StoreSource(open_store(place.root), place.path)
         return LegacyFile.open(source, file, (), manifest=None).num_rows
     return LanceFile.open(place, file, ()).num_rows
+
+
+def column_sizes(files: TableFiles, file: DataFile) -> list[int]:
+    """Return the bytes each column of a data file takes; nothing for legacy files."""
+    if file.version is FileVersion.LEGACY:
+        return []
+    statistics = open_reader(files.data_file(file), None).file_statistics()
+    return [int(column.size_bytes) for column in statistics.columns]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import builtins
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
@@ -12,7 +11,6 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelake.clock import Ids, SystemIds, utc_from_ns
-from lancelake.data.row_meta import META_NAMES
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
@@ -37,6 +35,7 @@ from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.table.history import history, summarize
 from lancelake.table.open import (
+    AsOf,
     AtTag,
     AtVersion,
     Latest,
@@ -179,6 +178,11 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         place = self._snapshot
         found = open_snapshot(place.location, reference(version), main=place.main_location)
         return LanceDataset._of(found, self._default_scan_options)
+
+    def _as_of(self, when: AsOf) -> LanceDataset:
+        return LanceDataset._of(
+            open_snapshot(self._snapshot.location, when), self._default_scan_options
+        )
 
     def checkout_latest(self) -> None:
         """Move this object to the newest version."""

@@ -77,7 +77,7 @@ class _TaskRun:
         if self._spec.late is False or not self._late_columns.fields:
             yield from self._filtered_at_once()
             return
-        width = row_bytes(self._task.fragment, self._spec.table_schema, self._late_columns)
+        width = row_bytes(self._task.fragment, self._spec.widths, self._late_columns)
         few: list[RowOffsets] = []
         for read, offsets, kept in self.kept_rows():
             if self._spec.late or len(kept) * _ROW_FETCH_BYTES < read.num_rows * width:
@@ -235,7 +235,7 @@ class _TaskRun:
         return FragmentReader(spec.files, spec.manifest_at, self._task.fragment, schema)
 
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
-        width = row_bytes(self._task.fragment, self._spec.table_schema, schema)
+        width = row_bytes(self._task.fragment, self._spec.widths, schema)
         return max(1, min(most, int(limit_bytes / width))) if width else most
 
 

@@ -13,6 +13,7 @@ from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import Output
 from lancelake.scan.request import Ordering
+from lancelake.scan.width import Widths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class ScanSpec:
     manifest_at: FileAt
     version: int
     table_schema: Schema
+    widths: Widths
     outputs: tuple[Output, ...]
     output_schema: pa.Schema
     predicate: Predicate | None

@@ -21,9 +21,12 @@ from lancelake.scan.outputs import (
 )
 from lancelake.scan.plan import ScanPlan, ScanSource, ScanSpec, ScanTask
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.width import column_widths
 
-# The codec decodes ahead by itself; more fragments at once only hide the latency of a network.
+# The codec decodes ahead by itself; more fragments at once hide the latency of a network, and let
+# filters be evaluated while the next fragment is decoded.
 _LOCAL_READAHEAD = 1
+_FILTER_READAHEAD = 2
 _REMOTE_READAHEAD = 4
 
 
@@ -37,6 +40,7 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         manifest_at=source.manifest_at,
         version=source.manifest.version,
         table_schema=schema,
+        widths=column_widths(schema),
         outputs=outputs,
         output_schema=_schema(source, outputs),
         predicate=_predicate(source, request),
@@ -54,14 +58,15 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         limit=request.limit,
         order_by=request.order_by,
         schema=_schema(source, wanted),
-        fragment_readahead=request.fragment_readahead or _readahead(source),
+        fragment_readahead=request.fragment_readahead or _readahead(source, request),
         strict_batch_size=request.strict_batch_size,
     )
 
 
-def _readahead(source: ScanSource) -> int:
-    is_local = source.files.root.scheme in ("file", "memory")
-    return _LOCAL_READAHEAD if is_local else _REMOTE_READAHEAD
+def _readahead(source: ScanSource, request: ScanRequest) -> int:
+    if source.files.root.scheme not in ("file", "memory"):
+        return _REMOTE_READAHEAD
+    return _LOCAL_READAHEAD if request.filter is None else _FILTER_READAHEAD
 
 
 def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragment]:

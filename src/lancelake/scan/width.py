@@ -2,45 +2,56 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pyarrow as pa
 
-from lancelake.data.projection import split
+from lancelake.data.projection import columns_of
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
 from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FieldId
 from lancelake.format.schema import Field, Schema
 
 _UNKNOWN_VALUE_BYTES = 64.0
 
+Widths = FrozenMap[FieldId, float | None]
 
-def row_bytes(fragment: Fragment, schema: Schema, wanted: Schema) -> float:
+
+def column_widths(schema: Schema) -> Widths:
+    """Return the bytes per row of each column, None where rows differ."""
+    pairs = (pair for field in schema.fields for pair in _widths(field, repeated=False))
+    return FrozenMap(dict(pairs))
+
+
+def row_bytes(fragment: Fragment, widths: Widths, wanted: Schema) -> float:
     """Estimate the bytes per row of the wanted columns.
 
     Fixed-width columns are known; what is left of a file's size is spread over its other columns.
     """
+    columns = {i for field in wanted.fields for i in columns_of(field)}
     total = 0.0
-    for part in split(fragment, wanted):
-        everything = split(Fragment(id=fragment.id, files=(part.file,)), schema)
-        whole = everything[0].fields if everything else part.fields
-        rows = fragment.physical_rows or 0
-        size = part.file.file_size_bytes or 0
-        known, unknown = _known_bytes(whole), _count_unknown(whole)
+    for file in fragment.files:
+        held = [i for i in file.fields if i in widths]
+        known = sum(widths[i] or 0.0 for i in held)
+        unknown = sum(1 for i in held if widths[i] is None)
+        rows, size = fragment.physical_rows or 0, file.file_size_bytes or 0
         spare = size / rows - known if size and rows else _UNKNOWN_VALUE_BYTES * unknown
         per_value = max(spare, 0.0) / unknown if unknown else 0.0
-        total += _known_bytes(part.fields) + per_value * _count_unknown(part.fields)
+        for i in columns.intersection(held):
+            width = widths[i]
+            total += per_value if width is None else width
     return total
 
 
-def _known_bytes(fields: tuple[Field, ...]) -> float:
-    return sum(_fixed_width(f) or 0.0 for f in fields)
-
-
-def _count_unknown(fields: tuple[Field, ...]) -> int:
-    return sum(1 for f in fields if _fixed_width(f) is None)
-
-
-def _fixed_width(field: Field) -> float | None:
-    return _type_width(storage_field(described(field)).type)
+def _widths(field: Field, *, repeated: bool) -> Iterator[tuple[FieldId, float | None]]:
+    if field.owns_column:
+        yield field.id, None if repeated else _type_width(storage_field(described(field)).type)
+        return
+    below = repeated or field.logical_type != "struct"
+    for child in field.children:
+        yield from _widths(child, repeated=below)
 
 
 def _type_width(dtype: pa.DataType) -> float | None:

@@ -42,7 +42,7 @@ class OnBranch:
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The newest version that existed at a time."""
+    """The newest version that was written before a time."""
 
     time_ns: int
 
@@ -92,11 +92,11 @@ def _as_of(location: Location, time_ns: int) -> Snapshot:
     for name in reversed(list_versions(location)):
         snapshot = Snapshot.load(location, name)
         written_ns = snapshot.manifest.timestamp_ns
-        if written_ns is not None and written_ns <= time_ns:
+        if written_ns is not None and written_ns < time_ns:
             return snapshot
         oldest = snapshot
     if oldest is None:
         latest_version(location)
-    since = f"; the oldest is of {oldest.manifest.timestamp}" if oldest else ""
-    problem = f"no version is as old as the time asked for{since}"
+    since = f": the oldest was written {oldest.manifest.timestamp}" if oldest else ""
+    problem = f"the time is earlier than the first version of this table{since}"
     raise VersionNotFoundError(problem, table=location.uri)

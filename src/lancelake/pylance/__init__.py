@@ -1,0 +1,63 @@
+"""The face shaped like pylance: the same names, arguments and results."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from lancelake.errors import InvalidRequestError
+from lancelake.pylance.dataset import LanceDataset, VersionLike
+from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
+from lancelake.pylance.index_values import Index, IndexFile
+from lancelake.pylance.lance_operation import LanceOperation
+from lancelake.pylance.scanner import ColumnOrdering, LanceScanner
+from lancelake.pylance.stats import DataStatistics, FieldStatistics
+from lancelake.pylance.times import to_datetime
+from lancelake.pylance.transaction import Transaction
+from lancelake.table.open import time_reference
+
+
+def dataset(
+    uri: str | Path | None = None,
+    version: VersionLike | None = None,
+    asof: datetime | str | None = None,
+    block_size: int | None = None,
+    commit_lock: Any = None,
+    index_cache_size: int | None = None,
+    storage_options: dict[str, str] | None = None,
+    default_scan_options: dict[str, Any] | None = None,
+    **options: Any,
+) -> LanceDataset:
+    """Open a table, by default at its newest version.
+
+    `version` is a number, a tag, or a branch with a number; `asof` a time. Options that tune
+    official Lance (caches, block sizes, locks, sessions) are accepted and change nothing.
+    """
+    if uri is None:
+        raise InvalidRequestError("Must provide 'uri'")
+    found = LanceDataset(
+        uri,
+        version,
+        storage_options=storage_options,
+        default_scan_options=default_scan_options,
+    )
+    if version is None and asof is not None:
+        return found._as_of(time_reference(to_datetime(asof)))
+    return found
+
+
+__all__ = [
+    "ColumnOrdering",
+    "DataStatistics",
+    "FieldStatistics",
+    "FragmentMetadata",
+    "Index",
+    "IndexFile",
+    "LanceDataset",
+    "LanceFragment",
+    "LanceOperation",
+    "LanceScanner",
+    "Transaction",
+    "dataset",
+]

@@ -1,0 +1,138 @@
+"""Are index entries sound, and are their files there?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pyroaring import BitMap
+
+from lancelake.data.table_files import FileAt
+from lancelake.errors import LanceTableError
+from lancelake.format import index_details
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.storage.confined import confined_path
+from lancelake.storage.open import open_store
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.subject import Subject
+
+_REBUILD = "Queries cannot use the index; build it again."
+
+
+def check_indices(subject: Subject) -> Iterator[Finding]:
+    """Look at every entry, at entries of one name together, and at the files."""
+    try:
+        indices = subject.snapshot.indices
+    except LanceTableError as error:
+        yield subject.error("index-section-damaged", error.problem)
+        return
+    for uuid, count in Counter(index.uuid for index in indices).items():
+        if count > 1:
+            yield subject.error("index-uuid-twice", f"{count} index entries have the uuid {uuid}")
+    for index in indices:
+        yield from _entry(subject, index)
+        yield from _kind(subject, index)
+        yield from _files(subject, index)
+    yield from _overlaps(subject, indices)
+
+
+def _entry(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
+    known = subject.schema.by_id()
+    gone = [f for f in index.fields if f not in known]
+    if gone and not index.is_system:
+        yield subject.error(
+            "index-field-gone",
+            f"index {index.name!r} is on field {gone[0]}, which the schema does not have",
+            hint="Drop the index.",
+        )
+    if index.dataset_version > subject.snapshot.version:
+        yield subject.error(
+            "index-version",
+            f"index {index.name!r} was built from version {index.dataset_version}, "
+            "which lies in the future",
+        )
+    covered = _coverage(index)
+    if isinstance(covered, LanceTableError):
+        yield subject.error("index-bitmap-damaged", covered.problem, hint=_REBUILD)
+    elif covered is not None:
+        stale = covered - BitMap(fragment.id for fragment in subject.fragments)
+        if stale:
+            yield subject.info(
+                "index-bitmap-stale",
+                f"index {index.name!r} covers {len(stale)} fragments that are gone",
+            )
+
+
+def _kind(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
+    try:
+        kind, _ = index_details.describe(index.details)
+    except LanceTableError as error:
+        message = f"details of index {index.name!r}: {error.problem}"
+        yield subject.error("index-details-damaged", message, hint=_REBUILD)
+        return
+    if kind == index_details.UNKNOWN and index.details is not None:
+        message = f"index {index.name!r} is of a kind not known here: {index.details.type_url}"
+        yield subject.info("index-kind-unknown", message)
+
+
+def _files(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
+    try:
+        folder = subject.snapshot.files.index_dir(index)
+        places = [_file(folder, file.path) for file in index.files]
+    except LanceTableError as error:
+        code = "file-escapes" if subject.has_base(index.base_id) else "base-undeclared"
+        message = f"files of index {index.name!r} have no place: {error.problem}"
+        yield subject.error(code, message)
+        return
+    if not index.files:
+        yield from _folder(subject, index, folder)
+        return
+    subject.sizes.load(places)
+    for file, place in zip(index.files, places, strict=True):
+        size = subject.sizes.of(place)
+        if isinstance(size, LanceTableError):
+            yield subject.error("file-unreadable", size.problem, path=place.path)
+        elif size is None:
+            message = f"a file of index {index.name!r} does not exist"
+            yield subject.error("index-file-missing", message, path=place.path, hint=_REBUILD)
+        elif size != file.size_bytes:
+            message = f"the file has {size} bytes, and should have {file.size_bytes}"
+            yield subject.error("index-file-size", message, path=place.path, hint=_REBUILD)
+
+
+def _folder(subject: Subject, index: IndexMetadata, folder: FileAt) -> Iterator[Finding]:
+    """An entry of an old writer does not list its files; one of the system may have none."""
+    if not index.is_system and not open_store(folder.root).list_names(folder.path):
+        message = f"the folder of index {index.name!r} holds no file"
+        yield subject.error("index-file-missing", message, path=folder.path, hint=_REBUILD)
+
+
+def _overlaps(subject: Subject, indices: tuple[IndexMetadata, ...]) -> Iterator[Finding]:
+    existing = BitMap(fragment.id for fragment in subject.fragments)
+    covered: dict[str, BitMap] = {}
+    for index in indices:
+        mine = _coverage(index)
+        if not isinstance(mine, BitMap):
+            continue
+        others = covered.setdefault(index.name, BitMap())
+        shared = others & mine & existing
+        if shared:
+            yield subject.finding(
+                subject.strict,
+                "index-overlap",
+                f"several segments of index {index.name!r} cover fragment {shared.min()}; "
+                "rows may be found twice",
+                hint=_REBUILD,
+            )
+        others |= mine
+
+
+def _coverage(index: IndexMetadata) -> BitMap | LanceTableError | None:
+    try:
+        return index.fragments()
+    except LanceTableError as error:
+        return error
+
+
+def _file(folder: FileAt, path: str) -> FileAt:
+    return FileAt(root=folder.root, path=f"{folder.path}/{confined_path(path)}")

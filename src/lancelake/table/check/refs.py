@@ -1,0 +1,181 @@
+"""Do tags and branches name versions that exist?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lancelake.errors import LanceTableError, ObjectNotFoundError, StorageUnavailableError
+from lancelake.format import layout
+from lancelake.format import refs as documents
+from lancelake.format.names import ensure_branch_name, ensure_tag_name
+from lancelake.format.refs import Branch, Tag
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.table.check.finding import Finding, Severity
+from lancelake.table.check.line import Line
+
+Document = TypeVar("Document", Tag, Branch)
+
+_MAIN = "main"
+_SUFFIX = ".json"
+_TABLE_FOLDERS = frozenset(
+    {
+        layout.VERSIONS,
+        layout.TRANSACTIONS,
+        layout.DATA,
+        layout.DELETIONS,
+        layout.INDICES,
+        layout.TREE,
+        layout.TAGS.partition("/")[0],
+    }
+)
+_MAX_DEPTH = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refs:
+    """Tags and branches that can be read, and what is wrong with the others."""
+
+    tags: Mapping[str, Tag]
+    branches: Mapping[str, Branch]
+    damage: tuple[Finding, ...]
+
+    @staticmethod
+    def load(main: Location) -> Refs:
+        """Read every document."""
+        damage: list[Finding] = []
+        tags = _load(main, layout.TAGS, ensure_tag_name, documents.decode_tag, damage)
+        branches = _load(
+            main, layout.BRANCHES, ensure_branch_name, documents.decode_branch, damage
+        )
+        return Refs(tags=tags, branches=branches, damage=tuple(damage))
+
+    def kept(self, branch: str | None) -> set[int]:
+        """Versions of a line that a tag or a fork keeps alive."""
+        tagged = {int(t.version) for t in self.tags.values() if _line(t.branch) == branch}
+        forks = (b for b in self.branches.values() if _line(b.parent_branch) == branch)
+        return tagged | {int(fork.parent_version) for fork in forks}
+
+
+def check_refs(refs: Refs, lines: Mapping[str | None, Line]) -> Iterator[Finding]:
+    """Compare the documents with the versions there are; `lines` by name, None for the main one."""
+    yield from refs.damage
+    versions = {name: {n.version: n for n in line.names} for name, line in lines.items()}
+    for name, tag in refs.tags.items():
+        line = versions.get(_line(tag.branch), {})
+        if tag.version not in line:
+            yield _finding(
+                Severity.ERROR,
+                "tag-target-missing",
+                f"tag {name!r} names version {tag.version} of {tag.branch or _MAIN}, "
+                "which does not exist",
+                path=layout.tag(name),
+                hint="Remove the tag, or let it name another version.",
+            )
+        elif tag.manifest_size:
+            manifest = layout.manifest(line[tag.version].name)
+            yield from _tag_size(name, tag, lines[_line(tag.branch)].location, manifest)
+    for name, branch in refs.branches.items():
+        yield from _branch(name, branch, versions)
+
+
+def check_zombies(main: Location, refs: Refs) -> Iterator[Finding]:
+    """Find branch folders that no document names."""
+    for name in _roots(main, layout.TREE, depth=0):
+        if name not in refs.branches:
+            yield _finding(
+                Severity.WARNING,
+                "branch-zombie",
+                f"{layout.branch_root(name)} holds versions, but there is no branch {name!r}",
+                path=layout.branch_root(name),
+                hint="A branch was made or removed halfway; remove it with force.",
+            )
+
+
+def _load(
+    main: Location,
+    folder: str,
+    ensure_name: Callable[[str], None],
+    decode: Callable[[bytes], Document],
+    damage: list[Finding],
+) -> dict[str, Document]:
+    store = open_store(main)
+    found: dict[str, Document] = {}
+    for file in sorted(n for n in store.list_names(folder) if n.endswith(_SUFFIX)):
+        path = f"{folder}/{file}"
+        try:
+            name = layout.branch_name(file)
+            ensure_name(name)
+            found[name] = decode(store.get(path))
+        except (StorageUnavailableError, ObjectNotFoundError):
+            raise
+        except LanceTableError as error:
+            hint = "Write the document again, or remove it."
+            damage.append(
+                _finding(Severity.ERROR, "ref-damaged", error.problem, path=path, hint=hint)
+            )
+    return found
+
+
+def _tag_size(name: str, tag: Tag, location: Location, manifest: str) -> Iterator[Finding]:
+    size = open_store(location).head(manifest).size_bytes
+    if size != tag.manifest_size:
+        yield _finding(
+            Severity.WARNING,
+            "tag-manifest-size",
+            f"tag {name!r} says its manifest has {tag.manifest_size} bytes, it has {size}",
+            path=layout.tag(name),
+            hint="Make the tag anew.",
+        )
+
+
+def _branch(
+    name: str, branch: Branch, versions: Mapping[str | None, Mapping[int, object]]
+) -> Iterator[Finding]:
+    if not versions.get(name):
+        yield _finding(
+            Severity.ERROR,
+            "branch-root-missing",
+            f"branch {name!r} has no versions",
+            path=layout.branch_root(name),
+            hint="Remove the branch.",
+        )
+    parent = _line(branch.parent_branch)
+    if parent not in versions:
+        yield _finding(
+            Severity.ERROR,
+            "branch-parent-missing",
+            f"branch {name!r} forked from branch {parent!r}, which does not exist",
+            path=layout.branch(name),
+        )
+    elif branch.parent_version not in versions[parent]:
+        yield _finding(
+            Severity.WARNING,
+            "branch-fork-missing",
+            f"branch {name!r} forked from version {branch.parent_version} of "
+            f"{branch.parent_branch or _MAIN}, which is gone; its files may go as well",
+            path=layout.branch(name),
+        )
+
+
+def _roots(main: Location, folder: str, *, depth: int) -> Iterator[str]:
+    """Yield the names of folders below that hold versions."""
+    store = open_store(main)
+    inside = set(store.list_dirs(folder))
+    if layout.VERSIONS in inside and folder != layout.TREE:
+        yield folder.removeprefix(f"{layout.TREE}/")
+    if depth < _MAX_DEPTH:
+        for name in sorted(inside - _TABLE_FOLDERS):
+            yield from _roots(main, f"{folder}/{name}", depth=depth + 1)
+
+
+def _line(branch: str | None) -> str | None:
+    return None if branch in (None, _MAIN) else branch
+
+
+def _finding(
+    severity: Severity, code: str, message: str, *, path: str, hint: str | None = None
+) -> Finding:
+    return Finding(severity=severity, code=code, message=message, path=path, hint=hint)

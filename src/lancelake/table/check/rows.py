@@ -1,0 +1,103 @@
+"""Can every value of a version be read, and are there as many as there should be?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelake.errors import LanceTableError, StorageUnavailableError
+from lancelake.format.blobs import described
+from lancelake.format.fragment import Fragment
+from lancelake.format.schema import Field
+from lancelake.scan.execute import execute
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.subject import Subject
+
+# A column of a fragment: the field, and the files that it may come from.
+Seen = set[tuple[Field, tuple[str, ...]]]
+
+
+def check_rows(subject: Subject, seen: Seen) -> Iterator[Finding]:
+    """Decode each column of each fragment on its own, but for those in `seen`."""
+    for field in subject.schema.fields:
+        request = ScanRequest(columns=(field.name,), include_deleted_rows=True)
+        try:
+            scan = plan(subject.snapshot.source, request)
+        except StorageUnavailableError:
+            raise
+        except LanceTableError as error:
+            message = f"column {field.name!r} cannot be read: {error.problem}"
+            yield subject.error("column-unreadable", message)
+            continue
+        for task in scan.tasks:
+            key = (field, tuple(file.path for file in task.fragment.files))
+            if key not in seen:
+                seen.add(key)
+                yield from _column(subject, field, task)
+
+
+def _column(subject: Subject, field: Field, task: ScanTask) -> Iterator[Finding]:
+    fragment = task.fragment
+    rows = nulls = 0
+    try:
+        for batch in execute(task):
+            rows += batch.num_rows
+            nulls += forbidden_nulls(batch.column(0), described(field))
+    except StorageUnavailableError:
+        raise
+    except LanceTableError as error:
+        yield subject.error(
+            "column-unreadable",
+            f"column {field.name!r} of fragment {fragment.id} cannot be read: {error.problem}",
+            path=_path(fragment),
+        )
+        return
+    if fragment.physical_rows not in (None, rows):
+        yield subject.error(
+            "row-count",
+            f"column {field.name!r} of fragment {fragment.id} has {rows} rows, "
+            f"the manifest says {fragment.physical_rows}",
+            path=_path(fragment),
+        )
+    if nulls:
+        yield subject.error(
+            "null-forbidden",
+            f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls where there may "
+            "be none",
+            path=_path(fragment),
+        )
+
+
+def forbidden_nulls(array: pa.Array, field: Field) -> int:
+    """Count the nulls, at any depth, of fields that are not nullable."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    found = 0 if field.nullable else int(array.null_count)
+    if pa.types.is_struct(array.type) and len(field.children) == array.type.num_fields:
+        # Members of a null struct do not count.
+        there = array.filter(array.is_valid())
+        members = (there.field(i) for i in range(array.type.num_fields))
+        return found + sum(map(forbidden_nulls, members, field.children))
+    if pa.types.is_map(array.type) and field.children:
+        keys, items = array.keys, array.items
+        parts = field.children[0].children
+        return found + sum(map(forbidden_nulls, (keys, items), parts))
+    if _is_list(array.type) and len(field.children) == 1:
+        return found + forbidden_nulls(pc.list_flatten(array), field.children[0])
+    return found
+
+
+def _is_list(dtype: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype)
+    )
+
+
+def _path(fragment: Fragment) -> str | None:
+    return fragment.files[0].path if len(fragment.files) == 1 else None
