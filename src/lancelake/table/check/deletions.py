@@ -53,7 +53,8 @@ class Deletions:
 
 
 def check_deletions(subject: Subject, deletions: Deletions) -> Iterator[Finding]:
-    """Compare each deletion file with its entry and its fragment."""
+    """Load the deletion files, and compare each with its entry and its fragment."""
+    deletions.load(subject)
     for fragment, entry, place in _entries(subject):
         if not isinstance(place, FileAt):
             code = "file-escapes" if subject.has_base(entry.base_id) else "base-undeclared"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from lancelake.errors import LanceTableError
 from lancelake.table.check.finding import Finding, Severity
@@ -59,7 +59,7 @@ def _row_counts(subject: Subject) -> Iterator[Finding]:
         )
 
 
-def _listed(ids: list[int]) -> str:
+def _listed(ids: Sequence[int]) -> str:
     if len(ids) == 1:
         return f"fragment {ids[0]}"
     return f"{len(ids)} fragments, the first of them {ids[0]}"

@@ -9,7 +9,8 @@ from typing import TypeVar
 from lancelake.errors import LanceTableError, ObjectNotFoundError, StorageUnavailableError
 from lancelake.format import layout
 from lancelake.format import refs as documents
-from lancelake.format.names import ensure_branch_name, ensure_tag_name
+from lancelake.format.ids import Version
+from lancelake.format.names import ManifestName, ensure_branch_name, ensure_tag_name
 from lancelake.format.refs import Branch, Tag
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -47,9 +48,7 @@ class Refs:
         """Read every document."""
         damage: list[Finding] = []
         tags = _load(main, layout.TAGS, ensure_tag_name, documents.decode_tag, damage)
-        branches = _load(
-            main, layout.BRANCHES, ensure_branch_name, documents.decode_branch, damage
-        )
+        branches = _load(main, layout.BRANCHES, ensure_branch_name, documents.decode_branch, damage)
         return Refs(tags=tags, branches=branches, damage=tuple(damage))
 
     def kept(self, branch: str | None) -> set[int]:
@@ -132,7 +131,7 @@ def _tag_size(name: str, tag: Tag, location: Location, manifest: str) -> Iterato
 
 
 def _branch(
-    name: str, branch: Branch, versions: Mapping[str | None, Mapping[int, object]]
+    name: str, branch: Branch, versions: Mapping[str | None, Mapping[Version, ManifestName]]
 ) -> Iterator[Finding]:
     if not versions.get(name):
         yield _finding(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Literal
 
 from lancelake.errors import (
@@ -17,21 +19,15 @@ from lancelake.format.ids import is_detached
 from lancelake.format.names import ManifestName
 from lancelake.format.operations import Clone
 from lancelake.storage.location import Location
-from lancelake.table.check.data_files import check_data_files, check_footers
-from lancelake.table.check.deletions import Deletions, check_deletions
-from lancelake.table.check.features import check_bases, check_features
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
-from lancelake.table.check.fragments import check_fragments
-from lancelake.table.check.indices import check_indices
+from lancelake.table.check.guard import guarded
 from lancelake.table.check.line import Line, check_names, check_numbers
 from lancelake.table.check.progress import OnProgress, Progress
 from lancelake.table.check.refs import Refs, check_refs, check_zombies
-from lancelake.table.check.row_ids import check_row_ids
-from lancelake.table.check.schema import check_schema
 from lancelake.table.check.strays import References, check_strays
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.transactions import check_transaction
+from lancelake.table.check.version import VersionChecks
 from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 
@@ -47,11 +43,148 @@ def check(
 ) -> Iterator[Finding]:
     """Yield what is wrong with a table and its branches, as it is found; damage is never raised.
 
-    `data` reads every value as well. Files that no version refers to are told only when all
-    versions are looked at. Raises when there is no table, or the store cannot be reached.
+    With `data` every value is read. What several versions share is told of the newest. Files that
+    no version refers to are told only when all versions are looked at. Raises when there is no
+    table, or the store cannot be reached.
     """
     line = Line.load(location, branch=None)
     if not line.names:
         raise TableNotFoundError("no Lance table was found here", table=location.uri)
-    run = _Run(data=data, versions=versions, on_progress=on_progress or (lambda _: None))
-    return run.table(line)
+    run = _Run(data=data, versions=versions, on_progress=on_progress)
+    return _told_once(run.table(line))
+
+
+def _told_once(findings: Iterator[Finding]) -> Iterator[Finding]:
+    told: set[tuple[str | None, ...]] = set()
+    for finding in findings:
+        key = (finding.branch, finding.code, finding.path, finding.message)
+        if key not in told:
+            told.add(key)
+            yield finding
+
+
+class _Run:
+    """One pass over a table."""
+
+    def __init__(self, *, data: bool, versions: Versions, on_progress: OnProgress | None) -> None:
+        self._data = data
+        self._all = versions == "all"
+        self._on_progress = on_progress
+        self._sizes = FileSizes()
+        self._references = References()
+        self._done = self._total = 0
+
+    def table(self, root: Line) -> Iterator[Finding]:
+        """Check a root: of a table with all its branches, or of one branch."""
+        newest = _newest(root)
+        branch = None if newest is None else newest.branch
+        main = root.location if newest is None else newest.main_location
+        refs = Refs.load(main)
+        lines = {branch: replace(root, branch=branch)}
+        if branch is None:
+            for name in refs.branches:
+                lines[name] = Line.load(branch_location(main, name), branch=name)
+        self._total = sum(len(self._chosen(line)) for line in lines.values())
+        for line in lines.values():
+            yield from self._line(line, refs)
+        if branch is None:
+            yield from guarded("tags and branches", partial(check_refs, refs, lines))
+            yield from guarded("branches", partial(check_zombies, main, refs))
+        if self._all:
+            for line in lines.values():
+                strays = partial(check_strays, line, self._references)
+                yield from guarded("stray files", strays, branch=line.branch)
+
+    def _line(self, line: Line, refs: Refs) -> Iterator[Finding]:
+        yield from guarded("manifest names", partial(check_names, line), branch=line.branch)
+        numbers = partial(_numbers, line, refs)
+        yield from guarded("version numbers", numbers, branch=line.branch)
+        checks = VersionChecks(data=self._data)
+        after: Snapshot | None = None
+        for name in self._chosen(line):
+            self._report(line, name)
+            snapshot = _load(line, name)
+            if isinstance(snapshot, Finding):
+                self._references.unread += 1
+                yield snapshot
+                continue
+            yield from _identity(line, snapshot, after)
+            subject = Subject(snapshot, self._sizes)
+            yield from checks(subject)
+            if self._all:
+                self._references.add(subject)
+            after = snapshot
+
+    def _chosen(self, line: Line) -> list[ManifestName]:
+        if self._all:
+            return line.newest_first + line.detached
+        return line.newest_first[:1]
+
+    def _report(self, line: Line, name: ManifestName) -> None:
+        if self._on_progress is not None:
+            on = f" of branch {line.branch}" if line.branch else ""
+            step = f"version {name.version}{on}"
+            self._on_progress(Progress(step=step, done=self._done, total=self._total))
+        self._done += 1
+
+
+def _newest(line: Line) -> Snapshot | None:
+    for name in line.newest_first[:1]:
+        snapshot = _load(line, name)
+        if isinstance(snapshot, Snapshot):
+            return snapshot
+    return None
+
+
+def _load(line: Line, name: ManifestName) -> Snapshot | Finding:
+    try:
+        return Snapshot.load(line.location, name)
+    except StorageUnavailableError:
+        raise
+    except VersionNotFoundError:
+        severity, code, message = Severity.INFO, "version-vanished", "the version was just removed"
+        hint = None
+    except UnsupportedError as error:
+        severity, code, message = Severity.ERROR, "version-unsupported", error.problem
+        hint = "Nothing of this version could be checked; use a newer release."
+    except LanceTableError as error:
+        severity, code, message = Severity.ERROR, "manifest-damaged", error.problem
+        hint = "Open an older version; bring the manifest back from a copy."
+    path = layout.manifest(name.name)
+    return line.finding(severity, code, message, version=name.version, path=path, hint=hint)
+
+
+def _identity(line: Line, snapshot: Snapshot, after: Snapshot | None) -> Iterator[Finding]:
+    """The manifest has the number its name says, and is not newer than its successor."""
+    version = snapshot.version
+    path = layout.manifest(snapshot.name.name)
+    if version != snapshot.name.version:
+        message = f"the manifest named for version {snapshot.name.version} says it is {version}"
+        hint = "Readers believe the manifest; rename the file."
+        yield line.finding(
+            Severity.ERROR, "manifest-name", message, version=version, path=path, hint=hint
+        )
+    if after is None or is_detached(snapshot.name.version):
+        return
+    written, next_written = snapshot.manifest.timestamp_ns, after.manifest.timestamp_ns
+    if written is not None and next_written is not None and written > next_written:
+        message = (
+            f"the version was written {snapshot.manifest.timestamp}, after its successor "
+            f"{after.version}; finding versions by time is not exact"
+        )
+        yield line.finding(Severity.INFO, "timestamp-order", message, version=version, path=path)
+
+
+def _numbers(line: Line, refs: Refs) -> Iterator[Finding]:
+    return check_numbers(line, refs.kept(line.branch), cloned_at=_cloned_at(line))
+
+
+def _cloned_at(line: Line) -> int | None:
+    """Return the oldest version if it was cloned, for then there never was an older one."""
+    oldest = line.newest_first[-1:]
+    if not oldest or oldest[0].version == 1:
+        return None
+    snapshot = Snapshot.load(line.location, oldest[0])
+    made_by = snapshot.transaction
+    is_clone = made_by is not None and isinstance(made_by.operation, Clone)
+    return snapshot.version if is_clone else None

@@ -34,8 +34,11 @@ class References:
 
     def add(self, subject: Subject) -> None:
         """Note what a version refers to."""
-        for place in _places(subject):
-            self.files.setdefault(place.root.uri, set()).add(place.path)
+        try:
+            for place in _places(subject):
+                self.files.setdefault(place.root.uri, set()).add(place.path)
+        except LanceTableError:
+            self.unread += 1
 
     def holds(self, root: str, path: str) -> bool:
         """Whether a file, or a folder above it, is referred to."""
@@ -53,7 +56,7 @@ def check_strays(line: Line, references: References) -> Iterator[Finding]:
         yield line.finding(
             Severity.INFO,
             "strays-unknown",
-            f"{references.unread} versions cannot be read, so it is not known which files are theirs",
+            f"{references.unread} versions cannot be read, so their files would look like strays",
         )
         return
     store = open_store(line.location)

@@ -1,0 +1,40 @@
+"""How does one check fail without ending all others?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lancelake.errors import LanceTableError, StorageUnavailableError
+from lancelake.table.check.finding import Finding, Severity
+
+
+def guarded(
+    what: str,
+    findings: Callable[[], Iterator[Finding]],
+    *,
+    version: int | None = None,
+    branch: str | None = None,
+) -> Iterator[Finding]:
+    """Yield findings; what goes wrong on the way is a finding, unless the store is not there."""
+    try:
+        yield from findings()
+    except StorageUnavailableError:
+        raise
+    except LanceTableError as error:
+        message, hint = f"{what} could not be checked: {error.problem}", error.next_step
+        yield _failed("unchecked", message, hint, version, branch)
+    except Exception as error:  # noqa: BLE001  # damage may surface as anything
+        message = f"the check of {what} failed: {type(error).__name__}: {error}"
+        hint = "The table is damaged in a way not foreseen here; please report it."
+        yield _failed("check-failed", message, hint, version, branch)
+
+
+def _failed(code: str, message: str, hint: str, version: int | None, branch: str | None) -> Finding:
+    return Finding(
+        severity=Severity.ERROR,
+        code=code,
+        message=message,
+        version=version,
+        branch=branch,
+        hint=hint,
+    )

@@ -1,0 +1,60 @@
+"""Is one version in order?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from lancelake.format.schema import Field
+from lancelake.table.check.data_files import check_data_files, check_footers
+from lancelake.table.check.deletions import Deletions, check_deletions
+from lancelake.table.check.features import check_bases, check_features
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.fragments import check_fragments
+from lancelake.table.check.guard import guarded
+from lancelake.table.check.indices import check_indices
+from lancelake.table.check.row_ids import check_row_ids
+from lancelake.table.check.schema import check_schema
+from lancelake.table.check.subject import Subject
+from lancelake.table.check.transactions import check_transaction
+
+Group = Callable[[], Iterator[Finding]]
+
+
+class VersionChecks:
+    """The checks of versions of one line, which share most of their files."""
+
+    def __init__(self, *, data: bool) -> None:
+        """With `data`, every value is read."""
+        self._data = data
+        self._deletions = Deletions()
+        self._seen_columns: set[tuple[Field, tuple[str, ...]]] = set()
+
+    def __call__(self, subject: Subject) -> Iterator[Finding]:
+        """Run all checks on a version."""
+        for what, group in self._groups(subject).items():
+            yield from guarded(
+                what, group, version=subject.snapshot.version, branch=subject.snapshot.branch
+            )
+
+    def _groups(self, subject: Subject) -> dict[str, Group]:
+        groups: dict[str, Group] = {
+            "feature flags": lambda: check_features(subject),
+            "base paths": lambda: check_bases(subject),
+            "the schema": lambda: check_schema(subject),
+            "fragments": lambda: check_fragments(subject),
+            "data files": lambda: check_data_files(subject),
+            "deletion files": lambda: check_deletions(subject, self._deletions),
+            "row ids": lambda: check_row_ids(subject, self._deletions),
+            "indices": lambda: check_indices(subject),
+            "the transaction": lambda: check_transaction(subject),
+        }
+        if self._data:
+            groups["ends of data files"] = lambda: check_footers(subject)
+            groups["values"] = lambda: self._values(subject)
+        return groups
+
+    def _values(self, subject: Subject) -> Iterator[Finding]:
+        # Reading values loads the codec and the SQL engine, which the other checks do without.
+        from lancelake.table.check.rows import check_rows  # noqa: PLC0415
+
+        return check_rows(subject, self._seen_columns)
