@@ -1,0 +1,41 @@
+"""Which rows did an update in place change? A field of Update that newer releases write."""
+
+from __future__ import annotations
+
+from google.protobuf.empty_pb2 import Empty
+from google.protobuf.message import Message
+from google.protobuf.unknown_fields import UnknownFieldSet
+
+from lancelake.errors import CorruptTableError
+from lancelake.format.ids import FragmentId
+from lancelake.format.unknown import parse
+
+_OFFSET_BITMAPS = 10
+_WHAT = "updated offsets of an update"
+
+
+def decode(unknown: bytes) -> dict[FragmentId, bytes]:
+    """Read portable Roaring bitmaps of row offsets by fragment from an Update's unknown fields."""
+    found: dict[FragmentId, bytes] = {}
+    for number, data in _fields(unknown):
+        if number == _OFFSET_BITMAPS:
+            key, bitmap = _entry(data)
+            found[FragmentId(key)] = bitmap
+    return found
+
+
+def _entry(data: object) -> tuple[int, bytes]:
+    if not isinstance(data, bytes):
+        raise CorruptTableError(f"{_WHAT} are not bytes")
+    fields = dict(_fields(data))
+    key, bitmap = fields.get(1, 0), fields.get(2, b"")
+    if not isinstance(key, int) or not isinstance(bitmap, bytes):
+        raise CorruptTableError(f"{_WHAT} are not a bitmap per fragment")
+    return key, bitmap
+
+
+def _fields(data: bytes) -> list[tuple[int, object]]:
+    message: Message = Empty()
+    parse(message, data, what=_WHAT)
+    fields = UnknownFieldSet(message)
+    return [(fields[i].field_number, fields[i].data) for i in range(len(fields))]

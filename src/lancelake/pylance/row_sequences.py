@@ -1,0 +1,185 @@
+"""What do the row ids and row versions of a fragment look like to users?"""
+
+from __future__ import annotations
+
+import json as json_text
+import operator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.fragment import ExternalFile
+from lancelake.format.rowids import codec, segment
+from lancelake.format.rowids.segment import Range, Segment
+from lancelake.format.rowids.sequence import RowIdSequence as Ids
+
+Json = Any  # whatever `json` can carry
+Stored = bytes | ExternalFile
+
+_MAX_ID = (1 << 64) - 1
+_SHOWN_IDS = 10
+
+
+class _Meta:
+    """Bytes that lie in the manifest, or a slice of a file that holds them."""
+
+    __slots__ = ("_stored",)
+
+    _inline: ClassVar[str]
+    _external: ClassVar[str]
+
+    def __init__(self, stored: Stored) -> None:
+        self._stored = stored
+
+    def asdict(self) -> dict[str, Json]:
+        """Return what is stored, or where, under the name of the way it is stored."""
+        if isinstance(self._stored, bytes):
+            return {self._inline: list(self._stored)}
+        file = self._stored
+        return {self._external: {"path": file.path, "offset": file.offset, "size": file.size}}
+
+    @classmethod
+    def from_dict(cls, dict: dict[str, Json]) -> Self:
+        """Read what `asdict` returned; names in any case are taken, as releases differ."""
+        try:
+            ((name, body),) = dict.items()
+            if name.lower() == "inline":
+                return cls(bytes(body))
+            if name.lower() == "external":
+                file = ExternalFile(path=body["path"], offset=body["offset"], size=body["size"])
+                return cls(file)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            msg = f"this does not describe a {cls.__name__}: {error!r}"
+            raise InvalidRequestError(msg) from error
+        msg = f"a {cls.__name__} stored as {name!r} is not known"
+        raise UnsupportedError(msg, found=name)
+
+    def json(self) -> str:
+        """Return `asdict` as JSON text."""
+        return json_text.dumps(self.asdict(), separators=(",", ":"))
+
+    @classmethod
+    def from_json(cls, json: str) -> Self:
+        """Read what `json` returned."""
+        try:
+            body = json_text.loads(json)
+        except ValueError as error:
+            msg = f"this text is not JSON: {error}"
+            raise InvalidRequestError(msg) from error
+        return cls.from_dict(body)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and isinstance(other, _Meta) and self._same(other)
+
+    def _same(self, other: _Meta) -> bool:
+        return self._stored == other._stored
+
+    def __hash__(self) -> int:
+        return hash(self._stored)
+
+
+class RowIdMeta(_Meta):
+    """The stable row ids of a fragment, encoded."""
+
+    __slots__ = ()
+
+    _inline = "Inline"
+    _external = "External"
+
+
+class RowDatasetVersionMeta(_Meta):
+    """The versions in which a fragment's rows were made or last changed, encoded."""
+
+    __slots__ = ()
+
+    _inline = "inline"
+    _external = "external"
+
+
+class RowIdSequence:
+    """The stable row ids of a fragment in row order, to be handed over with a new fragment.
+
+    A sequence shorter than the fragment belongs to its first rows; the rest get ids at commit.
+    """
+
+    __slots__ = ("_ids",)
+
+    def __init__(self, row_ids: range | pa.Array | pa.ChunkedArray | Iterable[int]) -> None:
+        self._ids = Ids(_segments(row_ids))
+
+    @staticmethod
+    def from_inline_metadata(metadata: RowIdMeta) -> RowIdSequence:
+        """Read the ids that a fragment's metadata holds."""
+        stored = to_stored(metadata)
+        if not isinstance(stored, bytes):
+            raise UnsupportedError("row ids in a file of their own cannot be read here")
+        made = RowIdSequence.__new__(RowIdSequence)
+        made._ids = Ids(codec.decode_row_ids(stored))
+        return made
+
+    def to_inline_metadata(self) -> RowIdMeta:
+        """Return the ids as a fragment's `row_id_meta`."""
+        return RowIdMeta(self._ids.encode())
+
+    def to_pyarrow(self) -> pa.UInt64Array:
+        """Return the ids as an array."""
+        return pa.array(self._ids.values(), pa.uint64())
+
+    def __len__(self) -> int:
+        return len(self._ids)
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self._ids.values().tolist())
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RowIdSequence):
+            return NotImplemented
+        return bool(np.array_equal(self._ids.values(), other._ids.values()))
+
+    def __hash__(self) -> int:
+        return hash(self._ids.values().tobytes())
+
+    def __repr__(self) -> str:
+        shown = ", ".join(str(i) for i in self._ids.values()[:_SHOWN_IDS])
+        if len(self) > _SHOWN_IDS:
+            return f"RowIdSequence([{shown}, ...], len={len(self)})"
+        return f"RowIdSequence([{shown}])"
+
+    def __reduce__(self) -> tuple[Callable[[RowIdMeta], RowIdSequence], tuple[RowIdMeta]]:
+        return RowIdSequence.from_inline_metadata, (self.to_inline_metadata(),)
+
+
+def to_stored(meta: _Meta) -> Stored:
+    """Return what the format stores."""
+    return meta._stored
+
+
+def _segments(row_ids: range | pa.Array | pa.ChunkedArray | Iterable[int]) -> tuple[Segment, ...]:
+    if isinstance(row_ids, range) and row_ids.step == 1:
+        if len(row_ids) == 0:
+            return ()
+        if not 0 <= row_ids.start <= row_ids.stop <= _MAX_ID:
+            raise InvalidRequestError(f"row ids must be numbers below 2**64, not {row_ids}")
+        return (Range(start=row_ids.start, end=row_ids.stop),)
+    values = _values(row_ids)
+    if len(np.unique(values)) < len(values):
+        raise InvalidRequestError("row ids must not repeat", action="Give each row its own id.")
+    return (segment.build(values),) if len(values) else ()
+
+
+def _values(row_ids: pa.Array | pa.ChunkedArray | Iterable[int]) -> segment.U64Array:
+    try:
+        if not isinstance(row_ids, pa.Array | pa.ChunkedArray):
+            numbers = (operator.index(row_id) for row_id in row_ids)
+            return np.fromiter(numbers, dtype=np.uint64)
+        if not pa.types.is_integer(row_ids.type):
+            msg = f"row ids must be integers, not {row_ids.type}"
+            raise TypeError(msg)
+        if row_ids.null_count:
+            raise InvalidRequestError(f"row ids must not be null, but {row_ids.null_count} are")
+        return np.asarray(row_ids.cast(pa.uint64()).to_numpy(), dtype=np.uint64)
+    except (OverflowError, pa.ArrowInvalid) as error:
+        raise InvalidRequestError(f"row ids must be numbers below 2**64: {error}") from error

@@ -1,0 +1,229 @@
+"""How does a table's schema look to users? Fields with ids, and their way from and to Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format import arrow_schema, extension_types
+from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema, split_path
+from lancelake.pylance.schema_json import json_to_schema, schema_to_json
+
+__all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]
+
+_CLUSTERING_POSITION = "lance-schema:unenforced-clustering-key:position"
+_ENCODINGS = {
+    Encoding.NONE: "None",
+    Encoding.PLAIN: "Some(Plain)",
+    Encoding.VAR_BINARY: "Some(VarBinary)",
+    Encoding.DICTIONARY: "Some(Dictionary)",
+    Encoding.RLE: "Some(RLE)",
+}
+_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+
+
+class LanceField:
+    """A field of a table's schema."""
+
+    __slots__ = ("_field",)
+
+    def __init__(self, field: Field) -> None:
+        self._field = field
+
+    def name(self) -> str:
+        """Return the name."""
+        return self._field.name
+
+    def id(self) -> int:
+        """Return the id, which stays when the field is renamed."""
+        return self._field.id
+
+    def children(self) -> list[LanceField]:
+        """Return the fields below this one."""
+        return [LanceField(child) for child in self._field.children]
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """The metadata attached to the field."""
+        return {k: v.decode(errors="replace") for k, v in self._field.metadata.items()}
+
+    def to_arrow(self) -> pa.Field:
+        """Return the Arrow field in which data files keep the values."""
+        return _resolved([self._field], {}).field(0)
+
+    def is_unenforced_primary_key(self) -> bool:
+        """Whether the field is part of the primary key."""
+        return self._field.unenforced_primary_key
+
+    def unenforced_primary_key_position(self) -> int | None:
+        """Return the place in the primary key, from 1; None when none was stated."""
+        return self._field.unenforced_primary_key_position or None
+
+    def is_unenforced_clustering_key(self) -> bool:
+        """Whether the field is part of the clustering key."""
+        return _clustering_position(self._field) is not None
+
+    def unenforced_clustering_key_position(self) -> int | None:
+        """Return the place in the clustering key, from 1."""
+        return _clustering_position(self._field)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LanceField) and _identity(self._field) == _identity(other._field)
+
+    def __hash__(self) -> int:
+        return hash(_identity(self._field))
+
+    def __repr__(self) -> str:
+        return _debug_field(self._field)
+
+
+class LanceSchema:
+    """The schema of a table: fields with ids, and metadata."""
+
+    __slots__ = ("_schema",)
+
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
+
+    @staticmethod
+    def from_pyarrow(schema: pa.Schema) -> LanceSchema:
+        """Return the schema that a new table for such data gets."""
+        if not isinstance(schema, pa.Schema):
+            msg = f"schema must be a pyarrow.Schema, got {type(schema)}"
+            raise TypeError(msg)
+        return LanceSchema(arrow_schema.from_arrow(schema))
+
+    def to_pyarrow(self) -> pa.Schema:
+        """Return the Arrow schema in which data files keep the table."""
+        return _resolved(self._schema.fields, self._schema.metadata)
+
+    def fields(self) -> list[LanceField]:
+        """Return the top-level fields."""
+        return [LanceField(field) for field in self._schema.fields]
+
+    def field(self, name: str) -> LanceField | None:
+        """Return the field at a path, None when there is none."""
+        return self._found(name, exact=True)
+
+    def field_case_insensitive(self, name: str) -> LanceField | None:
+        """Return the field at a path in any case; one in this very case goes first."""
+        return self._found(name, exact=True) or self._found(name, exact=False)
+
+    def unenforced_primary_key(self) -> list[LanceField]:
+        """Return the fields of the primary key in key order."""
+        return [LanceField(field) for field in self._schema.primary_key()]
+
+    def unenforced_clustering_key(self) -> list[LanceField]:
+        """Return the fields of the clustering key in key order."""
+        placed = [(_clustering_position(field), field) for field in self._schema.walk()]
+        keys = [(position, field) for position, field in placed if position is not None]
+        return [LanceField(field) for _, field in sorted(keys, key=lambda key: key[0])]
+
+    def _found(self, path: str, *, exact: bool) -> LanceField | None:
+        try:
+            segments = split_path(path)
+        except InvalidRequestError:
+            return None
+        level = self._schema.fields
+        node: Field | None = None
+        for segment in segments:
+            node = next((f for f in level if _is_named(f, segment, exact=exact)), None)
+            if node is None:
+                return None
+            level = node.children
+        return None if node is None else LanceField(node)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LanceSchema) and self.fields() == other.fields()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.fields()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(_debug_field(field) for field in self._schema.fields)
+        metadata = _debug_map(self._schema.metadata)
+        return f"Schema {{ fields: [{fields}], metadata: {metadata} }}"
+
+
+def to_schema(schema: LanceSchema | pa.Schema) -> Schema:
+    """Return the schema of the format that is meant."""
+    known = schema if isinstance(schema, LanceSchema) else LanceSchema.from_pyarrow(schema)
+    return known._schema
+
+
+def _is_named(field: Field, name: str, *, exact: bool) -> bool:
+    return field.name == name if exact else field.name.lower() == name.lower()
+
+
+def _resolved(fields: tuple[Field, ...] | list[Field], metadata: Mapping[str, bytes]) -> pa.Schema:
+    plain = [arrow_schema.storage_field(field) for field in fields]
+    return extension_types.resolved(pa.schema(plain, dict(metadata) or None))
+
+
+def _identity(field: Field) -> tuple[object, ...]:
+    return (
+        field.name,
+        field.id,
+        field.parent_id,
+        field.logical_type,
+        field.nullable,
+        field.metadata,
+        field.unenforced_primary_key,
+        field.unenforced_primary_key_position,
+        tuple(_identity(child) for child in field.children),
+    )
+
+
+def _clustering_position(field: Field) -> int | None:
+    text = field.metadata.get(_CLUSTERING_POSITION, b"")
+    return int(text) if text.isdigit() and int(text) else None
+
+
+def _debug_field(field: Field) -> str:
+    """Show a field as official releases do: as Rust prints its own values."""
+    children = ", ".join(_debug_field(child) for child in field.children)
+    primary = field.unenforced_primary_key_position if field.unenforced_primary_key else None
+    parts = {
+        "name": _debug_text(field.name),
+        "id": field.id,
+        "parent_id": field.parent_id,
+        "logical_type": f"LogicalType({_debug_text(field.logical_type)})",
+        "metadata": _debug_map(field.metadata),
+        "encoding": _ENCODINGS[field.encoding],
+        "nullable": "true" if field.nullable else "false",
+        "children": f"[{children}]",
+        "dictionary": _debug_dictionary(field.dictionary),
+        "unenforced_primary_key_position": _debug_option(primary),
+        "unenforced_clustering_key_position": _debug_option(_clustering_position(field)),
+    }
+    return f"Field {{ {', '.join(f'{name}: {value}' for name, value in parts.items())} }}"
+
+
+def _debug_dictionary(page: DictionaryPage | None) -> str:
+    if page is None or page.length == 0:
+        return "None"
+    return f"Some(Dictionary {{ offset: {page.offset}, length: {page.length}, values: None }})"
+
+
+def _debug_option(value: int | None) -> str:
+    return "None" if value is None else f"Some({value})"
+
+
+def _debug_map(values: Mapping[str, bytes]) -> str:
+    pairs = (
+        f"{_debug_text(key)}: {_debug_text(value.decode(errors='replace'))}"
+        for key, value in values.items()
+    )
+    return f"{{{', '.join(pairs)}}}"
+
+
+def _debug_text(text: str) -> str:
+    return f'"{"".join(_debug_char(char) for char in text)}"'
+
+
+def _debug_char(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
