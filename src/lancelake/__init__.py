@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+from typing import TYPE_CHECKING, Any
+
 from lancelake.errors import LanceTableError
-from lancelake.pylance import (
-    ColumnOrdering,
-    FragmentMetadata,
-    LanceDataset,
-    LanceFragment,
-    LanceOperation,
-    LanceScanner,
-    Transaction,
-    dataset,
-)
+
+if TYPE_CHECKING:  # the command line must start without loading the engines behind the face
+    from lancelake.pylance import (
+        ColumnOrdering,
+        FragmentMetadata,
+        LanceDataset,
+        LanceFragment,
+        LanceOperation,
+        LanceScanner,
+        Transaction,
+        dataset,
+    )
 
 __version__ = "0.1.0"
 
@@ -28,3 +33,15 @@ __all__ = [
     "__version__",
     "dataset",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the face when one of its names is first used."""
+    if name in __all__:
+        return getattr(importlib.import_module("lancelake.pylance"), name)
+    raise AttributeError(f"module 'lancelake' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -118,6 +118,13 @@ class InvalidExpressionError(InvalidRequestError):
     action = "Fix the expression."
 
 
+class OutOfRangeError(InvalidRequestError, IndexError, OSError):
+    """A row was asked for that the table does not have."""
+
+    code = "out_of_range"
+    action = "Ask for rows below the row count."
+
+
 class NotFoundError(LanceTableError, LookupError):
     """Something that was named does not exist."""
 

@@ -14,10 +14,13 @@ from lancelake.expr.tokens import Token, TokenKind, tokenize
 from lancelake.format.schema import Field, Schema
 
 # Words that are part of the language even where a column has the same name.
-_RESERVED = frozenset(
-    "AND OR NOT IN IS NULL LIKE ILIKE BETWEEN CASE WHEN THEN ELSE END TRUE FALSE AS CAST TRY_CAST "
-    "ESCAPE SIMILAR DISTINCT FROM SELECT WHERE UNKNOWN INTERVAL EXISTS ANY ALL".split()
-)
+# fmt: off
+_RESERVED = frozenset({
+    "ALL", "AND", "ANY", "AS", "BETWEEN", "CASE", "CAST", "DISTINCT", "ELSE", "END", "ESCAPE",
+    "EXISTS", "FALSE", "FROM", "ILIKE", "IN", "INTERVAL", "IS", "LIKE", "NOT", "NULL", "OR",
+    "SELECT", "SIMILAR", "THEN", "TRUE", "TRY_CAST", "UNKNOWN", "WHEN", "WHERE",
+})
+# fmt: on
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +30,7 @@ class BoundExpression:
     text: str
     sql: str
     paths: tuple[tuple[str, ...], ...]
+    known: tuple[str, ...] = ()
 
 
 def input_name(position: int) -> str:
@@ -55,7 +59,12 @@ class _Binder:
         while position < len(self._tokens):
             text, position = self._rewrite(position)
             out.append(text)
-        return BoundExpression(text=self._text, sql="".join(out), paths=tuple(self._paths))
+        return BoundExpression(
+            text=self._text,
+            sql="".join(out),
+            paths=tuple(self._paths),
+            known=self._schema.names,
+        )
 
     def _rewrite(self, position: int) -> tuple[str, int]:
         token = self._tokens[position]
@@ -90,7 +99,7 @@ class _Binder:
         trail = self._resolve(segments)
         if trail is None:
             if required:
-                raise self._no_such_column(segments[0])
+                raise no_such_column(segments[0], self._text, self._schema.names)
             return self._tokens[position].text, position + 1
         if trail not in self._paths:
             self._paths.append(trail)
@@ -130,10 +139,11 @@ class _Binder:
         earlier = reversed(self._tokens[:position])
         return next((t for t in earlier if t.kind is not TokenKind.SPACE), None)
 
-    def _no_such_column(self, name: str) -> InvalidExpressionError:
-        known = ", ".join(self._schema.names)
-        problem = f"no field named {name} in expression {self._text!r}; the table has: {known}"
-        return InvalidExpressionError(problem, text=self._text, column=name)
+
+def no_such_column(name: str, text: str, known: Sequence[str]) -> InvalidExpressionError:
+    """Say that an expression names a column that the table does not have."""
+    problem = f"No field named {name} in expression {text!r}; the table has: {', '.join(known)}"
+    return InvalidExpressionError(problem, text=text, column=name)
 
 
 def _name(token: Token) -> str:

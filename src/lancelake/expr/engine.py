@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,9 @@ from datafusion import SessionConfig, SessionContext
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.arrays import at_path, plain_storage, without_views
-from lancelake.expr.bind import BoundExpression, input_name
+from lancelake.expr.bind import BoundExpression, input_name, no_such_column
+
+_UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,7 @@ class Evaluator:
         """Return the value for each row of a batch."""
         inputs = self._inputs(batch)
         try:
-            frame = self._context.read_batch(inputs).select_exprs(f"{self.expression.sql} AS v")
+            frame = self._context.read_batch(inputs).select_exprs(f"({self.expression.sql}) AS v")
             parts = [part.column(0) for part in frame.collect()]
             return without_views(_joined(parts, frame.schema().field(0).type))
         except Exception as error:  # DataFusion raises bare Exception
@@ -57,6 +60,9 @@ def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:
 
 
 def _refused(expression: BoundExpression, error: Exception) -> InvalidExpressionError:
+    unknown = _UNKNOWN_FIELD.search(str(error))
+    if unknown is not None:
+        return no_such_column(unknown[1], expression.text, expression.known)
     reason = str(error).strip().splitlines()[-1].removeprefix("DataFusion error: ")
     for position, path in enumerate(expression.paths):
         reason = reason.replace(f"?table?.{input_name(position)}", ".".join(path))

@@ -1,21 +1,12 @@
-"""Which rows a filter keeps: SQL text or a pyarrow expression, one interface."""
+"""Filters as values: SQL text, or a pyarrow expression."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.errors import InvalidExpressionError, InvalidRequestError
-from lancelake.expr import bind
 from lancelake.expr.bind import BoundExpression
-from lancelake.expr.engine import Evaluator
-from lancelake.format.schema import Schema
-
-_ROW = "__row"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,59 +30,3 @@ class ArrowPredicate:
 
 
 Predicate = SqlPredicate | ArrowPredicate
-
-
-class RowFilter:
-    """Finds the rows of a batch that a predicate keeps; usable from one thread at a time."""
-
-    def __init__(self, predicate: Predicate) -> None:
-        self._predicate = predicate
-        is_sql = isinstance(predicate, SqlPredicate)
-        self._evaluate = Evaluator.of(predicate.expression) if is_sql else None
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Return true for rows to keep; null counts as false to callers."""
-        if isinstance(self._predicate, ArrowPredicate):
-            return _arrow_mask(batch, self._predicate.expression)
-        assert self._evaluate is not None  # set for SQL in the constructor
-        return self._evaluate(batch)
-
-
-def predicate(
-    filter: str | pc.Expression, schema: Schema, arrow_schema: pa.Schema, extra: Sequence[str]
-) -> Predicate:
-    """Understand a filter as users give it, and refuse one that is not a condition."""
-    if isinstance(filter, str):
-        bound = bind.bind(filter, schema, extra_names=extra)
-        dtype = Evaluator.of(bound).result_type(arrow_schema)
-        if not (pa.types.is_boolean(dtype) or pa.types.is_null(dtype)):
-            problem = f"the filter {filter} does not return a boolean but {dtype}"
-            raise InvalidExpressionError(problem, text=filter)
-        return SqlPredicate(expression=bound)
-    if isinstance(filter, pc.Expression):
-        return _arrow_predicate(filter, arrow_schema)
-    problem = f"a filter is SQL text or a pyarrow expression, not {type(filter).__name__}"
-    raise InvalidRequestError(problem)
-
-
-def _arrow_predicate(expression: pc.Expression, schema: pa.Schema) -> ArrowPredicate:
-    # pyarrow does not tell which fields an expression names; every one it names is in its text.
-    text = str(expression)
-    paths = tuple((name,) for name in schema.names if name in text)
-    needed = pa.schema([schema.field(name) for (name,) in paths])
-    arrays = [pa.array([], field.type) for field in needed]
-    _arrow_mask(pa.RecordBatch.from_arrays(arrays, schema=needed), expression)
-    return ArrowPredicate(expression=expression, paths=paths)
-
-
-def _arrow_mask(batch: pa.RecordBatch, expression: pc.Expression) -> pa.BooleanArray:
-    rows = pa.array(np.arange(batch.num_rows))
-    table = pa.Table.from_batches([batch]).append_column(_ROW, rows)
-    try:
-        kept = table.filter(expression).column(_ROW)
-    except (pa.ArrowException, TypeError) as error:
-        problem = f"filter {expression} cannot be evaluated: {error}"
-        raise InvalidExpressionError(problem, text=str(expression)) from error
-    mask = np.zeros(batch.num_rows, dtype=np.bool_)
-    mask[kept.to_numpy()] = True
-    return pa.array(mask)

@@ -43,7 +43,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
         self._fragment: Fragment = found
 
     def __repr__(self) -> str:
-        return f"LanceFileFragment(id={self.fragment_id}, data_files={self.data_files()})"
+        return f"LanceFileFragment(id={self.fragment_id}, data_files={[f.path for f in self._fragment.files]})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LanceFragment, (self._ds, self.fragment_id))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
+from lancelake.data.scan_source import ScanSource
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
-from lancelake.scan.plan import ScanSource
 
 _NOTHING = Schema(fields=())
 

@@ -16,7 +16,7 @@ from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
 from lancelake.errors import LanceTableError
-from lancelake.expr.predicate import RowFilter
+from lancelake.expr.row_filter import RowFilter
 from lancelake.format.schema import Schema
 from lancelake.scan.finish import Finisher, needed_paths
 from lancelake.scan.plan import ScanTask

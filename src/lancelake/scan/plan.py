@@ -9,20 +9,10 @@ import pyarrow as pa
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.expr.predicate import Predicate
 from lancelake.format.fragment import Fragment
-from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import Output
 from lancelake.scan.request import Ordering
 from lancelake.scan.width import Widths
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanSource:
-    """The version to read, and where its files lie."""
-
-    files: TableFiles
-    manifest_at: FileAt
-    manifest: Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

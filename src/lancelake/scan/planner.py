@@ -7,8 +7,10 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from lancelake.data.row_meta import META_NAMES, MetaColumn
+from lancelake.data.scan_source import ScanSource
 from lancelake.errors import InvalidRequestError
-from lancelake.expr.predicate import Predicate, predicate
+from lancelake.expr.predicate import Predicate
+from lancelake.expr.row_filter import predicate
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import live_rows
 from lancelake.scan.outputs import (
@@ -19,7 +21,7 @@ from lancelake.scan.outputs import (
     output_field,
     resolve_outputs,
 )
-from lancelake.scan.plan import ScanPlan, ScanSource, ScanSpec, ScanTask
+from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.width import column_widths
 

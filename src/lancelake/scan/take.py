@@ -11,11 +11,12 @@ import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import load_deletions
-from lancelake.errors import InvalidRequestError
+from lancelake.data.scan_source import ScanSource
+from lancelake.errors import OutOfRangeError
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import fetch
-from lancelake.scan.plan import ScanPlan, ScanSource, ScanTask
+from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.rows import LiveRows
@@ -46,7 +47,7 @@ def take_from_fragment(
     rows = live_rows(source.files, source.manifest_at, fragment)
     if len(numbers) and int(numbers.max()) >= rows:
         problem = f"row {int(numbers.max())} was asked for, but fragment {fragment.id} has {rows}"
-        raise InvalidRequestError(problem, table=source.files.root.uri)
+        raise OutOfRangeError(problem, table=source.files.root.uri)
     scan = plan(source, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
     picks = [_Pick(task, _offsets(source, fragment, unique)) for task in scan.tasks]
@@ -69,9 +70,7 @@ def _picks(source: ScanSource, scan: ScanPlan, numbers: RowOffsets) -> list[_Pic
         before, position = after, end
     if position < len(numbers):
         problem = f"row {int(numbers[-1])} was asked for, but there are only {before} rows"
-        raise InvalidRequestError(
-            problem, table=source.files.root.uri, version=source.manifest.version
-        )
+        raise OutOfRangeError(problem, table=source.files.root.uri, version=source.manifest.version)
     return picks
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from lancelake.data.scan_source import ScanSource
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
 from lancelake.format import index_meta, layout, manifest_codec, transaction
@@ -13,7 +14,6 @@ from lancelake.format.manifest import Manifest
 from lancelake.format.manifest_codec import ManifestFile
 from lancelake.format.names import ManifestName
 from lancelake.format.transaction import Transaction
-from lancelake.scan.plan import ScanSource
 from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store

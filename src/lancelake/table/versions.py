@@ -42,7 +42,8 @@ def latest_version(location: Location) -> ManifestName:
     store = open_store(location)
     found = _by_hint(store) or _by_first_names(store) or _by_listing(store)
     if found is None:
-        raise TableNotFoundError("no Lance table was found here", table=location.uri)
+        problem = f"Dataset at path {location.uri} was not found: no Lance table lies there"
+        raise TableNotFoundError(problem, table=location.uri)
     return found
 
 
