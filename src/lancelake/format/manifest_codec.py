@@ -61,7 +61,7 @@ def encode(
         message.transaction_section = len(out)
         out += _LENGTH.pack(len(transaction)) + transaction
     position = len(out)
-    body = message.SerializeToString()
+    body = message.SerializeToString(deterministic=True)
     out += _LENGTH.pack(len(body)) + body
     out += _FOOTER.pack(position, *_FOOTER_VERSION, MAGIC)
     return bytes(out)

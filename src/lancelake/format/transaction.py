@@ -58,4 +58,4 @@ def encode(transaction: Transaction) -> bytes:
     )
     operations.encode_into(message, transaction.operation)
     restore_unknown(message, transaction.unknown)
-    return message.SerializeToString()
+    return message.SerializeToString(deterministic=True)
