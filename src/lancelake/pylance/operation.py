@@ -36,6 +36,7 @@ _HIDDEN: dict[type[ops.Operation], tuple[str, ...]] = {
     ops.Overwrite: ("config_upsert_values",),
     ops.Update: ("merged_generations", "inserted_rows"),
 }
+_NO_DETAILS = IndexDetails(type_url="", value=b"")
 _MODES = {mode.name.lower(): mode for mode in UpdateMode}
 
 
@@ -242,7 +243,7 @@ def _make_rewrite(shown: LanceOperation.Rewrite) -> ops.Rewrite:
 
 
 def _show_rewritten(index: RewrittenIndex) -> LanceOperation.RewrittenIndex:
-    details = index.new_details or IndexDetails(type_url="", value=b"")
+    details = index.new_details or _NO_DETAILS
     return LanceOperation.RewrittenIndex(
         str(index.old_id),
         str(index.new_id),
@@ -254,14 +255,23 @@ def _show_rewritten(index: RewrittenIndex) -> LanceOperation.RewrittenIndex:
 
 
 def _make_rewritten(shown: LanceOperation.RewrittenIndex) -> RewrittenIndex:
-    url, value, source = shown.new_details_type_url, shown.new_details_value, shown._source
-    return RewrittenIndex(
+    url, value = shown.new_details_type_url, shown.new_details_value
+    details = IndexDetails(type_url=url, value=value)
+    made = RewrittenIndex(
         old_id=to_uuid(shown.old_id),
         new_id=to_uuid(shown.new_id),
-        new_details=IndexDetails(type_url=url, value=value) if url else None,
+        new_details=None if details == _NO_DETAILS else details,
         new_index_version=shown.new_index_version,
-        new_index_files=() if source is None else source.new_index_files,
-        unknown=b"" if source is None else source.unknown,
+    )
+    source = shown._source
+    if source is None:
+        return made
+    is_same = details == (source.new_details or _NO_DETAILS)
+    return replace(
+        made,
+        new_details=source.new_details if is_same else made.new_details,
+        new_index_files=source.new_index_files,
+        unknown=source.unknown,
     )
 
 
