@@ -1,0 +1,159 @@
+"""Which columns does a data file (2.0 and later) have, and what lies in each?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from lancelake.errors import CorruptTableError
+from lancelake.format.file_version import FileVersion
+from lancelake.format.logical_types import EXTENSION_NAME
+from lancelake.format.schema import BLOB_KEY, Field
+from lancelake.format.schema_codec import decode as decode_schema
+from lancelake.proto import file_pb2
+
+_ARROW_JSON = b"arrow.json"
+_LISTS = ("list", "large_list", "map")
+_FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"
+
+
+class ColumnKind(Enum):
+    """What a column holds."""
+
+    VALUES = "values"
+    """The values of a node without children."""
+
+    PARENT = "parent"
+    """Offsets of lists, or nothing but the length of structs; in 2.0 files only."""
+
+    PACKED_STRUCT = "packed struct"
+    """All members of a struct, row by row."""
+
+    EMPTY_STRUCT = "empty struct"
+    """A struct without members."""
+
+    BLOB_V1 = "blob v1"
+    """Positions and sizes of values that lie elsewhere in the file."""
+
+    BLOB_V2 = "blob v2"
+    """Descriptors of values in this file, in side files or anywhere."""
+
+    JSON_TEXT = "json text"
+    """JSON that pylance 4 stored as text, with the offsets of whatever Arrow type it got."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalColumn:
+    """A column of a data file and the nodes of the file's own schema that lead to it."""
+
+    index: int
+    kind: ColumnKind
+    nodes: tuple[Field, ...]
+    top: int
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """Names from the top down, as the file has them."""
+        return tuple(node.name for node in self.nodes)
+
+    @property
+    def field(self) -> Field:
+        """The node that owns the column."""
+        return self.nodes[-1]
+
+    @property
+    def is_below_list(self) -> bool:
+        """Whether a row may have any number of these values."""
+        return any(node.logical_type.split(".")[0] in _LISTS for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileLayout:
+    """The columns of a data file, in the order of their indices."""
+
+    version: FileVersion
+    num_rows: int
+    columns: tuple[PhysicalColumn, ...]
+
+    @property
+    def first_blob_v2(self) -> int | None:
+        """Index of the first blob v2 column."""
+        found = (c.index for c in self.columns if c.kind is ColumnKind.BLOB_V2)
+        return next(found, None)
+
+
+def decode(
+    descriptor: file_pb2.FileDescriptor, version: FileVersion, *, num_columns: int | None = None
+) -> FileLayout:
+    """Number the columns; `num_columns`, if given, must be the result."""
+    schema = decode_schema(_with_blob_members(descriptor.schema.fields), {})
+    owners = (
+        (top, nodes)
+        for top, field in enumerate(schema.fields)
+        for nodes in _owners((field,), version)
+    )
+    columns = tuple(
+        PhysicalColumn(index=index, kind=kind_of(nodes[-1]), nodes=nodes, top=top)
+        for index, (top, nodes) in enumerate(owners)
+    )
+    if num_columns is not None and num_columns != len(columns):
+        raise CorruptTableError(
+            f"A data file has {num_columns} columns, its schema {len(columns)}",
+            expected=len(columns),
+            found=num_columns,
+        )
+    return FileLayout(version=version, num_rows=descriptor.length, columns=columns)
+
+
+def quoted_path(segments: tuple[str, ...]) -> str:
+    """Write a path the way the codec takes it; it takes none with an empty segment."""
+    return ".".join("`" + segment.replace("`", "``") + "`" for segment in segments)
+
+
+def kind_of(field: Field) -> ColumnKind:
+    """Say what the column of a node holds."""
+    if field.logical_type == "struct":
+        if BLOB_KEY in field.metadata:
+            return ColumnKind.BLOB_V2
+        if field.is_packed:
+            return ColumnKind.PACKED_STRUCT
+        return ColumnKind.PARENT if field.children else ColumnKind.EMPTY_STRUCT
+    if field.is_blob_v1:
+        return ColumnKind.BLOB_V1
+    if field.is_json and field.metadata.get(EXTENSION_NAME) == _ARROW_JSON:
+        return ColumnKind.JSON_TEXT
+    return ColumnKind.PARENT if field.children else ColumnKind.VALUES
+
+
+def is_fixed_size_structs(field: Field) -> bool:
+    """Whether a node is a list of a fixed number of structs."""
+    return field.logical_type.startswith(_FIXED_SIZE_STRUCTS)
+
+
+def _owners(nodes: tuple[Field, ...], version: FileVersion) -> Iterator[tuple[Field, ...]]:
+    """Yield the trail to each node that owns a column, parents first."""
+    if kind_of(nodes[-1]) is not ColumnKind.PARENT:
+        yield nodes
+        return
+    if not version.leaves_only:
+        yield nodes
+    for child in nodes[-1].children:
+        yield from _owners((*nodes, child), version)
+
+
+def _with_blob_members(fields: Iterable[file_pb2.Field]) -> Iterator[file_pb2.Field]:
+    """Put the members of blob descriptors, which have no ids, below their blob."""
+    blob: file_pb2.Field | None = None
+    for field in fields:
+        if field.id >= 0:
+            is_blob = field.logical_type == "struct" and BLOB_KEY in field.metadata
+            blob = field if is_blob else None
+            yield field
+        elif blob is not None:
+            member = file_pb2.Field()
+            member.CopyFrom(field)
+            member.parent_id = blob.id
+            yield member
+        else:
+            yield field

@@ -1,0 +1,64 @@
+from google.protobuf import descriptor as _descriptor
+from google.protobuf import message as _message
+from collections.abc import Mapping as _Mapping
+from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
+
+DESCRIPTOR: _descriptor.FileDescriptor
+
+class PageLayout(_message.Message):
+    __slots__ = ("mini_block_layout", "full_zip_layout", "blob_layout")
+    MINI_BLOCK_LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    FULL_ZIP_LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    BLOB_LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    mini_block_layout: MiniBlockLayout
+    full_zip_layout: FullZipLayout
+    blob_layout: BlobLayout
+    def __init__(self, mini_block_layout: _Optional[_Union[MiniBlockLayout, _Mapping]] = ..., full_zip_layout: _Optional[_Union[FullZipLayout, _Mapping]] = ..., blob_layout: _Optional[_Union[BlobLayout, _Mapping]] = ...) -> None: ...
+
+class MiniBlockLayout(_message.Message):
+    __slots__ = ("value_compression", "dictionary")
+    VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    DICTIONARY_FIELD_NUMBER: _ClassVar[int]
+    value_compression: CompressiveEncoding
+    dictionary: CompressiveEncoding
+    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., dictionary: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
+
+class FullZipLayout(_message.Message):
+    __slots__ = ("value_compression",)
+    VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    value_compression: CompressiveEncoding
+    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
+
+class BlobLayout(_message.Message):
+    __slots__ = ("inner_layout",)
+    INNER_LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    inner_layout: PageLayout
+    def __init__(self, inner_layout: _Optional[_Union[PageLayout, _Mapping]] = ...) -> None: ...
+
+class CompressiveEncoding(_message.Message):
+    __slots__ = ("flat", "variable", "general")
+    FLAT_FIELD_NUMBER: _ClassVar[int]
+    VARIABLE_FIELD_NUMBER: _ClassVar[int]
+    GENERAL_FIELD_NUMBER: _ClassVar[int]
+    flat: Flat
+    variable: Variable
+    general: General
+    def __init__(self, flat: _Optional[_Union[Flat, _Mapping]] = ..., variable: _Optional[_Union[Variable, _Mapping]] = ..., general: _Optional[_Union[General, _Mapping]] = ...) -> None: ...
+
+class Flat(_message.Message):
+    __slots__ = ("bits_per_value",)
+    BITS_PER_VALUE_FIELD_NUMBER: _ClassVar[int]
+    bits_per_value: int
+    def __init__(self, bits_per_value: _Optional[int] = ...) -> None: ...
+
+class Variable(_message.Message):
+    __slots__ = ("offsets",)
+    OFFSETS_FIELD_NUMBER: _ClassVar[int]
+    offsets: CompressiveEncoding
+    def __init__(self, offsets: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
+
+class General(_message.Message):
+    __slots__ = ("values",)
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    values: CompressiveEncoding
+    def __init__(self, values: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
