@@ -9,24 +9,28 @@ import pyarrow as pa
 from lance.file import LanceFileReader
 
 from lancelake.data import file_layout
-from lancelake.data.codec import RecentlyUsed, open_reader
+from lancelake.data.codec import open_reader
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.file_layout import FileLayout, PhysicalColumn, quoted_path
+from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.shape import Shape
 from lancelake.data.table_files import FileAt
 from lancelake.errors import CorruptTableError, LanceTableError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
+from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile
+from lancelake.format.ids import FieldId
 from lancelake.format.schema import Field
 from lancelake.format.unknown import parse
 from lancelake.proto import file_pb2
 
 # Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
 _READAHEAD = 4
-_LAYOUTS = 4096
+_CACHED = 256
 
-_layouts: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_LAYOUTS)
+_layouts: RecentlyUsed[tuple[bytes, FileVersion], FileLayout] = RecentlyUsed(_CACHED)
+_wanted: RecentlyUsed[int, WantedColumns] = RecentlyUsed(_CACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,15 @@ class LanceFile:
     @staticmethod
     def open(place: FileAt, file: DataFile, fields: tuple[Field, ...]) -> LanceFile:
         """Open the columns of these fields, which are cut down to what the file has."""
-        located = _Located.find(place, file, fields)
-        shapes = tuple(located.shape(field, 0) for field in fields)
-        schema = pa.schema([storage_field(described(field)) for field in fields])
-        return LanceFile(schema, place, located.reader, shapes)
+        wanted = WantedColumns.of(fields)
+        reader = _guessed(place, wanted.names)
+        layout = load_layout(place, file, reader)
+        columns = {i: _column(place, file, layout, i) for i in wanted.columns}
+        names = tuple(quoted_path(column.path) for column in columns.values())
+        if reader is None or names != wanted.names:
+            reader = open_reader(place, names or None)
+        shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns)
+        return LanceFile(wanted.schema, place, reader, shapes)
 
     @property
     def num_rows(self) -> int:
@@ -72,7 +81,7 @@ class LanceFile:
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         try:
             # The public wrapper checks the order of the rows one by one, in Python.
-            rows = self._reader._reader.take_rows(offsets.tolist(), count, _READAHEAD)  # noqa: SLF001
+            rows = self._reader._reader.take_rows(offsets.tolist(), count, _READAHEAD)
             return self._shaped(pa.concat_batches(list(rows)))
         except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
             raise self._unreadable(error) from error
@@ -90,48 +99,49 @@ class LanceFile:
         return CorruptTableError(problem, path=self._place.path)
 
 
-def load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None = None) -> FileLayout:
-    """Return the columns of a file; files never change, so each is asked once."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedColumns:
+    """What a projection asks of every file: computed once, used for all of them."""
 
-    def load() -> FileLayout:
-        message = file_pb2.FileDescriptor()
-        data = (reader or open_reader(place, None)).read_global_buffer(0)
-        parse(message, data, what=f"schema of data file {place.path}")
-        return file_layout.decode(message, file.version)
-
-    return _layouts.get(place, load)
-
-
-@dataclass(frozen=True, slots=True)
-class _Located:
-    """A reader for the wanted columns, and where each of them lies in the file."""
-
-    reader: LanceFileReader
-    columns: dict[int, PhysicalColumn]
+    fields: tuple[Field, ...]
+    columns: tuple[FieldId, ...]
+    names: tuple[str, ...]
+    schema: pa.Schema
+    shapes: tuple[Shape, ...]
 
     @staticmethod
-    def find(place: FileAt, file: DataFile, fields: tuple[Field, ...]) -> _Located:
-        wanted = [trail for field in fields for trail in _trails((field,))]
-        guess = tuple(quoted_path(tuple(node.name for node in trail)) for trail in wanted)
-        reader = _guessed(place, guess)
-        layout = load_layout(place, file, reader)
-        columns = {trail[-1].id: _column(place, file, layout, trail[-1]) for trail in wanted}
-        names = tuple(quoted_path(columns[trail[-1].id].path) for trail in wanted)
-        if reader is None or names != guess:
-            reader = open_reader(place, names or None)
-        return _Located(reader, columns)
+    def of(fields: tuple[Field, ...]) -> WantedColumns:
+        """Return the columns of these fields; the same tuple is looked at once."""
+        found = _wanted.get(id(fields), lambda: WantedColumns._make(fields))
+        # Another tuple may have come to lie where one was that is gone.
+        return found if found.fields is fields else WantedColumns._make(fields)
 
-    def shape(self, field: Field, depth: int) -> Shape:
-        """Say how a field is built from the column that lies `depth` levels down."""
-        leaf = field
-        while not leaf.owns_column:
-            leaf = leaf.children[0]
-        name = self.columns[leaf.id].path[depth]
-        target = storage_field(described(field)).type
-        if field.owns_column:
-            return Shape(file_name=name, target=target)
-        children = tuple(self.shape(child, depth + 1) for child in field.children)
-        return Shape(file_name=name, target=target, children=children)
+    @staticmethod
+    def _make(fields: tuple[Field, ...]) -> WantedColumns:
+        trails = [trail for field in fields for trail in _trails((field,))]
+        paths = {t[-1].id: tuple(node.name for node in t) for t in trails}
+        return WantedColumns(
+            fields=fields,
+            columns=tuple(paths),
+            names=tuple(quoted_path(path) for path in paths.values()),
+            schema=pa.schema([storage_field(described(field)) for field in fields]),
+            shapes=tuple(_shape(field, paths, 0) for field in fields),
+        )
+
+    def shaped(self, columns: dict[FieldId, PhysicalColumn]) -> tuple[Shape, ...]:
+        """Say how each field is built from columns that have other names in the file."""
+        paths = {field_id: column.path for field_id, column in columns.items()}
+        return tuple(_shape(field, paths, 0) for field in self.fields)
+
+
+def load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None = None) -> FileLayout:
+    """Return the columns of a file; files of the same schema share them."""
+    message = file_pb2.FileDescriptor()
+    data = (reader or open_reader(place, None)).read_global_buffer(0)
+    parse(message, data, what=f"schema of data file {place.path}")
+    message.ClearField("length")
+    key = (message.SerializeToString(deterministic=True), file.version)
+    return _layouts.get(key, lambda: file_layout.decode(message, file.version))
 
 
 def _guessed(place: FileAt, columns: tuple[str, ...]) -> LanceFileReader | None:
@@ -144,13 +154,26 @@ def _guessed(place: FileAt, columns: tuple[str, ...]) -> LanceFileReader | None:
         return None
 
 
-def _column(place: FileAt, file: DataFile, layout: FileLayout, field: Field) -> PhysicalColumn:
-    position = file.fields.index(field.id)
+def _column(place: FileAt, file: DataFile, layout: FileLayout, field_id: FieldId) -> PhysicalColumn:
+    position = file.fields.index(field_id)
     index = file.column_indices[position] if position < len(file.column_indices) else -1
     if not 0 <= index < len(layout.columns):
-        problem = f"data file {place.path} has no column {index} for field {field.name!r}"
+        problem = f"data file {place.path} has no column {index} for field {field_id}"
         raise CorruptTableError(problem, path=place.path)
     return layout.columns[index]
+
+
+def _shape(field: Field, paths: dict[FieldId, tuple[str, ...]], depth: int) -> Shape:
+    """Say how a field is built from the columns that lie `depth` levels down."""
+    leaf = field
+    while not leaf.owns_column:
+        leaf = leaf.children[0]
+    name = paths[leaf.id][depth]
+    target = storage_field(described(field)).type
+    if field.owns_column:
+        return Shape(file_name=name, target=target)
+    children = tuple(_shape(child, paths, depth + 1) for child in field.children)
+    return Shape(file_name=name, target=target, children=children)
 
 
 def _trails(nodes: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:

@@ -38,12 +38,15 @@ def split(fragment: Fragment, schema: Schema) -> tuple[FileProjection, ...]:
     wanted = {i for field in schema.fields for i in columns_of(field)}
     parts: list[FileProjection] = []
     for file in fragment.files:
-        here = wanted & set(file.fields)
+        here = wanted.intersection(file.fields)
+        if not here:
+            continue
+        if here == wanted and not parts:
+            return (FileProjection(file=file, fields=schema.fields),)
         wanted -= here
         pruned = (prune(field, here) for field in schema.fields)
         fields = tuple(field for field in pruned if field is not None)
-        if fields:
-            parts.append(FileProjection(file=file, fields=fields))
+        parts.append(FileProjection(file=file, fields=fields))
     return tuple(parts)
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
+from lancelake.format.frozen import LazyTuple
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
@@ -92,6 +95,35 @@ class Fragment:
         if self.physical_rows is None or deleted is None:
             return None
         return self.physical_rows - deleted
+
+
+class FragmentList(LazyTuple[table_pb2.DataFragment, Fragment]):
+    """The fragments of a manifest, decoded one by one; their rows are counted without that."""
+
+    __slots__ = ("_trust_counts",)
+
+    def __init__(
+        self, messages: Sequence[table_pb2.DataFragment], *, trust_counts: bool = True
+    ) -> None:
+        super().__init__(messages, partial(decode, trust_counts=trust_counts))
+        self._trust_counts = trust_counts
+
+    def live_rows(self) -> int | None:
+        """Count the rows that are not deleted, None when a fragment does not say."""
+        if not self._trust_counts:
+            return None
+        total = 0
+        for message in self.raw:
+            rows = message.physical_rows
+            if not rows:
+                return None
+            if message.HasField("deletion_file"):
+                deleted = message.deletion_file.num_deleted_rows
+                if not deleted:
+                    return None
+                rows -= deleted
+            total += rows
+        return total
 
 
 def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fragment:

@@ -73,6 +73,11 @@ class LazyTuple(Sequence[T], Generic[M, T]):
             self._values[position] = value
         return value
 
+    @property
+    def raw(self) -> Sequence[M]:
+        """The items as they were given."""
+        return self._raw
+
     def __len__(self) -> int:
         return len(self._values)
 

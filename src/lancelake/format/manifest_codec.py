@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import bases, file_version, flags, fragment, schema_codec
 from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
-from lancelake.format.frozen import FrozenMap, LazyTuple
+from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
@@ -67,10 +65,10 @@ def encode(
     return bytes(out)
 
 
-def decode_fragments(message: table_pb2.Manifest) -> Sequence[fragment.Fragment]:
+def decode_fragments(message: table_pb2.Manifest) -> fragment.FragmentList:
     """Give access to the fragments; counts by writers before 0.8 are not trusted."""
     trust_counts = message.HasField("writer_version")
-    return LazyTuple(message.fragments, partial(fragment.decode, trust_counts=trust_counts))
+    return fragment.FragmentList(message.fragments, trust_counts=trust_counts)
 
 
 def _manifest_bytes(data: bytes) -> bytes:

@@ -6,7 +6,7 @@ from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.scan_source import ScanSource
 from lancelake.data.table_files import FileAt, TableFiles
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import Fragment, FragmentList
 from lancelake.format.schema import Schema
 
 _NOTHING = Schema(fields=())
@@ -30,5 +30,9 @@ def physical_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) ->
 
 def count_rows(source: ScanSource) -> int:
     """Count the live rows of a version without reading any column."""
+    fragments = source.manifest.fragments
+    known = fragments.live_rows() if isinstance(fragments, FragmentList) else None
+    if known is not None:
+        return known
     places = source.files, source.manifest_at
     return sum(live_rows(*places, fragment) for fragment in source.manifest.fragments)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -19,13 +19,10 @@ from lancelake.errors import LanceTableError
 from lancelake.expr.row_filter import RowFilter
 from lancelake.format.schema import Schema
 from lancelake.scan.finish import Finisher, needed_paths
-from lancelake.scan.plan import ScanTask
+from lancelake.scan.plan import ScanSpec, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.rows import LiveRows, Mask
 from lancelake.scan.width import row_bytes
-
-Paths = tuple[tuple[str, ...], ...]
-Positions = npt.NDArray[np.intp]
 
 _BATCH_BYTES = 32 << 20
 # A chunk of more bytes falls out of the processor's cache before it is used.
@@ -35,9 +32,9 @@ _CHUNK_ROWS = 1 << 18
 _ROW_FETCH_BYTES = 8000
 
 
-def execute(task: ScanTask) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task in order."""
-    run = _TaskRun(task)
+def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task in order; tasks of one scan can share their `columns`."""
+    run = _TaskRun(task, columns)
     rows = run.unfiltered() if task.spec.predicate is None else run.filtered()
     try:
         yield from _limited(rows, task.row_limit)
@@ -53,20 +50,63 @@ def fetch(task: ScanTask, offsets: RowOffsets) -> pa.RecordBatch:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def count(task: ScanTask) -> int:
+def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
     """Count the rows of a task that its predicate keeps."""
     try:
-        return sum(len(kept) for _, _, kept in _TaskRun(task).kept_rows())
+        chunks = _TaskRun(task, columns).kept_rows()
+        return sum(int(np.count_nonzero(keep)) for _, _, keep in chunks)
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
+class Density:
+    """How large a part of the rows a filter has kept so far."""
+
+    def __init__(self) -> None:
+        self._seen = 0
+        self._kept = 0
+
+    def add(self, seen: int, kept: int) -> None:
+        """Take note of a chunk."""
+        self._seen += seen
+        self._kept += kept
+
+    def is_high(self, width: float) -> bool:
+        """Whether rows of this width had better be read all than fetched one by one."""
+        return self._kept * _ROW_FETCH_BYTES > self._seen * width
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScanColumns:
+    """The columns that the tasks of a scan read, worked out once."""
+
+    output: Schema
+    filter: Schema
+    late: Schema
+    both: Schema
+    density: Density
+
+    @staticmethod
+    def of(spec: ScanSpec) -> ScanColumns:
+        """Work out what to read for the outputs, for the filter, and for the outputs alone."""
+        schema = spec.table_schema
+        outputs = needed_paths(spec.outputs)
+        filters = () if spec.predicate is None else spec.predicate.paths
+        return ScanColumns(
+            output=project(schema, outputs),
+            filter=project(schema, filters),
+            late=project(schema, tuple(p for p in outputs if p not in filters)),
+            both=project(schema, outputs + filters),
+            density=Density(),
+        )
+
+
 class _TaskRun:
-    def __init__(self, task: ScanTask) -> None:
+    def __init__(self, task: ScanTask, columns: ScanColumns | None = None) -> None:
         self._task = task
         self._spec = task.spec
         self._finisher = Finisher.of(task.spec)
-        self._output_paths = needed_paths(task.spec.outputs)
+        self._columns = columns or ScanColumns.of(task.spec)
 
     def unfiltered(self) -> Iterator[pa.RecordBatch]:
         """Yield all live rows."""
@@ -74,24 +114,26 @@ class _TaskRun:
 
     def filtered(self) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that the predicate keeps."""
-        if self._spec.late is False or not self._late_columns.fields:
+        late, density = self._spec.late, self._columns.density
+        width = row_bytes(self._task.fragment, self._spec.widths, self._columns.late)
+        if late is None:
+            late = bool(self._columns.late.fields) and not density.is_high(width)
+        if not late:
             yield from self._filtered_at_once()
             return
-        width = row_bytes(self._task.fragment, self._spec.widths, self._late_columns)
         few: list[RowOffsets] = []
-        for read, offsets, kept in self.kept_rows():
-            if self._spec.late or len(kept) * _ROW_FETCH_BYTES < read.num_rows * width:
-                few.append(offsets[kept])
+        for _, first, keep in self.kept_rows():
+            kept = int(np.count_nonzero(keep))
+            density.add(len(keep), kept)
+            if self._spec.late or kept * _ROW_FETCH_BYTES <= len(keep) * width:
+                few.append(np.flatnonzero(keep).astype(np.uint64) + np.uint64(first))
                 if sum(map(len, few)) >= self._output_rows:
                     yield from self._fetched(few)
                     few = []
                 continue
             yield from self._fetched(few)
             few = []
-            first, last = int(offsets[0]), int(offsets[-1]) + 1
-            keep = np.zeros(last - first, dtype=np.bool_)
-            keep[kept] = True
-            yield from self._live_batches(first, last, keep)
+            yield from self._live_batches(first, first + len(keep), keep)
         yield from self._fetched(few)
 
     def rows_at(self, offsets: RowOffsets) -> pa.RecordBatch:
@@ -99,25 +141,24 @@ class _TaskRun:
         return self._finish(self._outputs.take(offsets), offsets)
 
     def kept_rows(
-        self, paths: Paths | None = None
-    ) -> Iterator[tuple[pa.RecordBatch, RowOffsets, Positions]]:
-        """Yield chunks with the columns read, their offsets and the positions to keep."""
-        reader = self._reader(self._filter_paths if paths is None else paths)
+        self, columns: Schema | None = None
+    ) -> Iterator[tuple[pa.RecordBatch, int, Mask]]:
+        """Yield chunks: the columns read, the offset of the first row, and which rows to keep."""
+        reader = self._reader(columns or self._columns.filter)
         chunk_rows = self._bounded_rows(reader.schema, _CHUNK_ROWS, _CHUNK_BYTES)
         first = self._start
         for batch in reader.batches(start=first, stop=self._stop, batch_rows=chunk_rows):
             last = first + batch.num_rows
-            offsets = np.arange(first, last, dtype=np.uint64)
-            keep = self._keep(batch, offsets, self._live.mask(first, last))
-            yield batch, offsets, np.flatnonzero(keep)
+            yield batch, first, self._keep(batch, first, self._live.mask(first, last))
             first = last
 
     def _filtered_at_once(self) -> Iterator[pa.RecordBatch]:
         """Read outputs and filter columns together."""
-        paths = self._output_paths + self._filter_paths
-        for batch, offsets, kept in self.kept_rows(paths):
-            if len(kept):
-                rows = self._finish(batch.take(pa.array(kept)), offsets[kept])
+        for batch, first, keep in self.kept_rows(self._columns.both):
+            self._columns.density.add(len(keep), int(np.count_nonzero(keep)))
+            if keep.any():
+                offsets = np.flatnonzero(keep).astype(np.uint64) + np.uint64(first)
+                rows = self._finish(batch.filter(pa.array(keep)), offsets)
                 yield from _slices(rows, self._output_rows)
 
     def _live_batches(
@@ -149,17 +190,20 @@ class _TaskRun:
         if len(offsets):
             yield from _slices(self.rows_at(offsets), self._output_rows)
 
-    def _keep(self, batch: pa.RecordBatch, offsets: RowOffsets, live: Mask | None) -> Mask:
+    def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
         if self._row_filter is None:
             return np.ones(batch.num_rows, dtype=np.bool_) if live is None else live
-        mask = self._row_filter(self._with_meta(batch, offsets))
-        keep: Mask = mask.fill_null(False).to_numpy(zero_copy_only=False)
+        mask = self._row_filter(self._with_meta(batch, first))
+        keep: Mask = (mask.fill_null(False) if mask.null_count else mask).to_numpy(
+            zero_copy_only=False
+        )
         return keep if live is None else keep & live
 
-    def _with_meta(self, batch: pa.RecordBatch, offsets: RowOffsets) -> pa.RecordBatch:
+    def _with_meta(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Add the meta columns that the predicate looks at."""
         condition = self._spec.predicate
         named = {path[0] for path in condition.paths} if condition is not None else set()
+        offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
         for name in META_NAMES:
             if name in named and name not in batch.schema.names:
                 column = self._meta_column(MetaColumn(name), offsets)
@@ -207,18 +251,8 @@ class _TaskRun:
         return None if self._spec.predicate is None else RowFilter(self._spec.predicate)
 
     @cached_property
-    def _filter_paths(self) -> Paths:
-        return () if self._spec.predicate is None else self._spec.predicate.paths
-
-    @cached_property
-    def _late_columns(self) -> Schema:
-        """Columns that only the outputs need."""
-        paths = tuple(p for p in self._output_paths if p not in self._filter_paths)
-        return project(self._spec.table_schema, paths)
-
-    @cached_property
     def _outputs(self) -> FragmentReader:
-        return self._reader(self._output_paths)
+        return self._reader(self._columns.output)
 
     @cached_property
     def _output_rows(self) -> int:
@@ -229,10 +263,9 @@ class _TaskRun:
         limit = self._task.row_limit
         return rows if limit is None else max(1, min(rows, limit))
 
-    def _reader(self, paths: Paths) -> FragmentReader:
+    def _reader(self, columns: Schema) -> FragmentReader:
         spec = self._spec
-        schema = project(spec.table_schema, paths)
-        return FragmentReader(spec.files, spec.manifest_at, self._task.fragment, schema)
+        return FragmentReader(spec.files, spec.manifest_at, self._task.fragment, columns)
 
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
         width = row_bytes(self._task.fragment, self._spec.widths, schema)

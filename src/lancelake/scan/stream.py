@@ -5,14 +5,14 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
 from lancelake.scan.count import live_rows
+from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.execute import count as count_task
-from lancelake.scan.execute import execute
 from lancelake.scan.order import ordered
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
@@ -40,23 +40,25 @@ def count(plan: ScanPlan) -> int:
         total = sum(live_rows(*places, task.fragment) for task in plan.tasks)
     else:
         with ThreadPoolExecutor(plan.fragment_readahead) as pool:
-            total = sum(pool.map(count_task, plan.tasks))
+            columns = ScanColumns.of(spec)
+            total = sum(pool.map(lambda task: count_task(task, columns), plan.tasks))
     left = max(0, total - plan.skip)
     return left if plan.limit is None else min(left, plan.limit)
 
 
 def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     tasks = plan.tasks
+    columns = ScanColumns.of(plan.spec)
     if len(tasks) <= 1 or plan.fragment_readahead <= 1:
         for task in tasks:
-            yield from execute(task)
+            yield from execute(task, columns)
         return
     waiting = deque(tasks)
     running: deque[_Producer] = deque()
     try:
         while waiting or running:
             while waiting and len(running) < plan.fragment_readahead:
-                running.append(_Producer(waiting.popleft(), execute))
+                running.append(_Producer(waiting.popleft(), columns))
             yield from running[0].batches()
             running.popleft()
     finally:
@@ -67,14 +69,12 @@ def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 class _Producer:
     """Runs one task on a thread of its own, never more than a few batches ahead."""
 
-    def __init__(
-        self, task: ScanTask, work: Callable[[ScanTask], Iterator[pa.RecordBatch]]
-    ) -> None:
+    def __init__(self, task: ScanTask, columns: ScanColumns) -> None:
         self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(
             _QUEUE_BATCHES
         )
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(task, work), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(task, columns), daemon=True)
         self._thread.start()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -88,9 +88,9 @@ class _Producer:
         """Let the thread end soon, whether or not its task is done."""
         self._stopped.set()
 
-    def _run(self, task: ScanTask, work: Callable[[ScanTask], Iterator[pa.RecordBatch]]) -> None:
+    def _run(self, task: ScanTask, columns: ScanColumns) -> None:
         try:
-            for batch in work(task):
+            for batch in execute(task, columns):
                 if not self._put(batch):
                     return
             self._put(None)

@@ -1,0 +1,61 @@
+"""Tables to measure on, made once with official Lance."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import lance
+import numpy as np
+import pyarrow as pa
+
+ROOT = Path(__file__).parent.parent / ".benchdata"
+_SEED = 20_260_101
+
+
+def wide(gigabytes: float) -> str:
+    """20 columns: numbers, short text and a vector of 64 floats; about 380 bytes a row."""
+    path = ROOT / f"wide-{gigabytes:g}gb.lance"
+    if not path.exists():
+        rows = int(gigabytes * 1e9 / 380)
+        batches = _wide_batches(rows)
+        schema = next(_wide_batches(1)).schema
+        reader = pa.RecordBatchReader.from_batches(schema, batches)
+        lance.write_dataset(reader, str(path), max_rows_per_file=500_000)
+    return str(path)
+
+
+def many_versions(count: int) -> str:
+    """A small table with many versions."""
+    path = ROOT / f"versions-{count}.lance"
+    if not path.exists():
+        table = pa.table({"a": range(100), "b": ["x"] * 100})
+        ds = lance.write_dataset(table, str(path))
+        for number in range(count - 1):
+            ds.update_config({"number": str(number)})
+    return str(path)
+
+
+def many_fragments(count: int) -> str:
+    """A table of many fragments with ten rows each."""
+    path = ROOT / f"fragments-{count}.lance"
+    if not path.exists():
+        rows = 10 * count
+        table = pa.table({"a": range(rows), "b": ["x"] * rows})
+        lance.write_dataset(table, str(path), max_rows_per_file=10)
+    return str(path)
+
+
+def _wide_batches(rows: int, size: int = 20_000) -> Iterator[pa.RecordBatch]:
+    chance = np.random.default_rng(_SEED)
+    for start in range(0, rows, size):
+        count = min(size, rows - start)
+        columns: dict[str, pa.Array] = {
+            f"c{i}": pa.array(chance.integers(0, 1 << 40, count)) for i in range(16)
+        }
+        columns["f0"] = pa.array(chance.random(count))
+        columns["f1"] = pa.array(chance.random(count))
+        columns["s"] = pa.array([f"name-{n}" for n in chance.integers(0, 1 << 30, count)])
+        vectors = pa.array(chance.random(count * 64, dtype=np.float32))
+        columns["v"] = pa.FixedSizeListArray.from_arrays(vectors, 64)
+        yield pa.record_batch(columns)
