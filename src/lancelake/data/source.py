@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 from lancelake.errors import CorruptTableError
@@ -26,7 +27,7 @@ class ByteSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StoreSource:
     """A file in a store."""
 
@@ -39,12 +40,16 @@ class StoreSource:
         return self.path
 
     def size_bytes(self) -> int:
-        """Length of the file."""
+        """Length of the file, which never changes."""
+        return self._size_bytes
+
+    @cached_property
+    def _size_bytes(self) -> int:
         return self.store.head(self.path).size_bytes
 
     def read(self, start: int, length: int) -> bytes:
         """Return exactly these bytes."""
-        if start < 0 or length < 0 or start + length > self.size_bytes():
+        if start < 0 or length < 0 or start + length > self._size_bytes:
             msg = f"{self.path} has no bytes {start} to {start + length}"
             raise CorruptTableError(msg, path=self.path)
         return self.store.get_range(self.path, start=start, length=length) if length else b""

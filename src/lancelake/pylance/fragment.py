@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelake.data.fragment_schema import stored_schema
+from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
@@ -151,7 +152,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
         """Return a reader for many calls of `take` with the same columns."""
         return FragmentSession(self, columns, with_row_address=bool(with_row_address))
 
-    def _places(self) -> tuple[Any, Any]:
+    def _places(self) -> tuple[TableFiles, FileAt]:
         source = self._ds._snapshot.source  # noqa: SLF001  # same face
         return source.files, source.manifest_at
 

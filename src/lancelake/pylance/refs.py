@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Callable
 from datetime import datetime
-from typing import Any, TypedDict
+from typing import TypedDict, TypeVar
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.refs import Branch as BranchDocument
 from lancelake.format.refs import Tag as TagDocument
 from lancelake.storage.location import Location
 from lancelake.table import refs
+
+
+T = TypeVar("T")
 
 
 class Tag(TypedDict, total=False):
@@ -46,7 +50,7 @@ class Tags:
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Tag]]:
         """Return all tags by version, newest first unless `order` is "asc"."""
-        return _ordered(self.list(), "version", order)
+        return _ordered(self.list(), lambda tag: tag["version"], order)
 
     def get_version(self, tag: str) -> int:
         """Return the version a tag names."""
@@ -65,14 +69,16 @@ class Branches:
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Branch]]:
         """Return all branches by the version they forked from, newest first unless "asc"."""
-        return _ordered(self.list(), "parent_version", order)
+        return _ordered(self.list(), lambda branch: branch["parent_version"], order)
 
 
-def _ordered(found: dict[str, Any], key: str, order: str | None) -> Any:
+def _ordered(
+    found: dict[str, T], key: Callable[[T], int], order: str | None
+) -> builtins.list[tuple[str, T]]:
     if order not in (None, "asc", "desc"):
         raise InvalidRequestError(f"order must be 'asc' or 'desc', not {order!r}")
     by_name = sorted(found.items())
-    return sorted(by_name, key=lambda item: item[1][key], reverse=order != "asc")
+    return sorted(by_name, key=lambda item: key(item[1]), reverse=order != "asc")
 
 
 def _tag(document: TagDocument) -> Tag:

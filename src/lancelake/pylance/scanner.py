@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -26,8 +26,8 @@ if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset
     from lancelake.pylance.fragment import LanceFragment
 
-Columns = list[str] | dict[str, str] | None
-Filter = str | pc.Expression | None
+Columns: TypeAlias = list[str] | dict[str, str] | None
+Filter: TypeAlias = str | pc.Expression | None
 
 
 @dataclass

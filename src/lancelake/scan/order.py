@@ -50,7 +50,7 @@ def _restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
-class _Stream(pads.Dataset):
+class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """What DataFusion takes for a dataset: one fragment whose batches are read once."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
