@@ -75,6 +75,8 @@ class FileLayout:
     version: FileVersion
     num_rows: int
     columns: tuple[PhysicalColumn, ...]
+    is_plain: bool
+    """Whether the codec reads any choice of these columns, together and where they are."""
 
     @property
     def first_blob_v2(self) -> int | None:
@@ -103,7 +105,12 @@ def decode(
             expected=len(columns),
             found=num_columns,
         )
-    return FileLayout(version=version, num_rows=descriptor.length, columns=columns)
+    return FileLayout(
+        version=version,
+        num_rows=descriptor.length,
+        columns=columns,
+        is_plain=_are_plain(columns),
+    )
 
 
 def quoted_path(segments: tuple[str, ...]) -> str:
@@ -129,6 +136,16 @@ def kind_of(field: Field) -> ColumnKind:
 def is_fixed_size_structs(field: Field) -> bool:
     """Whether a node is a list of a fixed number of structs."""
     return field.logical_type.startswith(_FIXED_SIZE_STRUCTS)
+
+
+def _are_plain(columns: tuple[PhysicalColumn, ...]) -> bool:
+    plain = (ColumnKind.VALUES, ColumnKind.PARENT, ColumnKind.PACKED_STRUCT)
+    if any(column.kind not in plain for column in columns):
+        return False
+    nodes = {id(node): node for column in columns for node in column.nodes}.values()
+    if any(not n.name or n.logical_type == "map" or is_fixed_size_structs(n) for n in nodes):
+        return False
+    return len({column.path for column in columns}) == len(columns)
 
 
 def _owners(nodes: tuple[Field, ...], version: FileVersion) -> Iterator[tuple[Field, ...]]:

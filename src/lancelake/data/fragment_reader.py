@@ -63,14 +63,16 @@ class FragmentReader:
 
     @cached_property
     def _readers(self) -> tuple[ColumnReader, ...]:
-        return tuple(self._open(part) for part in split(self.fragment, self.schema))
+        parts = split(self.fragment, self.schema)
+        return tuple(reader for part in parts for reader in self._open(part))
 
-    def _open(self, part: FileProjection) -> ColumnReader:
-        reader = open_columns(self.files, part, self.manifest)
-        if reader.num_rows != self.physical_rows:
+    def _open(self, part: FileProjection) -> tuple[ColumnReader, ...]:
+        readers = open_columns(self.files, part, self.manifest)
+        rows = readers[0].num_rows
+        if rows != self.physical_rows:
             problem = (
-                f"data file {part.file.path} has {reader.num_rows} rows, "
+                f"data file {part.file.path} has {rows} rows, "
                 f"fragment {self.fragment.id} {self.physical_rows}"
             )
             raise CorruptTableError(problem, table=self.files.root.uri, path=part.file.path)
-        return reader
+        return readers

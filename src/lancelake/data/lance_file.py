@@ -10,11 +10,16 @@ from lance.file import LanceFileReader
 
 from lancelake.data import file_layout
 from lancelake.data.codec import open_reader
-from lancelake.data.column_reader import RowOffsets
+from lancelake.data.column_reader import ColumnReader, RowOffsets
+from lancelake.data.container import open_container
 from lancelake.data.file_layout import FileLayout, PhysicalColumn, quoted_path
+from lancelake.data.projection import prune
+from lancelake.data.read_groups import read_groups
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.shape import Shape
+from lancelake.data.source import StoreSource
 from lancelake.data.table_files import FileAt
+from lancelake.data.transplanted import TransplantedColumns
 from lancelake.errors import CorruptTableError, LanceTableError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
@@ -24,6 +29,7 @@ from lancelake.format.ids import FieldId
 from lancelake.format.schema import Field
 from lancelake.format.unknown import parse
 from lancelake.proto import file_pb2
+from lancelake.storage.open import open_store
 
 # Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
 _READAHEAD = 4
@@ -41,19 +47,6 @@ class LanceFile:
     _place: FileAt
     _reader: LanceFileReader
     _shapes: tuple[Shape, ...]
-
-    @staticmethod
-    def open(place: FileAt, file: DataFile, fields: tuple[Field, ...]) -> LanceFile:
-        """Open the columns of these fields, which are cut down to what the file has."""
-        wanted = WantedColumns.of(fields)
-        reader = _guessed(place, wanted.names)
-        layout = load_layout(place, file, reader)
-        columns = {i: _column(place, file, layout, i) for i in wanted.columns}
-        names = tuple(quoted_path(column.path) for column in columns.values())
-        if reader is None or names != wanted.names:
-            reader = open_reader(place, names or None)
-        shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns)
-        return LanceFile(wanted.schema, place, reader, shapes)
 
     @property
     def num_rows(self) -> int:
@@ -97,6 +90,51 @@ class LanceFile:
             return error
         problem = f"data file {self._place.path} cannot be read: {error}"
         return CorruptTableError(problem, path=self._place.path)
+
+
+def open_lance_columns(
+    place: FileAt, file: DataFile, fields: tuple[Field, ...]
+) -> tuple[ColumnReader, ...]:
+    """Open the columns of these fields, which are cut down to what the file has."""
+    wanted = WantedColumns.of(fields)
+    reader = _guessed(place, wanted.names)
+    layout = load_layout(place, file, reader)
+    columns = {i: _column(place, file, layout, i) for i in wanted.columns}
+    if not layout.is_plain:
+        return _open_groups(place, layout, wanted, columns)
+    names = tuple(quoted_path(column.path) for column in columns.values())
+    if reader is None or names != wanted.names:
+        reader = open_reader(place, names or None)
+    shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns)
+    return (LanceFile(wanted.schema, place, reader, shapes),)
+
+
+def _open_groups(
+    place: FileAt,
+    layout: FileLayout,
+    wanted: WantedColumns,
+    columns: dict[FieldId, PhysicalColumn],
+) -> tuple[ColumnReader, ...]:
+    """Open a file some of whose columns the codec does not read as they are."""
+    container = open_container(StoreSource(open_store(place.root), place.path))
+    indices = [column.index for column in columns.values()]
+    readers: list[ColumnReader] = []
+    for group in read_groups(layout, container, indices):
+        held = {column.index for column in group.columns}
+        ids = {i for i, column in columns.items() if column.index in held}
+        pruned = (prune(field, ids) for field in wanted.fields)
+        part = WantedColumns.of(tuple(field for field in pruned if field is not None))
+        shapes = part.shaped({i: columns[i] for i in part.columns})
+        if group.transplant is None:
+            reader = open_reader(place, group.projection)
+            readers.append(LanceFile(part.schema, place, reader, shapes))
+        else:
+            readers.append(
+                TransplantedColumns(
+                    schema=part.schema, container=container, plan=group.transplant, shapes=shapes
+                )
+            )
+    return tuple(readers)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

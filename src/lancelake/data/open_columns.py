@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lancelake.data.codec import open_reader
 from lancelake.data.column_reader import ColumnReader
-from lancelake.data.lance_file import LanceFile
+from lancelake.data.lance_file import open_lance_columns
 from lancelake.data.legacy_file import LegacyFile
 from lancelake.data.projection import FileProjection
 from lancelake.data.source import StoreSource
@@ -14,14 +14,16 @@ from lancelake.format.fragment import DataFile
 from lancelake.storage.open import open_store
 
 
-def open_columns(files: TableFiles, part: FileProjection, manifest: FileAt) -> ColumnReader:
-    """Open the columns of one file that a projection names."""
+def open_columns(
+    files: TableFiles, part: FileProjection, manifest: FileAt
+) -> tuple[ColumnReader, ...]:
+    """Open the columns of one file that a projection names, in as many readers as it takes."""
     place = files.data_file(part.file)
     if part.file.version is FileVersion.LEGACY:
         dictionaries = StoreSource(open_store(manifest.root), manifest.path)
         source = StoreSource(open_store(place.root), place.path)
-        return LegacyFile.open(source, part.file, part.fields, manifest=dictionaries)
-    return LanceFile.open(place, part.file, part.fields)
+        return (LegacyFile.open(source, part.file, part.fields, manifest=dictionaries),)
+    return open_lance_columns(place, part.file, part.fields)
 
 
 def stored_rows(files: TableFiles, file: DataFile) -> int:
@@ -30,7 +32,7 @@ def stored_rows(files: TableFiles, file: DataFile) -> int:
     if file.version is FileVersion.LEGACY:
         source = StoreSource(open_store(place.root), place.path)
         return LegacyFile.open(source, file, (), manifest=None).num_rows
-    return LanceFile.open(place, file, ()).num_rows
+    return int(open_reader(place, None).num_rows())
 
 
 def column_sizes(files: TableFiles, file: DataFile) -> list[int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import hashlib
+import itertools
 import shutil
 import tempfile
 import threading
@@ -16,6 +17,7 @@ from lancelake.storage.store import ObjectChunks, copy_across
 
 _lock = threading.Lock()
 _folders: list[Path] = []
+_numbers = itertools.count()
 
 
 def folder() -> Path:
@@ -32,6 +34,11 @@ def local_path(*parts: str) -> Path:
     """Return the path for a copy identified by these parts."""
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()
     return folder() / f"{digest}.lance"
+
+
+def fresh_path() -> Path:
+    """Return a path that no other file of this process has."""
+    return folder() / f"{next(_numbers)}.lance"
 
 
 def local_copy(place: FileAt) -> str:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
 
+from lancelake.data.rebatch import rebatched
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.execute import count as count_task
@@ -28,7 +29,7 @@ def run(plan: ScanPlan) -> pa.RecordBatchReader:
     else:
         batches = _sliced(_in_order(plan), plan.skip, plan.limit)
     if plan.strict_batch_size:
-        batches = _rebatched(batches, plan.spec.batch_rows or DEFAULT_BATCH_ROWS)
+        batches = rebatched(batches, plan.spec.batch_rows or DEFAULT_BATCH_ROWS)
     return pa.RecordBatchReader.from_batches(plan.schema, batches)
 
 
@@ -125,19 +126,3 @@ def _sliced(
             left -= kept.num_rows
             if left == 0:
                 return
-
-
-def _rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Cut and join batches so that all but the last have as many rows."""
-    held: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        held.append(batch)
-        size += batch.num_rows
-        while size >= rows:
-            whole = pa.concat_batches(held)
-            yield whole.slice(0, rows)
-            held = [whole.slice(rows)]
-            size -= rows
-    if size:
-        yield pa.concat_batches(held)
