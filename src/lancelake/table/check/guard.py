@@ -23,7 +23,9 @@ def guarded(
     except LanceTableError as error:
         message, hint = f"{what} could not be checked: {error.problem}", error.next_step
         yield _failed("unchecked", message, hint, version, branch)
-    except Exception as error:  # noqa: BLE001  # damage may surface as anything
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # damage may surface as anything, even a panic
         message = f"the check of {what} failed: {type(error).__name__}: {error}"
         hint = "The table is damaged in a way not foreseen here; please report it."
         yield _failed("check-failed", message, hint, version, branch)

@@ -50,10 +50,12 @@ def _column(subject: Subject, field: Field, task: ScanTask) -> Iterator[Finding]
             nulls += forbidden_nulls(batch.column(0), described(field))
     except StorageUnavailableError:
         raise
-    except LanceTableError as error:
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # noqa: BLE001  # the codec panics on some damage
         yield subject.error(
             "column-unreadable",
-            f"column {field.name!r} of fragment {fragment.id} cannot be read: {error.problem}",
+            f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}",
             path=_path(fragment),
         )
         return
@@ -97,6 +99,10 @@ def _is_list(dtype: pa.DataType) -> bool:
     return bool(
         types.is_list(dtype) or types.is_large_list(dtype) or types.is_fixed_size_list(dtype)
     )
+
+
+def _reason(error: BaseException) -> str:
+    return error.problem if isinstance(error, LanceTableError) else str(error)
 
 
 def _path(fragment: Fragment) -> str | None:

@@ -1,0 +1,118 @@
+"""`lancelake check`: is a table in order?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
+from lancelake.cli.documents import document
+from lancelake.cli.options import Output, StorageOptions, Uri, location
+from lancelake.errors import CorruptTableError
+from lancelake.table.check import Finding, Progress, Severity, check
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_STYLES = {Severity.ERROR: "bold red", Severity.WARNING: "bold yellow", Severity.INFO: "blue"}
+_NAMES = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+@app.command(name="check")
+def check_command(
+    uri: Uri,
+    data: Annotated[bool, typer.Option("--data", help="Read every value as well.")] = False,
+    all_versions: Annotated[
+        bool,
+        typer.Option(
+            "--all-versions", help="Check every version, and look for files that none refers to."
+        ),
+    ] = False,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Look for damage, and for what deserves attention, in a table, its tags and branches.
+
+    The exit code is 6 when there is damage.
+    """
+    place = location(uri, options)
+    watch = _Watch()
+    findings = check(
+        place, data=data, versions="all" if all_versions else "latest", on_progress=watch.step
+    )
+    counts: Counter[Severity] = Counter()
+    if output is OutputFormat.JSON:
+        found = list(findings)
+        counts.update(finding.severity for finding in found)
+        totals = {severity.value: counts[severity] for severity in Severity}
+        summary = {**totals, "versions_checked": watch.versions}
+        print_json({"uri": place.uri, "findings": document(found), "summary": summary})
+    else:
+        console = stdout()
+        for finding in watch.over(findings):
+            counts[finding.severity] += 1
+            _print(console, finding)
+        console.print(_summary(counts, watch.versions))
+    if counts[Severity.ERROR]:
+        raise typer.Exit(CorruptTableError.exit_code)
+
+
+class _Watch:
+    """Counts the versions, and tells at a terminal where the check is."""
+
+    def __init__(self) -> None:
+        self._status = stderr().status("")
+        self.versions = 0
+
+    def step(self, progress: Progress) -> None:
+        """Take note of a step."""
+        self.versions = progress.total
+        self._status.update(f"{progress.step}  {progress.done} of {progress.total}")
+
+    def over(self, findings: Iterator[Finding]) -> Iterator[Finding]:
+        """Yield findings; between them the status is shown, where there is a terminal."""
+        is_shown = self._status.console.is_terminal
+        try:
+            while True:
+                if is_shown:
+                    self._status.start()
+                finding = next(findings, None)
+                self._status.stop()
+                if finding is None:
+                    return
+                yield finding
+        finally:
+            self._status.stop()
+
+
+def _print(console: Console, finding: Finding) -> None:
+    head = Text(_NAMES[finding.severity], style=_STYLES[finding.severity])
+    head.append(f"  {finding.code}", style="bold")
+    where = "" if finding.version is None else f"version {finding.version}"
+    if finding.branch is not None:
+        where += f" of branch {words.printable(finding.branch)}"
+    if where:
+        head.append(f"  {where.strip()}", style="dim")
+    console.print(head)
+    if finding.path is not None:
+        console.print(Text(f"  {words.printable(finding.path)}", style="cyan"))
+    console.print(Text(f"  {words.printable(finding.message)}"))
+    if finding.hint is not None:
+        console.print(Text(f"  {words.printable(finding.hint)}", style="dim"))
+    console.print()
+
+
+def _summary(counts: Counter[Severity], versions: int) -> Text:
+    looked = f"{words.plural(versions, 'version')} checked"
+    if not counts:
+        return Text.assemble(("in order", "bold green"), (f"  {looked}", "dim"))
+    parts = [words.plural(counts[s], _NAMES[s]) for s in Severity if counts[s]]
+    style = "bold green"
+    for severity in (Severity.WARNING, Severity.ERROR):
+        style = _STYLES[severity] if counts[severity] else style
+    return Text.assemble((", ".join(parts), style), (f"  {looked}", "dim"))

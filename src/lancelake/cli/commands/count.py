@@ -1,0 +1,32 @@
+"""`lancelake count`: how many rows a table has."""
+
+from __future__ import annotations
+
+import typer
+
+from lancelake.cli.at import open_at
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.options import At, Filter, Output, StorageOptions, Uri, location
+from lancelake.scan import stream
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def count(
+    uri: Uri,
+    filter: Filter = None,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Count the rows, or those that match."""
+    snapshot = open_at(location(uri, options), at)
+    request = ScanRequest(columns=(), filter=filter)
+    rows = stream.count(plan(snapshot.source, request))
+    if output is OutputFormat.JSON:
+        print_json({"version": snapshot.version, "filter": filter, "rows": rows})
+    else:
+        stdout().print(str(rows))

@@ -1,0 +1,43 @@
+"""`lancelake head`: the first rows of a table."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lancelake.cli.at import open_at
+from lancelake.cli.console import OutputFormat
+from lancelake.cli.options import (
+    At,
+    Columns,
+    Filter,
+    Output,
+    StorageOptions,
+    Uri,
+    column_names,
+    location,
+)
+from lancelake.cli.row_view import print_rows
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.stream import run
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+@app.command()
+def head(
+    uri: Uri,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many rows.")] = 10,
+    columns: Columns = None,
+    filter: Filter = None,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show the first rows."""
+    snapshot = open_at(location(uri, options), at)
+    request = ScanRequest(columns=column_names(columns), filter=filter, limit=rows)
+    table = run(plan(snapshot.source, request)).read_all()
+    print_rows(table, snapshot, output)

@@ -1,0 +1,49 @@
+"""`lancelake schema`: the columns of a table."""
+
+from __future__ import annotations
+
+import typer
+from rich.text import Text
+
+from lancelake.cli.at import open_at
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.documents import document, field_document
+from lancelake.cli.options import At, Output, StorageOptions, Uri, location
+from lancelake.cli.schema_text import notes, tree, type_text
+from lancelake.cli.tables import Column, Listing, cut, facts, right
+from lancelake.cli.words import printable, shortened
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_METADATA_MOST = 200
+
+
+@app.command()
+def schema(
+    uri: Uri, at: At = None, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show the columns, with ids, types and metadata."""
+    snapshot = open_at(location(uri, options), at)
+    found = snapshot.manifest.schema
+    if output is OutputFormat.JSON:
+        body = {
+            "version": snapshot.version,
+            "fields": [field_document(field) for field in found.fields],
+            "metadata": document(found.metadata),
+            "primary_key": [found.path_of(field.id) for field in found.primary_key()],
+        }
+        print_json(body)
+        return
+    table = Listing([cut("column"), right("id"), cut("type"), Column("nulls"), cut("notes")])
+    for field, name in tree(found):
+        nulls = Text("yes", "dim") if field.nullable else Text("no")
+        number = Text(str(field.id), "dim")
+        table.add(Text(name), number, Text(type_text(field), "green"), nulls, notes(field))
+    console = stdout()
+    console.print(table)
+    if found.metadata:
+        console.print()
+        shown = {k: printable(v.decode(errors="replace")) for k, v in found.metadata.items()}
+        console.print(
+            facts((printable(k), shortened(v, _METADATA_MOST)) for k, v in sorted(shown.items()))
+        )

@@ -1,0 +1,50 @@
+"""`lancelake take`: rows of a table by their number."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from lancelake.cli.at import open_at
+from lancelake.cli.console import OutputFormat
+from lancelake.cli.options import At, Columns, Output, StorageOptions, Uri, column_names, location
+from lancelake.cli.row_view import print_rows
+from lancelake.data.column_reader import RowOffsets
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.take import take as take_rows
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_MOST = (1 << 64) - 1
+
+
+@app.command()
+def take(
+    uri: Uri,
+    rows: Annotated[
+        str,
+        typer.Argument(
+            metavar="ROWS", show_default=False, help="Numbers of rows from 0, such as 3,17,99."
+        ),
+    ],
+    columns: Columns = None,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show rows by their number, in the order asked for."""
+    numbers = _numbers(rows)
+    snapshot = open_at(location(uri, options), at)
+    table = take_rows(snapshot.source, numbers, ScanRequest(columns=column_names(columns)))
+    print_rows(table, snapshot, output)
+
+
+def _numbers(text: str) -> RowOffsets:
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() and int(part) <= _MOST for part in parts):
+        raise typer.BadParameter(
+            f"{text!r} is not a list of row numbers such as 3,17,99", param_hint="'ROWS'"
+        )
+    return np.array([int(part) for part in parts], dtype=np.uint64)

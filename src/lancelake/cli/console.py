@@ -1,0 +1,61 @@
+"""Where does output go, and in which form?"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from enum import Enum
+from typing import Any, NoReturn
+
+from rich.console import Console
+
+_PIPE_WIDTH = 120
+
+
+class OutputFormat(Enum):
+    """For people, or for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+class _PlainConsole(Console):
+    """A console that pads no lines in a pipe, and leaves a closed one to the caller."""
+
+    def print(self, *objects: Any, **options: Any) -> None:  # as in rich
+        """Print, without blanks at the ends of lines where no one sees them."""
+        if self.is_terminal:
+            super().print(*objects, **options)
+            return
+        with self.capture() as captured:
+            super().print(*objects, **options)
+        lines = captured.get().split("\n")
+        self.file.write("\n".join(line.rstrip(" ") for line in lines))
+
+    def on_broken_pipe(self) -> NoReturn:
+        """Pass the error on."""
+        self.quiet = True
+        raise BrokenPipeError
+
+
+def stdout() -> Console:
+    """Return the console for results: coloured at a terminal, plain elsewhere."""
+    return _console(is_stderr=False)
+
+
+def stderr() -> Console:
+    """Return the console for messages and progress."""
+    return _console(is_stderr=True)
+
+
+def print_json(value: object) -> None:
+    """Print a document of JSON-safe values."""
+    sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+
+
+def _console(*, is_stderr: bool) -> Console:
+    console = _PlainConsole(stderr=is_stderr, highlight=False, markup=False, emoji=False)
+    if not console.is_terminal and "COLUMNS" not in os.environ:
+        console.width = _PIPE_WIDTH
+    return console

@@ -1,0 +1,43 @@
+"""What is `lancelake` at a terminal? The command line's entry and its global options."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lancelake import __version__
+from lancelake.cli.console import stdout
+from lancelake.cli.group import LazyGroup
+
+app = typer.Typer(
+    name="lancelake",
+    cls=LazyGroup,
+    help="Look into Lance tables: versions, files, rows, and whether all is in order.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="lancelake")
+
+
+def _version(value: bool) -> None:
+    if value:
+        stdout().print(f"lancelake {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show where in the code an error came from.")
+    ] = False,
+) -> None: ...

@@ -1,0 +1,83 @@
+"""Which options do all commands share, and what do they mean?"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from lancelake.cli.console import OutputFormat
+from lancelake.storage.location import Location
+
+Uri = Annotated[
+    str, typer.Argument(metavar="URI", show_default=False, help="Path or URI of the table.")
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="WHEN",
+        show_default=False,
+        help="A version, TAG, BRANCH:VERSION, BRANCH:, or a time such as 2026-01-31T12:00. "
+        "Without it, the latest version.",
+    ),
+]
+StorageOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--storage-option",
+        "-s",
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="Option for the object store; repeatable.",
+    ),
+]
+Output = Annotated[
+    OutputFormat, typer.Option("--output", "-o", help="For people, or for programs.")
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        "-c",
+        metavar="A,B.C",
+        show_default=False,
+        help="Columns to show, separated by commas; B.C is member C of struct B.",
+    ),
+]
+Filter = Annotated[
+    str | None,
+    typer.Option("--filter", "-f", metavar="SQL", show_default=False, help="Only rows that match."),
+]
+
+
+def location(uri: str, options: list[str] | None) -> Location:
+    """Understand the place of a table."""
+    pairs: dict[str, str] = {}
+    for option in options or ():
+        key, separator, value = option.partition("=")
+        if not key or not separator:
+            raise typer.BadParameter(
+                f"{option!r} is not KEY=VALUE", param_hint="'--storage-option'"
+            )
+        pairs[key] = value
+    return Location.parse(uri, pairs)
+
+
+def column_names(text: str | None) -> tuple[str, ...] | None:
+    """Split names at commas; a name in backticks may hold one."""
+    if text is None:
+        return None
+    names: list[str] = [""]
+    is_quoted = False
+    for character in text:
+        if character == "`":
+            is_quoted = not is_quoted
+        if character == "," and not is_quoted:
+            names.append("")
+        else:
+            names[-1] += character
+    stripped = tuple(name.strip() for name in names)
+    if not all(stripped):
+        raise typer.BadParameter(f"{text!r} names an empty column", param_hint="'--columns'")
+    return stripped

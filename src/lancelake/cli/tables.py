@@ -1,0 +1,108 @@
+"""How is a table drawn? Without lines, numbers to the right, in the width there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
+
+_GAP = 2
+_CUT_LEAST = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column; one with a `least` width may be cut down to it, an optional one left out."""
+
+    name: str
+    is_right: bool = False
+    is_optional: bool = False
+    least: int | None = None
+    style: str = "dim"
+
+
+def right(name: str, *, is_optional: bool = False) -> Column:
+    """Return a column of numbers."""
+    return Column(name, is_right=True, is_optional=is_optional)
+
+
+def cut(name: str) -> Column:
+    """Return a column that is cut when there is no room."""
+    return Column(name, least=_CUT_LEAST)
+
+
+@dataclass(slots=True)
+class Listing:
+    """Rows under names of columns; a column without a name and without content is not shown."""
+
+    columns: Sequence[Column]
+    rows: list[tuple[list[Text], str]] = field(default_factory=list)
+
+    def add(self, *cells: Text | str, style: str = "") -> None:
+        """Add a row."""
+        self.rows.append(([Text(c) if isinstance(c, str) else c for c in cells], style))
+
+    def least_width(self) -> int:
+        """Return the width that all columns need."""
+        return _total([self._least(i) for i in self._filled()])
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        """Draw the table in the width there is."""
+        table = Table(box=None, padding=(0, _GAP, 0, 0), show_edge=False, pad_edge=False)
+        widths = self._widths(options.max_width)
+        for i, width in widths.items():
+            column = self.columns[i]
+            table.add_column(
+                Text(column.name, style=column.style, overflow="ellipsis"),
+                justify="right" if column.is_right else "left",
+                no_wrap=True,
+                overflow="ellipsis",
+                width=width,
+            )
+        for cells, style in self.rows:
+            table.add_row(*(cells[i] for i in widths), style=style or None)
+        yield table
+
+    def _widths(self, room: int) -> dict[int, int]:
+        """Leave out what has no room; give the others their least width and what is left."""
+        widths = {i: self._least(i) for i in self._filled()}
+        for i in reversed(list(widths)):
+            if _total(widths.values()) > room and self.columns[i].is_optional:
+                del widths[i]
+        left = room - _total(widths.values())
+        for i in widths:
+            more = max(0, min(left, self._natural(i) - widths[i]))
+            widths[i] += more
+            left -= more
+        return widths
+
+    def _filled(self) -> list[int]:
+        return [i for i in range(len(self.columns)) if self._natural(i)]
+
+    def _natural(self, position: int) -> int:
+        cells = (row[position].cell_len for row, _ in self.rows)
+        return max((len(self.columns[position].name), *cells))
+
+    def _least(self, position: int) -> int:
+        column = self.columns[position]
+        natural = self._natural(position)
+        return (
+            natural if column.least is None else min(natural, max(column.least, len(column.name)))
+        )
+
+
+def facts(rows: Iterable[tuple[str, Text | str]]) -> Table:
+    """Return a list of names, dim, and what there is to say about each."""
+    table = Table.grid(padding=(0, _GAP, 0, 0))
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, text in rows:
+        table.add_row(name, text)
+    return table
+
+
+def _total(widths: Iterable[int]) -> int:
+    return sum(width + _GAP for width in widths) - _GAP

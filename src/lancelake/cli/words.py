@@ -1,0 +1,71 @@
+"""How are numbers, sizes and times put into words?"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+_STEP = 1024
+_ROUND_FROM = 100
+_AGES = (
+    ("year", "y", 365 * 86400),
+    ("month", "mo", 30 * 86400),
+    ("day", "d", 86400),
+    ("hour", "h", 3600),
+    ("minute", "min", 60),
+    ("second", "s", 1),
+)
+# Control characters, and those that change the direction of text or are invisible.
+_UNPRINTABLE = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+_SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def size(count: int) -> str:
+    """Say how many bytes: `0 B`, `1.5 KiB`, `120 MiB`."""
+    value = float(count)
+    unit = 0
+    while value >= _STEP and unit < len(_UNITS) - 1:
+        value /= _STEP
+        unit += 1
+    if unit == 0 or value >= _ROUND_FROM:
+        return f"{value:.0f} {_UNITS[unit]}"
+    return f"{value:.1f} {_UNITS[unit]}"
+
+
+def number(count: int | None) -> str:
+    """Say a count with separators; `?` when it is not known."""
+    return "?" if count is None else f"{count:,}"
+
+
+def plural(count: int, one: str, many: str | None = None) -> str:
+    """Say how many of something: `1 file`, `2 files`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def age(written_ns: int, now_ns: int, *, is_short: bool = False) -> str:
+    """Say how long ago: `3 hours ago` (short: `3 h ago`), `in 2 days`, `just now`."""
+    seconds = (now_ns - written_ns) / 1e9
+    for unit, abbreviation, length in _AGES:
+        count = int(abs(seconds) // length)
+        if count:
+            text = f"{count} {abbreviation}" if is_short else plural(count, unit)
+            return f"{text} ago" if seconds > 0 else f"in {text}"
+    return "just now"
+
+
+def moment(when: datetime) -> str:
+    """Say a time to the second, in UTC."""
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def printable(text: str) -> str:
+    """Return text with characters that would steer the terminal spelled out."""
+    return _UNPRINTABLE.sub(lambda found: _SHORT.get(found[0], f"\\u{ord(found[0]):04x}"), text)
+
+
+def shortened(text: str, most: int) -> str:
+    """Cut text to a number of characters."""
+    return text if len(text) <= most else text[: max(0, most - 1)] + "…"

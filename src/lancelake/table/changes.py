@@ -1,0 +1,63 @@
+"""What did a version change: how many rows and fragments came and went?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.format.fragment import Fragment
+from lancelake.format.operations import DataReplacement, Operation, Rewrite
+from lancelake.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """Rows and fragments added and removed; rows are None where the manifests do not tell."""
+
+    rows_added: int | None
+    rows_removed: int | None
+    fragments_added: int
+    fragments_removed: int
+
+
+def change(before: Snapshot | None, after: Snapshot, operation: Operation | None) -> Change:
+    """Compare a version with the one before it; None stands for a table that was not there yet.
+
+    Rows that an update moves count as removed and added, rows that a compaction moves do not.
+    """
+    old = {} if before is None else {f.id: f for f in before.manifest.fragments}
+    new = {f.id: f for f in after.manifest.fragments}
+    same = {i for i in new if i in old and _is_same(old[i], new[i], operation)}
+    gone = [f for i, f in old.items() if i not in same]
+    come = [f for i, f in new.items() if i not in same]
+    deleted = [_difference(old[i], new[i]) for i in same]
+    is_rewrite = isinstance(operation, Rewrite)
+    return Change(
+        rows_added=0 if is_rewrite else _total([f.live_rows for f in come], deleted, -1),
+        rows_removed=0 if is_rewrite else _total([f.live_rows for f in gone], deleted, 1),
+        fragments_added=len(come),
+        fragments_removed=len(gone),
+    )
+
+
+def live_rows(snapshot: Snapshot) -> int | None:
+    """Count the live rows of a version; None where the manifest does not tell."""
+    return _total([fragment.live_rows for fragment in snapshot.manifest.fragments], [], 1)
+
+
+def _is_same(old: Fragment, new: Fragment, operation: Operation | None) -> bool:
+    """An overwrite may give out ids again, so the files have to agree as well."""
+    if isinstance(operation, DataReplacement):
+        return True
+    return not {f.path for f in old.files}.isdisjoint(f.path for f in new.files)
+
+
+def _difference(old: Fragment, new: Fragment) -> int | None:
+    """Count the rows deleted from a fragment; negative when rows came back."""
+    before, after = old.num_deleted_rows, new.num_deleted_rows
+    return None if before is None or after is None else after - before
+
+
+def _total(counts: list[int | None], deleted: list[int | None], sign: int) -> int | None:
+    parts = counts + [None if n is None else max(0, n * sign) for n in deleted]
+    known = [n for n in parts if n is not None]
+    return sum(known) if len(known) == len(parts) else None
