@@ -129,11 +129,31 @@ def array_difference(left: pa.Array, right: pa.Array, path: str) -> str | None:
 
 
 def _opened(array: pa.Array) -> pa.Array:
+    """Replace extension arrays by storage and dictionaries by values, at every depth."""
+    kind = array.type
     if isinstance(array, pa.ExtensionArray):
         return _opened(array.storage)
     if isinstance(array, pa.DictionaryArray):
         return array.dictionary_decode()
+    if pa.types.is_struct(kind) and kind.num_fields:
+        members = [_opened(array.field(i)) for i in range(kind.num_fields)]
+        return pa.StructArray.from_arrays(members, [f.name for f in kind], mask=array.is_null())
+    if pa.types.is_fixed_size_list(kind):
+        size = kind.list_size
+        items = _opened(array.values.slice(array.offset * size, len(array) * size))
+        return pa.FixedSizeListArray.from_arrays(items, size, mask=array.is_null())
+    if pa.types.is_map(kind):
+        parts = (_compact(array.offsets), _opened(array.keys), _opened(array.items))
+        return pa.MapArray.from_arrays(*parts, mask=array.is_null())
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        make = type(array).from_arrays
+        return make(_compact(array.offsets), _opened(array.values), mask=array.is_null())
     return array
+
+
+def _compact(offsets: pa.Array) -> pa.Array:
+    """Copy a slice: an array is not made from a mask and offsets that are a slice."""
+    return pa.concat_arrays([offsets])
 
 
 def _as_list(array: pa.Array) -> pa.Array:

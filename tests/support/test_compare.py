@@ -74,3 +74,17 @@ def test_an_extension_equals_its_storage_with_metadata() -> None:
         pa.table([typed], schema=pa.schema([pa.field("c", pa.json_())])),
         pa.table([storage], schema=pa.schema([marked])),
     )
+
+
+def test_slices_of_nested_arrays_are_compared_by_what_they_show() -> None:
+    nested = pa.struct([("l", pa.list_(pa.list_(pa.int8(), 2))), ("m", PAIRS)])
+    rows = [{"l": [[1, 2], None], "m": [("a", 1)]}, None, {"l": None, "m": None}]
+    shifted = pa.array([rows[0], *rows], nested).slice(1)
+    assert table_difference(pa.table({"c": shifted}), pa.table({"c": pa.array(rows, nested)})) is None
+
+
+def test_json_inside_structs_is_compared() -> None:
+    json = pa.ExtensionArray.from_storage(pa.json_(), pa.array(["1", None]))
+    inner = pa.StructArray.from_arrays([json], names=["j"], mask=pa.array([False, True]))
+    table = pa.table({"c": inner})
+    assert table_difference(table, table) is None
