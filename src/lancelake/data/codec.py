@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pyarrow as pa
 from lance.file import LanceFileReader
 
 from lancelake.data import spool
@@ -25,6 +29,26 @@ _readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], LanceFileReader] =
 def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
     """Open a data file for some of its columns, given as the codec names them."""
     return _readers.get((place, columns), lambda: _open(place, columns))
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turn what the codec raises, panics included, into an error that names the file."""
+    try:
+        yield
+    except LanceTableError:
+        raise
+    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+    except BaseException as error:
+        # A panic in the codec's Rust code is not an Exception, and its class has no public name.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: BaseException) -> CorruptTableError:
+    return CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
 
 
 def _open(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lance.file import LanceFileReader
 
 from lancelake.data import file_layout
-from lancelake.data.codec import open_reader
+from lancelake.data.codec import explained, open_reader
 from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.data.container import open_container
 from lancelake.data.file_layout import FileLayout, PhysicalColumn, quoted_path
@@ -20,7 +20,7 @@ from lancelake.data.shape import Shape
 from lancelake.data.source import StoreSource
 from lancelake.data.table_files import FileAt
 from lancelake.data.transplanted import TransplantedColumns
-from lancelake.errors import CorruptTableError, LanceTableError
+from lancelake.errors import CorruptTableError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
 from lancelake.format.file_version import FileVersion
@@ -57,14 +57,12 @@ class LanceFile:
         """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
         if start >= stop:
             return
-        try:
+        with explained(self._place.path):
             result = self._reader.read_range(
                 start, stop - start, batch_size=batch_rows, batch_readahead=_READAHEAD
             )
             for batch in result.to_batches():
                 yield self._shaped(batch)
-        except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-            raise self._unreadable(error) from error
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return the rows at these offsets, which ascend without repeats."""
@@ -72,24 +70,16 @@ class LanceFile:
         if count == 0:
             arrays = [pa.array([], field.type) for field in self.schema]
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-        try:
+        with explained(self._place.path):
             # The public wrapper checks the order of the rows one by one, in Python.
             rows = self._reader._reader.take_rows(offsets.tolist(), count, _READAHEAD)
             return self._shaped(pa.concat_batches(list(rows)))
-        except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-            raise self._unreadable(error) from error
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
             shape.apply(batch.column(position)) for position, shape in enumerate(self._shapes)
         ]
         return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
-
-    def _unreadable(self, error: Exception) -> LanceTableError:
-        if isinstance(error, LanceTableError):
-            return error
-        problem = f"data file {self._place.path} cannot be read: {error}"
-        return CorruptTableError(problem, path=self._place.path)
 
 
 def open_lance_columns(
@@ -105,7 +95,7 @@ def open_lance_columns(
     names = tuple(quoted_path(column.path) for column in columns.values())
     if reader is None or names != wanted.names:
         reader = open_reader(place, names or None)
-    shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns)
+    shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns, layout.version)
     return (LanceFile(wanted.schema, place, reader, shapes),)
 
 
@@ -124,7 +114,7 @@ def _open_groups(
         ids = {i for i, column in columns.items() if column.index in held}
         pruned = (prune(field, ids) for field in wanted.fields)
         part = WantedColumns.of(tuple(field for field in pruned if field is not None))
-        shapes = part.shaped({i: columns[i] for i in part.columns})
+        shapes = part.shaped({i: columns[i] for i in part.columns}, layout.version)
         if group.transplant is None:
             reader = open_reader(place, group.projection)
             readers.append(LanceFile(part.schema, place, reader, shapes))
@@ -134,7 +124,8 @@ def _open_groups(
                     schema=part.schema, container=container, plan=group.transplant, shapes=shapes
                 )
             )
-    return tuple(readers)
+    # Validity of a struct that several groups share is taken from the first of them.
+    return tuple(sorted(readers, key=lambda reader: isinstance(reader, TransplantedColumns)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,13 +154,16 @@ class WantedColumns:
             columns=tuple(paths),
             names=tuple(quoted_path(path) for path in paths.values()),
             schema=pa.schema([storage_field(described(field)) for field in fields]),
-            shapes=tuple(_shape(field, paths, 0) for field in fields),
+            shapes=tuple(_Shaper(paths).shape(field, 0) for field in fields),
         )
 
-    def shaped(self, columns: dict[FieldId, PhysicalColumn]) -> tuple[Shape, ...]:
-        """Say how each field is built from columns that have other names in the file."""
+    def shaped(
+        self, columns: dict[FieldId, PhysicalColumn], version: FileVersion
+    ) -> tuple[Shape, ...]:
+        """Say how each field is built from columns as they are in a file."""
         paths = {field_id: column.path for field_id, column in columns.items()}
-        return tuple(_shape(field, paths, 0) for field in self.fields)
+        shaper = _Shaper(paths, version)
+        return tuple(shaper.shape(field, 0) for field in self.fields)
 
 
 def load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None = None) -> FileLayout:
@@ -201,17 +195,25 @@ def _column(place: FileAt, file: DataFile, layout: FileLayout, field_id: FieldId
     return layout.columns[index]
 
 
-def _shape(field: Field, paths: dict[FieldId, tuple[str, ...]], depth: int) -> Shape:
-    """Say how a field is built from the columns that lie `depth` levels down."""
-    leaf = field
-    while not leaf.owns_column:
-        leaf = leaf.children[0]
-    name = paths[leaf.id][depth]
-    target = storage_field(described(field)).type
-    if field.owns_column:
-        return Shape(file_name=name, target=target)
-    children = tuple(_shape(child, paths, depth + 1) for child in field.children)
-    return Shape(file_name=name, target=target, children=children)
+@dataclass(frozen=True, slots=True)
+class _Shaper:
+    """Says how fields are built from columns with these names in the file."""
+
+    paths: dict[FieldId, tuple[str, ...]]
+    version: FileVersion | None = None
+
+    def shape(self, field: Field, depth: int) -> Shape:
+        """Build a field from the columns that lie `depth` levels down."""
+        leaf = field
+        while not leaf.owns_column:
+            leaf = leaf.children[0]
+        name = self.paths[leaf.id][depth]
+        target = storage_field(described(field)).type
+        if field.owns_column:
+            positions_in = self.version if field.is_blob_v1 else None
+            return Shape(file_name=name, target=target, positions_in=positions_in)
+        children = tuple(self.shape(child, depth + 1) for child in field.children)
+        return Shape(file_name=name, target=target, children=children)
 
 
 def _trails(nodes: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:

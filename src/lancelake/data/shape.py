@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancelake.data.blob_positions import with_nulls
 from lancelake.data.retype import retype, struct_of
+from lancelake.format.file_version import FileVersion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,9 +18,13 @@ class Shape:
     file_name: str
     target: pa.DataType
     children: tuple[Shape, ...] = ()
+    positions_in: FileVersion | None = None
+    """Set for positions and sizes of blobs: the version says which of them are nulls."""
 
     def apply(self, array: pa.Array) -> pa.Array:
         """Return a column of the file as the table has it."""
+        if self.positions_in is not None:
+            return retype(with_nulls(array, self.positions_in), self.target)
         if array.type.equals(self.target, check_metadata=True):
             return array
         if not self.children or isinstance(array, pa.ExtensionArray):

@@ -5,19 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 from lance.file import LanceFileReader
 
 from lancelake.data import spool
+from lancelake.data.codec import explained
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.column_transplant import Transplant, transplant, windows
 from lancelake.data.container import Container
 from lancelake.data.rebatch import rebatched
 from lancelake.data.shape import Shape
-from lancelake.errors import CorruptTableError, LanceTableError
 
 # Bytes of the original that lie on local disk at a time.
 _WINDOW_BYTES = 64 << 20
@@ -71,15 +70,11 @@ class TransplantedColumns:
     @contextmanager
     def _reader(self, rows: range) -> Iterator[LanceFileReader]:
         """Open a transplant of these rows, which is removed afterwards."""
-        target: Path = spool.fresh_path()
+        target = spool.fresh_path()
         try:
-            transplant(self.container, self.plan, target, rows=rows)
-            yield LanceFileReader(str(target))
-        except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
-            if isinstance(error, LanceTableError):
-                raise
-            problem = f"data file {self.container.source.name} cannot be read: {error}"
-            raise CorruptTableError(problem, path=self.container.source.name) from error
+            with explained(self.container.source.name):
+                transplant(self.container, self.plan, target, rows=rows)
+                yield LanceFileReader(str(target))
         finally:
             target.unlink(missing_ok=True)
 

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from lancelake.errors import InvalidRequestError
+from lancelake.pylance.base_path import DatasetBasePath
 from lancelake.pylance.dataset import LanceDataset, VersionLike
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
 from lancelake.pylance.index_values import Index, IndexFile
 from lancelake.pylance.lance_operation import LanceOperation
 from lancelake.pylance.scanner import ColumnOrdering, LanceScanner
+from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.stats import DataStatistics, FieldStatistics
 from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
@@ -50,6 +52,7 @@ def dataset(
 __all__ = [
     "ColumnOrdering",
     "DataStatistics",
+    "DatasetBasePath",
     "FieldStatistics",
     "FragmentMetadata",
     "Index",
@@ -60,4 +63,6 @@ __all__ = [
     "LanceScanner",
     "Transaction",
     "dataset",
+    "json_to_schema",
+    "schema_to_json",
 ]
