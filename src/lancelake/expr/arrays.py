@@ -23,8 +23,12 @@ def plain_storage(array: pa.Array) -> pa.Array:
 
 def without_views(array: pa.Array) -> pa.Array:
     """Return strings and binaries in the layout that tables use."""
-    if pa.types.is_string_view(array.type):
-        return array.cast(pa.string())
-    if pa.types.is_binary_view(array.type):
-        return array.cast(pa.binary())
-    return array
+    target = type_without_views(array.type)
+    return array if target.equals(array.type) else array.cast(target)
+
+
+def type_without_views(dtype: pa.DataType) -> pa.DataType:
+    """Return the layout that tables use for strings and binaries."""
+    if pa.types.is_string_view(dtype):
+        return pa.string()
+    return pa.binary() if pa.types.is_binary_view(dtype) else dtype

@@ -2,55 +2,72 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import pyarrow as pa
-from datafusion import SessionConfig, SessionContext
+from datafusion import DataFrame, SessionConfig, SessionContext
+from datafusion.expr import Expr
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.arrays import at_path, plain_storage, without_views
+from lancelake.expr.arrays import at_path, plain_storage, type_without_views, without_views
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
+from lancelake.expr.conform import conform
 
+_UNDERSTOOD = 256
 _UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 
 
-@dataclass(frozen=True, slots=True)
 class Evaluator:
     """Computes one expression; usable from one thread at a time."""
 
-    expression: BoundExpression
-    _context: SessionContext
+    def __init__(self, expression: BoundExpression, *, is_condition: bool = False) -> None:
+        """Prepare an expression; a condition is one whose truth decides about rows."""
+        self._expression = expression
+        self._is_condition = is_condition
+        self._context = SessionContext(SessionConfig().with_target_partitions(1))
 
-    @staticmethod
-    def of(expression: BoundExpression) -> Evaluator:
-        """Prepare an expression."""
-        config = SessionConfig().with_target_partitions(1)
-        return Evaluator(expression, SessionContext(config))
-
-    def result_type(self, schema: pa.Schema) -> pa.DataType:
-        """Return the type of the result for batches of this schema."""
+    def result_field(self, name: str, schema: pa.Schema) -> pa.Field:
+        """Return the field of the result for batches of this schema."""
         arrays = [pa.array([], field.type) for field in schema]
-        return self(pa.RecordBatch.from_arrays(arrays, schema=schema)).type
+        empty = self._inputs(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        try:
+            frame = self._frame(empty)
+            frame.collect()  # finds what planning alone lets pass, such as a text that is no number
+            found = frame.schema().field(0)
+        except Exception as error:  # DataFusion raises bare Exception
+            raise _refused(self._expression, error) from error
+        return pa.field(name, type_without_views(found.type), found.nullable)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the value for each row of a batch."""
         inputs = self._inputs(batch)
         try:
-            frame = self._context.read_batch(inputs).select_exprs(f"({self.expression.sql}) AS v")
+            frame = self._frame(inputs)
             parts = [part.column(0) for part in frame.collect()]
             return without_views(_joined(parts, frame.schema().field(0).type))
         except Exception as error:  # DataFusion raises bare Exception
-            raise _refused(self.expression, error) from error
+            raise _refused(self._expression, error) from error
+
+    def _frame(self, inputs: pa.RecordBatch) -> DataFrame:
+        meant = _understood(self._expression.sql, inputs.schema, is_condition=self._is_condition)
+        return self._context.read_batch(inputs).select(meant)
 
     def _inputs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        columns = [plain_storage(at_path(batch, path)) for path in self.expression.paths]
+        columns = [plain_storage(at_path(batch, path)) for path in self._expression.paths]
         names = [input_name(i) for i in range(len(columns))]
         if not columns:
             # A batch needs a column to have a length.
-            columns, names = [pa.nulls(batch.num_rows)], ["none"]
+            columns, names = [pa.nulls(batch.num_rows)], [input_name(0)]
         return pa.RecordBatch.from_arrays(columns, names=names)
+
+
+@functools.lru_cache(maxsize=_UNDERSTOOD)
+def _understood(sql: str, schema: pa.Schema, *, is_condition: bool) -> Expr:
+    """Parse an expression over inputs of this schema; every task of a scan asks again."""
+    frame = SessionContext().read_batch(pa.RecordBatch.from_pylist([], schema=schema))
+    return conform(frame.parse_sql_expr(sql), schema, is_condition=is_condition).alias("value")
 
 
 def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:

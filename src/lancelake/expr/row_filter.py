@@ -23,7 +23,7 @@ class RowFilter:
     def __init__(self, predicate: Predicate) -> None:
         self._predicate = predicate
         is_sql = isinstance(predicate, SqlPredicate)
-        self._evaluate = Evaluator.of(predicate.expression) if is_sql else None
+        self._evaluate = Evaluator(predicate.expression, is_condition=True) if is_sql else None
 
     def __call__(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return true for rows to keep; null counts as false to callers."""
@@ -39,8 +39,8 @@ def predicate(
     """Understand a filter as users give it, and refuse one that is not a condition."""
     if isinstance(filter, str):
         bound = bind.bind(filter, schema, extra_names=extra)
-        dtype = Evaluator.of(bound).result_type(arrow_schema)
-        if not (pa.types.is_boolean(dtype) or pa.types.is_null(dtype)):
+        dtype = Evaluator(bound, is_condition=True).result_field("filter", arrow_schema).type
+        if not pa.types.is_boolean(dtype):
             problem = f"the filter {filter} does not return a boolean but {dtype}"
             raise InvalidExpressionError(problem, text=filter)
         return SqlPredicate(expression=bound)

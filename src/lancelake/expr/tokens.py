@@ -13,6 +13,7 @@ class TokenKind(Enum):
     """What a piece of SQL text is."""
 
     SPACE = "space"
+    COMMENT = "comment"
     STRING = "string"
     QUOTED_STRING = "quoted_string"
     QUOTED_NAME = "quoted_name"
@@ -36,13 +37,14 @@ class Token:
 
 
 _PATTERNS = (
-    (TokenKind.SPACE, r"\s+|--[^\n]*|/\*.*?\*/"),
+    (TokenKind.SPACE, r"\s+"),
+    (TokenKind.COMMENT, r"--[^\n]*|/\*.*?\*/"),
     (TokenKind.STRING, r"'(?:[^']|'')*'"),
     (TokenKind.QUOTED_STRING, r'"(?:[^"]|"")*"'),
     (TokenKind.QUOTED_NAME, r"`(?:[^`]|``)*`"),
     (TokenKind.NUMBER, r"\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"),
     (TokenKind.NAME, r"[^\W\d][\w$]*"),
-    (TokenKind.SYMBOL, r"[^\s\w'\"`]"),
+    (TokenKind.SYMBOL, r"::|[^\s\w'\"`]"),
 )
 _TOKEN = re.compile(
     "|".join(f"(?P<{kind.value}>{pattern})" for kind, pattern in _PATTERNS), re.DOTALL

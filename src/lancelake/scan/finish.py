@@ -30,7 +30,7 @@ class Finisher:
     def of(spec: ScanSpec) -> Finisher:
         """Prepare the outputs of a scan."""
         evaluators = {
-            output.name: Evaluator.of(output.expression)
+            output.name: Evaluator(output.expression)
             for output in spec.outputs
             if isinstance(output, ExpressionOutput)
         }

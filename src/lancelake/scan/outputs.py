@@ -67,8 +67,7 @@ def output_field(output: Output, schema: Schema) -> pa.Field:
         return pa.field(output.name, META_TYPE)
     if isinstance(output, ColumnOutput):
         return public_field(output.shown).with_name(output.name)
-    evaluator = Evaluator.of(output.expression)
-    return pa.field(output.name, evaluator.result_type(expression_schema(schema)))
+    return Evaluator(output.expression).result_field(output.name, expression_schema(schema))
 
 
 def expression_schema(schema: Schema) -> pa.Schema:

@@ -1,0 +1,121 @@
+"""A parsed expression -> what it means in Lance, where that differs from plain DataFusion.
+
+A number takes the type of the column it meets, so that `x = 0.1` finds 0.1 in a column of 32-bit
+floats. `regexp_match` in the place of a condition is true where something matches.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+
+import pyarrow as pa
+from datafusion import functions
+from datafusion.expr import Expr
+
+_JOINS: dict[str, Callable[[Expr, Expr], Expr]] = {"AND": operator.and_, "OR": operator.or_}
+_OPERATORS: dict[str, Callable[[Expr, Expr], Expr]] = {
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+}
+
+
+def conform(expression: Expr, schema: pa.Schema, *, is_condition: bool) -> Expr:
+    """Return the expression over columns of this schema with the meaning it has in Lance."""
+    types = {field.name: field.type for field in schema}
+    return _conformed(expression, types, is_condition=is_condition)
+
+
+def _conformed(node: Expr, types: Mapping[str, pa.DataType], *, is_condition: bool) -> Expr:
+    match node.variant_name():
+        case "BinaryExpr":
+            name = node.rex_call_operator()
+            if name in _JOINS:
+                parts = [
+                    _conformed(part, types, is_condition=is_condition)
+                    for part in _chain(node, name)
+                ]
+                return _joined(parts, _JOINS[name])
+            return _binary(node, name, types)
+        case "Not":
+            (inner,) = _operands(node)
+            return ~_conformed(inner, types, is_condition=is_condition)
+        case "Between":
+            value, low, high = _operands(node)
+            dtype = _type_of(value, types)
+            is_negated = node.to_variant().negated()
+            return value.between(_typed(low, dtype), _typed(high, dtype), negated=is_negated)
+        case "InList":
+            value, *items = _operands(node)
+            dtype = _type_of(value, types)
+            typed = [_typed(item, dtype) for item in items]
+            return functions.in_list(value, typed, negated=node.to_variant().negated())
+        case "ScalarFunction" if is_condition and node.schema_name().startswith("regexp_match("):
+            return node.is_not_null()
+        case _:
+            return node
+
+
+def _binary(node: Expr, name: str, types: Mapping[str, pa.DataType]) -> Expr:
+    if name not in _OPERATORS:
+        return node
+    left, right = _operands(node)
+    return _OPERATORS[name](
+        _typed(left, _type_of(right, types)), _typed(right, _type_of(left, types))
+    )
+
+
+def _chain(node: Expr, name: str) -> list[Expr]:
+    """Return the parts that one operator joins; long chains lean to the left."""
+    parts: list[Expr] = []
+    while node.variant_name() == "BinaryExpr" and node.rex_call_operator() == name:
+        node, right = _operands(node)
+        parts.append(right)
+    return [node, *reversed(parts)]
+
+
+def _joined(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr]) -> Expr:
+    """Join in a balanced tree: planning takes quadratic time for a deep one."""
+    if len(parts) == 1:
+        return parts[0]
+    middle = len(parts) // 2
+    return join(_joined(parts[:middle], join), _joined(parts[middle:], join))
+
+
+def _operands(node: Expr) -> list[Expr]:
+    return list(node.rex_call_operands())
+
+
+def _type_of(node: Expr, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
+    return types.get(node.to_variant().name()) if node.variant_name() == "Column" else None
+
+
+def _typed(node: Expr, target: pa.DataType | None) -> Expr:
+    """Give a number the type of the column beside it, unless that would change an integer."""
+    if target is None or node.variant_name() != "Literal":
+        return node
+    number = node.python_value()
+    if number.type == target:
+        return node
+    is_integer = pa.types.is_integer(number.type)
+    if pa.types.is_floating(target) and (is_integer or pa.types.is_floating(number.type)):
+        return node.cast(target)
+    if is_integer and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
+        return node.cast(target) if _fits(number.as_py(), target) else node
+    return node
+
+
+def _fits(number: int, target: pa.DataType) -> bool:
+    if pa.types.is_decimal(target):
+        return abs(number) < 10 ** (target.precision - target.scale)
+    low = -(1 << (target.bit_width - 1)) if pa.types.is_signed_integer(target) else 0
+    return low <= number < low + (1 << target.bit_width)
