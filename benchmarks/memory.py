@@ -6,11 +6,12 @@ import subprocess
 import sys
 
 _PROGRAM = """
-import resource, sys
+import pathlib, sys
 library, uri = sys.argv[1:]
 module = __import__(library)
 rows = sum(batch.num_rows for batch in module.dataset(uri).to_batches())
-print(rows, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
+status = pathlib.Path("/proc/self/status").read_text()
+print(rows, int(status.partition("VmHWM:")[2].split()[0]) // 1024)
 """
 
 

@@ -116,6 +116,6 @@ def _typed(node: Expr, target: pa.DataType | None) -> Expr:
 
 def _fits(number: int, target: pa.DataType) -> bool:
     if pa.types.is_decimal(target):
-        return abs(number) < 10 ** (target.precision - target.scale)
+        return bool(abs(number) < 10 ** (target.precision - target.scale))
     low = -(1 << (target.bit_width - 1)) if pa.types.is_signed_integer(target) else 0
-    return low <= number < low + (1 << target.bit_width)
+    return bool(low <= number < low + (1 << target.bit_width))

@@ -20,13 +20,12 @@ _UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 
 
 class Evaluator:
-    """Computes one expression; usable from one thread at a time."""
+    """Computes one expression."""
 
     def __init__(self, expression: BoundExpression, *, is_condition: bool = False) -> None:
         """Prepare an expression; a condition is one whose truth decides about rows."""
         self._expression = expression
         self._is_condition = is_condition
-        self._context = SessionContext(SessionConfig().with_target_partitions(1))
 
     def result_field(self, name: str, schema: pa.Schema) -> pa.Field:
         """Return the field of the result for batches of this schema."""
@@ -52,7 +51,7 @@ class Evaluator:
 
     def _frame(self, inputs: pa.RecordBatch) -> DataFrame:
         meant = _understood(self._expression.sql, inputs.schema, is_condition=self._is_condition)
-        return self._context.read_batch(inputs).select(meant)
+        return _context().read_batch(inputs).select(meant)
 
     def _inputs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         columns = [plain_storage(at_path(batch, path)) for path in self._expression.paths]
@@ -68,6 +67,11 @@ def _understood(sql: str, schema: pa.Schema, *, is_condition: bool) -> Expr:
     """Parse an expression over inputs of this schema; every task of a scan asks again."""
     frame = SessionContext().read_batch(pa.RecordBatch.from_pylist([], schema=schema))
     return conform(frame.parse_sql_expr(sql), schema, is_condition=is_condition).alias("value")
+
+
+@functools.cache
+def _context() -> SessionContext:
+    return SessionContext(SessionConfig().with_target_partitions(1))
 
 
 def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:

@@ -18,7 +18,7 @@ _ROW = "__row"
 
 
 class RowFilter:
-    """Finds the rows of a batch that a predicate keeps; usable from one thread at a time."""
+    """Finds the rows of a batch that a predicate keeps."""
 
     def __init__(self, predicate: Predicate) -> None:
         self._predicate = predicate

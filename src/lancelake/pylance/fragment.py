@@ -38,13 +38,14 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
 
     def __init__(self, dataset: LanceDataset, fragment_id: int) -> None:
         self._ds = dataset
-        found = dataset._fragment_value(fragment_id)  # noqa: SLF001  # same face
+        found = dataset._fragment_value(fragment_id)
         if found is None:
             raise InvalidRequestError(f"fragment {fragment_id} does not exist", table=dataset.uri)
         self._fragment: Fragment = found
 
     def __repr__(self) -> str:
-        return f"LanceFileFragment(id={self.fragment_id}, data_files={[f.path for f in self._fragment.files]})"
+        paths = [file.path for file in self._fragment.files]
+        return f"LanceFileFragment(id={self.fragment_id}, data_files={paths})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LanceFragment, (self._ds, self.fragment_id))
@@ -67,7 +68,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
     @property
     def physical_schema(self) -> pa.Schema:
         """Schema of the columns that the fragment's files hold."""
-        return public_schema(stored_schema(self._fragment, self._ds._snapshot.manifest.schema))  # noqa: SLF001  # same face
+        return public_schema(stored_schema(self._fragment, self._ds._snapshot.manifest.schema))
 
     @property
     def partition_expression(self) -> Any:
@@ -107,7 +108,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
         """Return rows by their number among the live rows of the fragment."""
         request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
-        source = self._ds._snapshot.source  # noqa: SLF001  # same face
+        source = self._ds._snapshot.source
         return take_from_fragment(source, self._fragment, row_numbers(indices), request)
 
     def scanner(
@@ -153,7 +154,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
         return FragmentSession(self, columns, with_row_address=bool(with_row_address))
 
     def _places(self) -> tuple[TableFiles, FileAt]:
-        source = self._ds._snapshot.source  # noqa: SLF001  # same face
+        source = self._ds._snapshot.source
         return source.files, source.manifest_at
 
 
@@ -172,9 +173,9 @@ class FragmentSession:
 
     def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
         """Return rows by their number among the live rows of the fragment."""
-        source = self._fragment._ds._snapshot.source  # noqa: SLF001  # same face
+        source = self._fragment._ds._snapshot.source
         numbers = row_numbers(indices)
-        return take_from_fragment(source, self._fragment._fragment, numbers, self._request)  # noqa: SLF001  # same face
+        return take_from_fragment(source, self._fragment._fragment, numbers, self._request)
 
 
 __all__ = ["DataFile", "FragmentMetadata", "FragmentSession", "LanceFragment"]

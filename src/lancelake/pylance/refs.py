@@ -13,7 +13,6 @@ from lancelake.format.refs import Tag as TagDocument
 from lancelake.storage.location import Location
 from lancelake.table import refs
 
-
 T = TypeVar("T")
 
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
@@ -249,7 +250,7 @@ class ScannerBuilder:
         request = self._request
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
-        return LanceScanner(self.ds._snapshot, request)  # noqa: SLF001  # same face
+        return LanceScanner(self.ds._snapshot, request)
 
 
 def _ordering(ordering: ColumnOrdering | str) -> Ordering:
@@ -262,7 +263,8 @@ def _ordering(ordering: ColumnOrdering | str) -> Ordering:
     )
 
 
-def row_numbers(indices: Iterable[int] | pa.Array) -> np.ndarray:
+def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
+    """Turn row numbers as users give them into an array; none may be negative."""
     values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
     numbers = [int(i) for i in values]
     if any(i < 0 for i in numbers):

@@ -20,7 +20,7 @@ MetaValues = Callable[[MetaColumn], pa.Array]
 
 @dataclass(frozen=True, slots=True)
 class Finisher:
-    """Builds output batches; usable from one thread at a time."""
+    """Builds output batches."""
 
     outputs: tuple[Output, ...]
     schema: pa.Schema
