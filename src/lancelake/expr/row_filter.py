@@ -51,9 +51,11 @@ def predicate(
 
 
 def _arrow_predicate(expression: pc.Expression, schema: pa.Schema) -> ArrowPredicate:
-    # pyarrow does not tell which fields an expression names; every one it names is in its text.
+    # pyarrow does not tell which fields an expression names; every one it names is in its text,
+    # unless it is meant by its position.
     text = str(expression)
-    paths = tuple((name,) for name in schema.names if name in text)
+    by_position = "FieldPath(" in text
+    paths = tuple((name,) for name in schema.names if by_position or name in text)
     needed = pa.schema([schema.field(name) for (name,) in paths])
     arrays = [pa.array([], field.type) for field in needed]
     _arrow_mask(pa.RecordBatch.from_arrays(arrays, schema=needed), expression)

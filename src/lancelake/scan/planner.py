@@ -109,7 +109,8 @@ def _sort_keys(
 ) -> tuple[Output, ...]:
     """Return outputs needed for sorting only."""
     present = {output.name for output in wanted}
-    missing = tuple(o.column for o in request.order_by if o.column not in present)
+    named = dict.fromkeys(o.column for o in request.order_by)
+    missing = tuple(column for column in named if column not in present)
     if not missing:
         return ()
     return resolve_outputs(source.manifest.schema, ScanRequest(columns=missing))

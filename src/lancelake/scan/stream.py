@@ -11,10 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from lancelake.data.rebatch import rebatched
+from lancelake.expr.predicate import SqlPredicate
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.execute import count as count_task
 from lancelake.scan.order import ordered
+from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 
@@ -50,7 +52,7 @@ def count(plan: ScanPlan) -> int:
 def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     tasks = plan.tasks
     columns = ScanColumns.of(plan.spec)
-    if len(tasks) <= 1 or plan.fragment_readahead <= 1:
+    if (len(tasks) <= 1 or plan.fragment_readahead <= 1) and not _evaluates(plan):
         for task in tasks:
             yield from execute(task, columns)
         return
@@ -58,13 +60,19 @@ def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
     running: deque[_Producer] = deque()
     try:
         while waiting or running:
-            while waiting and len(running) < plan.fragment_readahead:
+            while waiting and len(running) < max(1, plan.fragment_readahead):
                 running.append(_Producer(waiting.popleft(), columns))
             yield from running[0].batches()
             running.popleft()
     finally:
         for producer in running:
             producer.stop()
+
+
+def _evaluates(plan: ScanPlan) -> bool:
+    """Whether SQL is evaluated, which a thread of DataFusion that asks for rows must not do."""
+    computed = any(isinstance(output, ExpressionOutput) for output in plan.spec.outputs)
+    return computed or isinstance(plan.spec.predicate, SqlPredicate)
 
 
 class _Producer:
