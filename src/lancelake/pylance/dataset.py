@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelake.clock import Ids, SystemIds, utc_from_ns
+from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
@@ -44,7 +45,6 @@ from lancelake.table.open import (
     open_snapshot,
 )
 from lancelake.table.snapshot import Snapshot
-from lancelake.table.versions import find_version, latest_version
 
 _IDS: Ids = SystemIds()
 

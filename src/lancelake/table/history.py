@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lancelake.commit.versions import list_versions
 from lancelake.storage.location import Location
 from lancelake.table.snapshot import Snapshot
-from lancelake.table.versions import list_versions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from lancelake.cli.documents import document, writer_text
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.tables import Column, Listing, cut, right
 from lancelake.clock import SystemClock
+from lancelake.commit.versions import list_versions
 from lancelake.errors import LanceTableError
 from lancelake.format.names import ManifestName
 from lancelake.format.operations import Clone
@@ -25,7 +26,6 @@ from lancelake.table.changes import Change, change, live_rows
 from lancelake.table.check.refs import Refs
 from lancelake.table.history import summarize
 from lancelake.table.snapshot import Snapshot
-from lancelake.table.versions import list_versions
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

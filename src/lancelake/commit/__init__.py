@@ -1,0 +1,1 @@
+"""From a built manifest to a version of a table."""
