@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 _GAP = 2
-_CUT_LEAST = 12
+_CUT_LEAST = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,7 @@ class Listing:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Draw the table in the width there is."""
         table = Table(box=None, padding=(0, _GAP, 0, 0), show_edge=False, pad_edge=False)
+        table.header_style = ""
         widths = self._widths(options.max_width)
         for i, width in widths.items():
             column = self.columns[i]
@@ -73,9 +74,9 @@ class Listing:
             if _total(widths.values()) > room and self.columns[i].is_optional:
                 del widths[i]
         left = room - _total(widths.values())
-        for i in widths:
-            more = max(0, min(left, self._natural(i) - widths[i]))
-            widths[i] += more
+        for i, width in widths.items():
+            more = max(0, min(left, self._natural(i) - width))
+            widths[i] = width + more
             left -= more
         return widths
 

@@ -1,0 +1,82 @@
+"""Does `--at` find the version that is meant?"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from lancelake.cli.at import open_at
+from lancelake.errors import InvalidRequestError, RefNotFoundError
+from lancelake.storage.location import Location
+from lancelake.table.open import AtVersion, open_snapshot
+from tests.support.official import Official
+
+
+@pytest.mark.parametrize(
+    ("when", "branch", "version"),
+    [
+        (None, None, 5),
+        ("latest", None, 5),
+        ("3", None, 3),
+        ("first", None, 1),
+        ("side", "side", 6),
+        ("side:", "side", 6),
+        ("side:latest", "side", 6),
+        ("side:5", "side", 5),
+        ("main:2", None, 2),
+        ("2999-01-01", None, 5),
+        ("2999-01-01T00:00:00Z", None, 5),
+        ("side:2999-01-01", "side", 6),
+    ],
+)
+def test_finds(when: str | None, branch: str | None, version: int, sound: Path) -> None:
+    snapshot = open_at(Location.parse(sound), when)
+    assert (snapshot.branch, snapshot.version) == (branch, version)
+
+
+def test_finds_the_version_of_a_time_to_the_microsecond(sound: Path) -> None:
+    location = Location.parse(sound)
+    written = open_snapshot(location, AtVersion(3)).manifest.timestamp
+    assert written is not None
+    after = (written + timedelta(microseconds=1)).isoformat()
+    before = (written - timedelta(microseconds=1)).isoformat()
+    assert (open_at(location, after).version, open_at(location, before).version) == (3, 2)
+
+
+def test_a_time_in_another_zone_is_the_same_moment(sound: Path) -> None:
+    location = Location.parse(sound)
+    written = open_snapshot(location, AtVersion(3)).manifest.timestamp
+    assert written is not None
+    shown = (written + timedelta(hours=2, microseconds=1)).replace(tzinfo=None).isoformat()
+    assert open_at(location, f"{shown}+02:00").version == 3
+
+
+def test_a_tag_called_like_a_date_is_a_tag(official_14: Official, table: Path) -> None:
+    official_14.tag(table, "2026-01-31", 2)
+    assert open_at(Location.parse(table), "2026-01-31").version == 2
+
+
+def test_tags_and_branches_are_found_from_the_uri_of_a_branch(sound: Path) -> None:
+    location = Location.parse(sound / "tree" / "side")
+    assert open_at(location, "first").version == 1
+    assert open_at(location, "main:2").version == 2
+    assert open_at(location, None).branch == "side"
+
+
+def test_an_unknown_name_is_told(sound: Path) -> None:
+    with pytest.raises(RefNotFoundError, match="no tag or branch 'nothing'"):
+        open_at(Location.parse(sound), "nothing")
+
+
+@pytest.mark.parametrize("when", ["2026-13-45T00:00", "side:tomorrow"])
+def test_what_is_no_time_is_told(when: str, sound: Path) -> None:
+    with pytest.raises(InvalidRequestError):
+        open_at(Location.parse(sound), when)
+
+
+def test_a_time_without_a_zone_is_local(sound: Path) -> None:
+    location = Location.parse(sound)
+    later = datetime.now(UTC).astimezone().replace(tzinfo=None) + timedelta(hours=1)
+    assert open_at(location, later.isoformat()).version == 5
