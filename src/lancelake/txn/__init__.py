@@ -1,0 +1,1 @@
+"""What changes mean: verdicts on concurrent changes, and the version a change leads to."""

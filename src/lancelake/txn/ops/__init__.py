@@ -1,0 +1,1 @@
+"""One module per operation, all of one shape: `apply`, `conflicts`, `rebase`, `RULES`."""

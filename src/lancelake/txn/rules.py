@@ -1,0 +1,116 @@
+"""What is a rule? Verdicts, what they are based on, and the shape of an operation's rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, Protocol, TypeVar
+
+from pyroaring import BitMap
+
+from lancelake.format.fragment import DeletionFile, Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FragmentId, Version
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.operations import Operation
+from lancelake.txn.options import BuildOptions
+from lancelake.txn.state import TableState
+
+RowOffsets = bytes | tuple[int, ...]
+"""Offsets of rows in a fragment: a portable Roaring bitmap, or the numbers."""
+
+AffectedRows = FrozenMap[FragmentId, RowOffsets]
+"""The rows that a change deletes or moves, by fragment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compatible:
+    """Both changes can stand; `needs_rebase` says that mine must first be fitted to theirs."""
+
+    needs_rebase: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Retryable:
+    """Mine must be done again on top of theirs."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Incompatible:
+    """Mine makes no sense after theirs."""
+
+    reason: str
+
+
+Verdict = Compatible | Retryable | Incompatible
+
+OK = Compatible()
+REBASE = Compatible(needs_rebase=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """What a verdict may look at beside the two operations.
+
+    `base` is the version mine was made from, `theirs_after` the version their commit made.
+    `affected_rows` are the rows mine deletes or moves, None when not known. `fragment_reuse` is
+    the entry that a compaction of mine will add.
+    """
+
+    base: TableState
+    theirs_after: TableState
+    affected_rows: AffectedRows | None = None
+    fragment_reuse: IndexMetadata | None = None
+
+
+class RebasePort(Protocol):
+    """Deletion files, as far as a rebase needs them."""
+
+    def load_deletions(self, fragment: Fragment) -> BitMap:
+        """Read the deleted rows of a fragment; none when it has no deletion file."""
+        ...
+
+    def store_deletions(
+        self, fragment_id: FragmentId, rows: BitMap, read_version: Version
+    ) -> DeletionFile:
+        """Write all deleted rows of a fragment."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebasing:
+    """From where to where mine is carried, and by which means."""
+
+    base: TableState
+    head: TableState
+    affected_rows: AffectedRows | None
+    port: RebasePort
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The version to be made, as far as it is settled before the operation is applied."""
+
+    version: Version
+    transaction_uuid: str
+    options: BuildOptions
+    restored: TableState | None = None
+
+
+Op = TypeVar("Op")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules(Generic[Op]):
+    """What one kind of operation does, and what it does not tolerate."""
+
+    apply: Callable[[Op, TableState, Target], TableState]
+    conflicts: Callable[[Op, Operation, Context], Verdict]
+    rebase: Callable[[Op, Rebasing], Op | Retryable]
+
+
+def unchanged(op: Op, rebasing: Rebasing) -> Op | Retryable:  # noqa: ARG001  # one shape for all
+    """Carry an operation over as it is."""
+    return op

@@ -1,0 +1,30 @@
+"""What do the rules see of a table? One version of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableState:
+    """A manifest and the index entries that belong to it."""
+
+    manifest: Manifest
+    indices: tuple[IndexMetadata, ...] = ()
+
+    def fragments_by_id(self) -> dict[FragmentId, Fragment]:
+        """Return the fragments by id."""
+        return {f.id: f for f in self.manifest.fragments}
+
+    def fragment_ids(self) -> frozenset[FragmentId]:
+        """Return the ids of all fragments."""
+        return frozenset(f.id for f in self.manifest.fragments)
+
+    def index_named(self, name: str) -> IndexMetadata | None:
+        """Return the first entry of this name."""
+        return next((i for i in self.indices if i.name == name), None)
