@@ -68,15 +68,17 @@ class Listing:
         yield table
 
     def _widths(self, room: int) -> dict[int, int]:
-        """Leave out what has no room; give the others their least width and what is left."""
+        """Leave out what has no room; share what is left among columns that are cut."""
         widths = {i: self._least(i) for i in self._filled()}
         for i in reversed(list(widths)):
             if _total(widths.values()) > room and self.columns[i].is_optional:
                 del widths[i]
         left = room - _total(widths.values())
-        for i, width in widths.items():
-            more = max(0, min(left, self._natural(i) - width))
-            widths[i] = width + more
+        # Those that lack least are served first, so that none gets more than its share.
+        hungry = sorted(widths, key=lambda i: self._natural(i) - widths[i])
+        for waiting, i in zip(range(len(hungry), 0, -1), hungry, strict=True):
+            more = max(0, min(left // waiting, self._natural(i) - widths[i]))
+            widths[i] += more
             left -= more
         return widths
 
