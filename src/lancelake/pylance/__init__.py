@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance.base_path import DatasetBasePath
 from lancelake.pylance.dataset import LanceDataset, VersionLike
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
@@ -29,13 +29,22 @@ def dataset(
     index_cache_size: int | None = None,
     storage_options: dict[str, str] | None = None,
     default_scan_options: dict[str, Any] | None = None,
-    **options: Any,
+    metadata_cache_size_bytes: int | None = None,
+    index_cache_size_bytes: int | None = None,
+    read_params: dict[str, Any] | None = None,
+    session: Any = None,
+    namespace: Any = None,
+    table_id: list[str] | None = None,
+    storage_options_provider: Any = None,
 ) -> LanceDataset:
     """Open a table, by default at its newest version.
 
     `version` is a number, a tag, or a branch with a number; `asof` a time. Options that tune
-    official Lance (caches, block sizes, locks, sessions) are accepted and change nothing.
+    official Lance (caches, block sizes, locks, sessions) are accepted and change nothing;
+    tables of a namespace are not offered.
     """
+    if namespace is not None or table_id is not None or storage_options_provider is not None:
+        raise UnsupportedError("opening a table through a namespace is not offered")
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
     found = LanceDataset(

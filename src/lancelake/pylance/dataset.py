@@ -47,6 +47,23 @@ from lancelake.table.open import (
 from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
+_SCAN_OPTIONS = frozenset(
+    {
+        "blob_handling",
+        "disable_scoring_autoprojection",
+        "fast_search",
+        "include_deleted_rows",
+        "io_buffer_size",
+        "late_materialization",
+        "prefilter",
+        "scan_stats_callback",
+        "strict_batch_size",
+        "use_scalar_index",
+        "use_stats",
+        "with_row_address",
+        "with_row_id",
+    }
+)
 
 VersionLike = int | str | tuple[str | None, int | None]
 
@@ -111,7 +128,9 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     @property
     def schema(self) -> pa.Schema:
-        """The Arrow schema."""
+        """The Arrow schema, with the columns that the default scan options add."""
+        if self._default_scan_options:
+            return self.scanner().projected_schema
         return public_schema(self._snapshot.manifest.schema)
 
     @property
@@ -248,6 +267,9 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         **options: Any,
     ) -> LanceScanner:
         """Return a scan; `options` are further methods of `ScannerBuilder` and their values."""
+        for name in options.keys() - _SCAN_OPTIONS:
+            msg = f"LanceDataset.scanner() got an unexpected keyword argument {name!r}"
+            raise TypeError(msg)
         builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
         asked = {
             "columns": columns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -15,7 +16,6 @@ from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan import take as taking
 from lancelake.scan.explain import explain
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
@@ -79,8 +79,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         raise NotImplementedError("scan batches")
 
     def take(self, indices: Iterable[int] | pa.Array) -> pa.Table:
-        """Return rows of the table by number."""
-        return taking.take(self._snapshot.source, row_numbers(indices), self._request)
+        """Refused, as in pylance: `LanceDataset.take` returns rows by number."""
+        raise NotImplementedError("take")
 
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows of the result."""
@@ -161,11 +161,11 @@ class ScannerBuilder:
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
         """Rows to return, at most."""
-        return self._with(limit=None if n is None else int(n))
+        return self._with(limit=None if n is None else operator.index(n))
 
     def offset(self, n: int | None = None) -> ScannerBuilder:
         """Rows to skip."""
-        return self._with(offset=None if n is None else int(n))
+        return self._with(offset=None if n is None else operator.index(n))
 
     def columns(self, cols: Columns = None) -> ScannerBuilder:
         """Column names, or names with SQL expressions; None for all columns."""
@@ -190,7 +190,11 @@ class ScannerBuilder:
     def late_materialization(self, late_materialization: bool | list[str]) -> ScannerBuilder:
         """Read these columns, all (True) or none (False) after the filter."""
         late = late_materialization
-        return self._with(late_materialization=tuple(late) if isinstance(late, list) else late)
+        if isinstance(late, bool):
+            return self._with(late_materialization=late)
+        if isinstance(late, list) and all(isinstance(name, str) for name in late):
+            return self._with(late_materialization=tuple(late))
+        raise InvalidRequestError("late_materialization must be a bool or a list of strings")
 
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
         """How to show blobs; only descriptions are offered."""
@@ -211,7 +215,10 @@ class ScannerBuilder:
         """Scan only these fragments."""
         if fragments is None:
             return self._with(fragment_ids=None)
-        return self._with(fragment_ids=tuple(f.fragment_id for f in fragments))
+        chosen = tuple(getattr(f, "fragment_id", None) for f in fragments)
+        if None in chosen:
+            raise TypeError("fragments must be an iterable of LanceFragment")
+        return self._with(fragment_ids=chosen)
 
     def nearest(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
         """Refused: vector search is not offered."""
@@ -265,15 +272,23 @@ def _ordering(ordering: ColumnOrdering | str) -> Ordering:
 
 def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
     """Turn row numbers as users give them into an array; none may be negative."""
+    """Turn row numbers as users give them into an array."""
     values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
-    numbers = [int(i) for i in values]
+    numbers = [operator.index(i) for i in values]
     if any(i < 0 for i in numbers):
         raise OverflowError("can't convert negative int to unsigned")
     return np.array(numbers, dtype=np.uint64)
 
 
-def request_columns(columns: Columns) -> tuple[str, ...] | FrozenMap[str, str] | None:
+def request_columns(columns: object) -> tuple[str, ...] | FrozenMap[str, str] | None:
     """Turn columns as users give them into those of a request."""
     if columns is None:
         return None
-    return FrozenMap(dict(columns)) if isinstance(columns, Mapping) else tuple(columns)
+    if isinstance(columns, Mapping):
+        return FrozenMap(dict(columns))
+    if not isinstance(columns, list):
+        found = type(columns)
+        raise TypeError(f"columns must be a list or dict[name, expression], got {found}")
+    if not all(isinstance(name, str) for name in columns):
+        raise TypeError("column names must be text")
+    return tuple(columns)

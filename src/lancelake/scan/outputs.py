@@ -48,17 +48,17 @@ Output = ColumnOutput | MetaOutput | ExpressionOutput
 
 def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
     """Turn the request's columns into outputs; names must not repeat."""
-    outputs = list(_requested(schema, request.columns))
-    present = {output.name for output in outputs}
-    extra = [MetaColumn.ROW_ID] if request.with_row_id else []
-    extra += [MetaColumn.ROW_ADDRESS] if request.with_row_address else []
-    outputs += [MetaOutput(name=m.value, meta=m) for m in extra if m.value not in present]
+    requested = _requested(schema, request.columns)
     seen: set[str] = set()
-    for output in outputs:
+    for output in requested:
         if output.name in seen:
             raise InvalidRequestError(f"Duplicate column name: {output.name}", column=output.name)
         seen.add(output.name)
-    return tuple(outputs)
+    metas = [MetaColumn.ROW_ID] if request.with_row_id else []
+    metas += [MetaColumn.ROW_ADDRESS] if request.with_row_address else []
+    last = [MetaOutput(name=meta.value, meta=meta) for meta in metas]
+    # Asked for by name and by flag, they come once, in the place that the flag gives them.
+    return tuple(output for output in requested if output not in last) + tuple(last)
 
 
 def output_field(output: Output, schema: Schema) -> pa.Field:

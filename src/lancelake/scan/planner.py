@@ -36,7 +36,8 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
     """Plan a scan of one version."""
     schema = source.manifest.schema
     wanted = resolve_outputs(schema, request)
-    outputs = wanted + _sort_keys(wanted, source, request)
+    # Rows without columns are all alike, so there is nothing to sort.
+    outputs = wanted + _sort_keys(wanted, source, request) if wanted else ()
     spec = ScanSpec(
         files=source.files,
         manifest_at=source.manifest_at,
@@ -58,7 +59,7 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         tasks=tasks,
         skip=skip,
         limit=request.limit,
-        order_by=request.order_by,
+        order_by=request.order_by if wanted else (),
         schema=_schema(source, wanted),
         fragment_readahead=request.fragment_readahead or _readahead(source, request),
         strict_batch_size=request.strict_batch_size,
