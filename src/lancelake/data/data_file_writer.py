@@ -1,0 +1,85 @@
+"""One data file: batches in, an entry for the manifest out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+from lance.file import LanceFileWriter
+
+from lancelake.data import durable
+from lancelake.data.blob_files import BlobFiles
+from lancelake.data.codec_address import CodecAddress, writing
+from lancelake.data.file_schema import column_ids, file_schema
+from lancelake.data.table_files import TableFiles
+from lancelake.data.write_task import WriteTask
+from lancelake.format.fragment import DataFile
+from lancelake.format.schema import Schema
+
+
+class DataFileWriter:
+    """Writes batches as `Conformer` makes them; until `close` no file can be seen."""
+
+    def __init__(self, task: WriteTask, schema: Schema, name: str) -> None:
+        """Open a file of this name for the fields of `schema`."""
+        self.rows = 0
+        self.memory_bytes = 0
+        self._schema = schema
+        self._entry = _entry(task, schema, name)
+        files = TableFiles(root=task.root, bases=() if task.base is None else (task.base,))
+        self._address = CodecAddress.of(files.data_file(self._entry))
+        self._blobs = BlobFiles(address=self._address, allow_external=task.allow_external_blobs)
+        self._arrow = file_schema(schema)
+        with writing(name):
+            self._codec = LanceFileWriter(
+                self._address.uri,
+                self._arrow,
+                version=task.file_version.value,
+                storage_options=self._address.storage_options,
+            )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        prepared = self._with_stored_blobs(batch)
+        with writing(self._entry.path):
+            self._codec.write_batch(prepared)
+        self.rows += batch.num_rows
+        self.memory_bytes += prepared.nbytes
+
+    def close(self) -> DataFile:
+        """Finish the file and return its entry; `settle` must follow."""
+        self._blobs.finish()
+        with writing(self._entry.path):
+            self._codec.close()
+        return replace(self._entry, file_size_bytes=int(self._codec.size_bytes or 0))
+
+    def settle(self) -> None:
+        """Bring what was written to its place, on local disk durably but for the file's name."""
+        self._blobs.settle()
+        self._address.arrived()
+
+    def sync_name(self) -> None:
+        """Make the names of this file and of all before it in the same folder durable."""
+        if self._address.is_in_place:
+            durable.sync_folder(Path(self._address.uri).parent)
+
+    def _with_stored_blobs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        arrays = [
+            self._blobs.store(field, array) if field.is_blob_v2 else array
+            for field, array in zip(self._schema.fields, batch.columns, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
+
+
+def _entry(task: WriteTask, schema: Schema, name: str) -> DataFile:
+    major, minor = task.file_version.numbers
+    ids = column_ids(schema, task.file_version)
+    return DataFile(
+        path=name,
+        fields=ids,
+        column_indices=tuple(range(len(ids))),
+        file_major_version=major,
+        file_minor_version=minor,
+        base_id=None if task.base is None else task.base.id,
+    )

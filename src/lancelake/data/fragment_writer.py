@@ -1,0 +1,124 @@
+"""A stream of batches -> data files -> fragments that are not yet part of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lancelake.clock import Ids
+from lancelake.data.conform import Conformer
+from lancelake.data.data_file_writer import DataFileWriter
+from lancelake.data.schema_check import ensure_fits
+from lancelake.data.storable import ensure_storable
+from lancelake.data.write_task import Progress, WriteCounts, WriteTask
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.format.names import data_file_name
+from lancelake.format.schema import Schema
+
+# The most that is handed to the codec at once.
+_PIECE_BYTES = 32 * 1024 * 1024
+
+
+def write_fragments(
+    task: WriteTask, reader: pa.RecordBatchReader, *, ids: Ids, progress: Progress | None = None
+) -> tuple[Fragment, ...]:
+    """Write all rows of `reader` and return a fragment with id 0 for each data file.
+
+    On local disk the files are durable when this returns. After an error there may be files that
+    belong to no table, and nothing else.
+    """
+    schema = ensure_fits(task.schema, reader.schema, casts=task.casts)
+    ensure_storable(schema, task.file_version, newest_readers_only=task.newest_readers_only)
+    conform = Conformer(schema, task.file_version)
+    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="settle") as settling:
+        output = _Output(task=task, schema=schema, ids=ids, progress=progress, settling=settling)
+        for batch in reader:
+            for piece in _pieces(batch, min(_PIECE_BYTES, task.max_bytes_per_file)):
+                output.write(conform(piece))
+        return output.finish()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Output:
+    """The files of one call: one is open, those before it are closed."""
+
+    task: WriteTask
+    schema: Schema
+    ids: Ids
+    progress: Progress | None
+    settling: ThreadPoolExecutor
+    _fragments: list[Fragment] = field(default_factory=list)
+    _settled: list[Future[None]] = field(default_factory=list)
+    _open: DataFileWriter | None = None
+    _last: DataFileWriter | None = None
+    _rows: int = 0
+    _size_bytes: int = 0
+    _memory_bytes: int = 0
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows, closing files as they fill up."""
+        rest = batch
+        while rest.num_rows:
+            writer = self._writer()
+            room = self.task.max_rows_per_file - writer.rows
+            part, rest = rest.slice(0, room), rest.slice(room)
+            writer.write(part)
+            self._rows += part.num_rows
+            self._report()
+            if writer.rows >= self.task.max_rows_per_file or self._is_large(writer):
+                self._close(writer)
+
+    def finish(self) -> tuple[Fragment, ...]:
+        """Close the last file and wait until all have settled."""
+        if self._open is not None:
+            self._close(self._open)
+        for future in self._settled:
+            future.result()
+        if self._last is not None:
+            self._last.sync_name()
+        return tuple(self._fragments)
+
+    def _writer(self) -> DataFileWriter:
+        if self._open is None:
+            name = data_file_name(self.ids.uuid4())
+            self._open = self._last = DataFileWriter(self.task, self.schema, name)
+        return self._open
+
+    def _close(self, writer: DataFileWriter) -> None:
+        entry = writer.close()
+        self._open = None
+        self._fragments.append(
+            Fragment(id=FragmentId(0), files=(entry,), physical_rows=writer.rows)
+        )
+        self._size_bytes += entry.file_size_bytes or 0
+        self._memory_bytes += writer.memory_bytes
+        # Bringing a file to disk takes as long as writing it: meanwhile the next one is written.
+        self._settled.append(self.settling.submit(writer.settle))
+        self._report()
+
+    def _is_large(self, writer: DataFileWriter) -> bool:
+        """Guess a file's size from that of its values and from how small the earlier ones got."""
+        share = self._size_bytes / self._memory_bytes if self._memory_bytes else 1.0
+        return writer.memory_bytes * share >= self.task.max_bytes_per_file
+
+    def _report(self) -> None:
+        if self.progress is not None:
+            counts = WriteCounts(
+                rows=self._rows, files=len(self._fragments), size_bytes=self._size_bytes
+            )
+            self.progress(counts)
+
+
+def _pieces(batch: pa.RecordBatch, limit_bytes: int) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into parts of about this size."""
+    size = batch.nbytes
+    if size <= limit_bytes:
+        yield batch
+        return
+    rows = max(1, batch.num_rows * limit_bytes // size)
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

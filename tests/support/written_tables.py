@@ -1,0 +1,63 @@
+"""How does a test make a table of files that this library wrote? A manifest by hand, version 1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.clock import SystemIds
+from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.write_task import WriteTask
+from lancelake.format import arrow_schema, file_version, layout, manifest_codec, names
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId, Version
+from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.schema import Schema
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+
+Options = Any  # further fields of a WriteTask
+
+
+def write_table(
+    root: str | Path,
+    table: pa.Table,
+    version: str,
+    *,
+    batch_rows: int | None = None,
+    **task: Options,
+) -> tuple[Fragment, ...]:
+    """Write a table as version 1 of a new table, and return its fragments."""
+    schema = arrow_schema.from_arrow(table.schema)
+    reader = table.to_reader(batch_rows)
+    where = Location.parse(root)
+    fragments = write_fragments(
+        WriteTask(root=where, schema=schema, file_version=file_version.from_name(version), **task),
+        reader,
+        ids=SystemIds(7),
+    )
+    publish(where, schema, fragments, file_version.from_name(version))
+    return fragments
+
+
+def publish(
+    root: Location, schema: Schema, fragments: Sequence[Fragment], version: FileVersion
+) -> None:
+    """Make version 1 of a table out of these fragments."""
+    numbered = tuple(replace(f, id=FragmentId(i)) for i, f in enumerate(fragments))
+    manifest = Manifest(
+        schema=schema,
+        fragments=numbered,
+        version=Version(1),
+        data_version=version,
+        timestamp_ns=1_700_000_000_000_000_000,
+        writer_version=WriterVersion(library="lancelake", version="0.1.0"),
+        max_fragment_id=len(numbered) - 1 if numbered else None,
+    )
+    name = names.manifest_name(1, names.ManifestNaming.V2)
+    open_store(root).put(layout.manifest(name), manifest_codec.encode(manifest))
