@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, Self
 
 type_registry: dict[str, type[LanceTableError]] = {}
 
@@ -184,6 +184,72 @@ class UnsupportedError(LanceTableError, NotImplementedError, ValueError):
     code = "unsupported"
     exit_code = 5
     action = "Upgrade, or do without it."
+
+
+class CommitError(LanceTableError, OSError):
+    """A commit did not succeed; nothing of it is visible, except where said."""
+
+    code = "commit"
+    exit_code = 8
+    action = "See the cause above."
+
+
+class ConflictError(CommitError):
+    """Another commit stands in the way of this one."""
+
+    code = "conflict"
+
+    @classmethod
+    def between(cls, *, mine: str, theirs: str, version: int, reason: str) -> Self:
+        """Say that `mine` cannot follow `theirs`, which became `version`."""
+        problem = cls._problem(mine, theirs, version)
+        return cls(f"{problem} ({reason})", mine=mine, theirs=theirs, at=version, reason=reason)
+
+    @staticmethod
+    def _problem(mine: str, theirs: str, version: int) -> str:
+        return f"This {mine} transaction conflicts with {theirs} at version {version}"
+
+
+class RetryableConflictError(ConflictError):
+    """The same work, done again on the newest version, can succeed."""
+
+    code = "retryable_conflict"
+    action = "Read the newest version, do the work again, commit again."
+
+    @staticmethod
+    def _problem(mine: str, theirs: str, version: int) -> str:
+        return (
+            f"Retryable commit conflict for version {version}: This {mine} transaction was "
+            f"preempted by concurrent transaction {theirs} at version {version}. Please retry."
+        )
+
+
+class IncompatibleConflictError(ConflictError):
+    """The two changes contradict each other."""
+
+    code = "incompatible_conflict"
+    action = "Look at both changes and decide which one is meant."
+
+    @staticmethod
+    def _problem(mine: str, theirs: str, version: int) -> str:
+        return (
+            f"Incompatible transaction: This {mine} transaction is incompatible with "
+            f"concurrent transaction {theirs} at version {version}."
+        )
+
+
+class ContentionError(CommitError):
+    """Every attempt lost the race against another writer."""
+
+    code = "contention"
+    action = "Try again when fewer writers are busy."
+
+
+class UncertainCommitError(CommitError):
+    """The commit may have landed, and the store does not say."""
+
+    code = "uncertain_commit"
+    action = "Look for the transaction's uuid among the newest versions before anything else."
 
 
 class CorruptTableError(LanceTableError, OSError):

@@ -1,0 +1,31 @@
+"""How long does a writer wait after it lost a race?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_FIRST_EXPONENT = 2
+_MOST_EXPONENT = 16
+_MARGIN = 1.1
+_DETACHED_FIRST_S = 0.05
+_DETACHED_SPREAD_S = 0.05
+_DETACHED_MOST_S = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SlotBackoff:
+    """Waits a random number of slots; a slot is a little longer than one attempt takes."""
+
+    attempt_s: float
+
+    def delay_s(self, wait: int, chance: float) -> float:
+        """Return the wait number `wait` (from 0): one of 2, 4, 8, ... times two slots."""
+        slots = 1 << min(wait + _FIRST_EXPONENT, _MOST_EXPONENT)
+        return int(chance * slots) * _MARGIN * self.attempt_s
+
+
+def detached_delay_s(wait: int, chance: float) -> float:
+    """Return the wait number `wait` (from 0) of a detached commit whose number was taken."""
+    full = _DETACHED_FIRST_S * 2.0 ** min(wait, _MOST_EXPONENT)
+    spread = (2 * chance - 1) * _DETACHED_SPREAD_S
+    return min(_DETACHED_MOST_S, max(0.0, full + spread))

@@ -1,0 +1,89 @@
+"""A transaction and the version it leads to -> the bytes to publish."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lancelake.commit.handler import Outcome
+from lancelake.commit.line import Line
+from lancelake.commit.load import Loaded
+from lancelake.commit.lookup import taken_apart
+from lancelake.format import index_meta, layout, manifest_codec, transaction
+from lancelake.format.manifest_codec import ManifestFile
+from lancelake.format.names import (
+    ManifestName,
+    ManifestNaming,
+    manifest_name,
+    transaction_file_name,
+)
+from lancelake.format.transaction import Transaction
+from lancelake.txn.state import TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A version that is ready to be published."""
+
+    transaction: Transaction
+    name: ManifestName
+    state: TableState
+    index_section: bytes | None
+    transaction_bytes: bytes
+    manifest_bytes: bytes
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return self.name.version
+
+    @property
+    def transaction_path(self) -> str:
+        """Where the transaction is kept beside the manifest."""
+        return layout.transaction(self.state.manifest.transaction_file)
+
+    def as_loaded(self) -> Loaded:
+        """Return the version as a reader would load it."""
+        file = ManifestFile(
+            manifest=self.state.manifest,
+            index_section=self.index_section,
+            inline_transaction=self.transaction_bytes,
+        )
+        size = len(self.manifest_bytes)
+        return Loaded(name=self.name, file=file, state=self.state, size_bytes=size)
+
+
+def make_candidate(mine: Transaction, state: TableState, naming: ManifestNaming) -> Candidate:
+    """Encode a version with its transaction inline."""
+    file_name = transaction_file_name(mine.read_version, mine.uuid)
+    manifest = replace(state.manifest, transaction_file=file_name)
+    section = index_meta.encode_section(state.indices) if state.indices else None
+    inline = transaction.encode(mine)
+    return Candidate(
+        transaction=mine,
+        name=taken_apart(manifest_name(manifest.version, naming)),
+        state=replace(state, manifest=manifest),
+        index_section=section,
+        transaction_bytes=inline,
+        manifest_bytes=manifest_codec.encode(manifest, index_section=section, transaction=inline),
+    )
+
+
+class Publisher:
+    """Publishes candidates of one transaction, each transaction file written once."""
+
+    __slots__ = ("_line", "_stored")
+
+    def __init__(self, line: Line) -> None:
+        """Publish on a line."""
+        self._line = line
+        self._stored: tuple[str, bytes] | None = None
+
+    def publish(self, candidate: Candidate) -> Outcome:
+        """Write the transaction file, then the manifest if its version is free."""
+        file = (candidate.transaction_path, candidate.transaction_bytes)
+        if file != self._stored:
+            self._line.store.put(*file)
+            self._stored = file
+        return self._line.handler.create(
+            candidate.version, candidate.name.name, candidate.manifest_bytes
+        )

@@ -1,0 +1,57 @@
+"""How is a version committed outside the main line?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lancelake.commit.backoff import detached_delay_s
+from lancelake.commit.candidate import Candidate, Publisher, make_candidate
+from lancelake.commit.line import Line
+from lancelake.commit.load import Loaded
+from lancelake.commit.request import CommitRequest
+from lancelake.commit.result import CommitMetrics, CommitResult
+from lancelake.commit.rules import Means
+from lancelake.commit.single import publish_single
+from lancelake.errors import ContentionError, UnsupportedError
+from lancelake.format.flags import ensure_writable
+from lancelake.format.ids import DETACHED_BIT, Version
+from lancelake.format.names import ManifestNaming
+
+
+def commit_detached(
+    line: Line, request: CommitRequest, means: Means, *, base: Loaded
+) -> CommitResult:
+    """Publish a transaction as a version that follows `base`, under a number nobody else knows."""
+    if base.name.naming is not ManifestNaming.V2:
+        raise UnsupportedError(
+            "detached commits cannot be made on a table with V1 manifest names",
+            table=line.location.uri,
+            action="Migrate the manifest names to V2 first.",
+        )
+    ensure_writable(base.state.manifest.writer_feature_flags)
+    started_s = means.clock.monotonic_s()
+    publisher = Publisher(line)
+    for attempt in range(request.max_attempts):
+        candidate = _candidate(request, means, base)
+        loaded = publish_single(line, candidate, publisher, means)
+        if loaded is not None:
+            metrics = CommitMetrics(
+                attempts=attempt + 1,
+                milliseconds=round((means.clock.monotonic_s() - started_s) * 1000),
+                manifest_bytes=loaded.size_bytes,
+            )
+            return CommitResult(loaded=loaded, transaction=candidate.transaction, metrics=metrics)
+        means.clock.sleep(detached_delay_s(attempt, means.ids.random()))
+    raise ContentionError(
+        f"Failed to commit the transaction after {request.max_retries} retries. "
+        "No free version was found",
+        table=line.location.uri,
+    )
+
+
+def _candidate(request: CommitRequest, means: Means, base: Loaded) -> Candidate:
+    options = replace(request.options, timestamp_ns=means.clock.now_ns())
+    state = means.rules.next_state(request.transaction, base.state, options)
+    version = Version(means.ids.random_u64() | DETACHED_BIT)
+    detached = replace(state, manifest=replace(state.manifest, version=version))
+    return make_candidate(request.transaction, detached, ManifestNaming.V2)

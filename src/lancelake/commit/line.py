@@ -1,0 +1,49 @@
+"""What is a line of versions? A main line or a branch: its root, its store, and who extends it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.clock import Ids, SystemIds
+from lancelake.commit.conditional_put import ConditionalPut
+from lancelake.commit.dynamodb import open_dynamodb
+from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.handler import CommitHandler
+from lancelake.storage.cloud import abilities
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+
+_IDS: Ids = SystemIds()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A root, its store, and the handler of its versions.
+
+    `creates_hint` says that readers need the hint to find the newest version quickly.
+    """
+
+    location: Location
+    store: ObjectStore
+    handler: CommitHandler
+    creates_hint: bool = False
+
+
+def open_line(location: Location, *, ids: Ids = _IDS) -> Line:
+    """Return the line at a root; opening it again is cheap."""
+    store = open_store(location)
+    match location.scheme:
+        case "file" | "memory":
+            return Line(location=location, store=store, handler=ConditionalPut(store=store))
+        case "s3+ddb":
+            external = open_dynamodb(location)
+            handler = ExternalHandler(store=store, external=external, ids=ids)
+            return Line(location=location, store=store, handler=handler)
+        case _:
+            return Line(
+                location=location,
+                store=store,
+                handler=ConditionalPut(store=store),
+                creates_hint=not abilities(location).lists_in_order,
+            )

@@ -1,0 +1,174 @@
+"""How does a transaction become the next version while others commit too?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from lancelake.commit.backoff import SlotBackoff
+from lancelake.commit.candidate import Candidate, Publisher, make_candidate
+from lancelake.commit.doubt import look_for, uncertain
+from lancelake.commit.handler import Taken, Unknown, Written
+from lancelake.commit.hint import update_hint
+from lancelake.commit.line import Line
+from lancelake.commit.load import Loaded, load
+from lancelake.commit.request import CommitRequest
+from lancelake.commit.result import CommitMetrics, CommitResult
+from lancelake.commit.rules import Means
+from lancelake.commit.standing import Standing
+from lancelake.errors import (
+    CommitError,
+    ContentionError,
+    LanceTableError,
+    StorageError,
+    StorageUnavailableError,
+    VersionNotFoundError,
+)
+from lancelake.format.flags import ensure_writable
+from lancelake.format.operations import Restore
+from lancelake.format.transaction import Transaction
+from lancelake.txn.state import TableState
+
+_MOST_DOUBTS = 5
+
+
+def commit(
+    line: Line, request: CommitRequest, means: Means, *, base: Loaded | None = None
+) -> CommitResult:
+    """Publish a transaction exactly once, or raise with nothing of it visible.
+
+    A transaction that landed before is found by its uuid and not published again. `base` is the
+    version that was read, if the caller has it at hand. Only an `UncertainCommitError` leaves
+    open what happened.
+    """
+    return _Loop(line, request, means, base).run()
+
+
+class _Loop:
+    """One commit, from attempt to attempt."""
+
+    def __init__(
+        self, line: Line, request: CommitRequest, means: Means, base: Loaded | None
+    ) -> None:
+        self._line = line
+        self._request = request
+        self._means = means
+        self._started_s = means.clock.monotonic_s()
+        self._backoff: SlotBackoff | None = None
+        self._publisher = Publisher(line)
+        self._standing = Standing(line, request, means, base)
+        self._attempts = 0
+        self._lost = 0
+        self._doubts = 0
+        self._in_doubt: Candidate | None = None
+
+    def run(self) -> CommitResult:
+        try:
+            while True:
+                done = self._landed_before() or self._attempt()
+                if done is not None:
+                    return done
+        except LanceTableError as error:
+            if self._in_doubt is None or isinstance(error, CommitError):
+                raise
+            raise uncertain(self._line, self._in_doubt) from error
+
+    def _landed_before(self) -> CommitResult | None:
+        seen = self._standing.head
+        mine = self._standing.catch_up()
+        if mine is not None and mine.transaction is not None:
+            return self._result(mine.loaded, mine.transaction)
+        if self._standing.head is not seen:
+            # The version that was in doubt is another writer's.
+            self._in_doubt = None
+            if self._request.is_strict:
+                raise self._contention(seen.version + 1)
+        return None
+
+    def _attempt(self) -> CommitResult | None:
+        """Try the version after the newest; None when it must be tried again."""
+        begun_s = self._means.clock.monotonic_s()
+        self._attempts += 1
+        candidate = self._candidate()
+        outcome = self._publisher.publish(candidate)
+        if self._backoff is None:
+            self._backoff = SlotBackoff(attempt_s=self._means.clock.monotonic_s() - begun_s)
+        match outcome:
+            case Written():
+                return self._result(candidate.as_loaded(), candidate.transaction)
+            case Taken():
+                return self._after_lost_race(candidate)
+            case Unknown(cause):
+                return self._after_lost_reply(candidate, cause)
+            case _:
+                assert_never(outcome)
+
+    def _candidate(self) -> Candidate:
+        head = self._standing.head
+        ensure_writable(head.state.manifest.writer_feature_flags)
+        mine = self._standing.fitted()
+        options = replace(self._request.options, timestamp_ns=self._means.clock.now_ns())
+        state = self._means.rules.next_state(
+            mine, head.state, options, restored=self._restored(mine)
+        )
+        return make_candidate(mine, state, head.name.naming)
+
+    def _restored(self, mine: Transaction) -> TableState | None:
+        if not isinstance(mine.operation, Restore):
+            return None
+        version = mine.operation.version
+        name = self._line.handler.find(version)
+        if name is None:
+            problem = f"version {version}, which is to be restored, was not found"
+            raise VersionNotFoundError(problem, table=self._line.location.uri, version=version)
+        return load(self._line, name).state
+
+    def _after_lost_race(self, candidate: Candidate) -> CommitResult | None:
+        self._lost += 1
+        if self._lost >= self._request.max_attempts:
+            found = look_for(self._line, candidate)
+            if found is None:
+                raise self._contention(candidate.version)
+            return self._result(found, candidate.transaction)
+        self._wait(self._lost - 1)
+        return None
+
+    def _after_lost_reply(self, candidate: Candidate, cause: StorageError) -> CommitResult | None:
+        """Look before anything else: publishing again under another version would do it twice."""
+        found = look_for(self._line, candidate)
+        if found is not None:
+            return self._result(found, candidate.transaction)
+        if not isinstance(cause, StorageUnavailableError):
+            raise cause
+        self._in_doubt = candidate
+        self._doubts += 1
+        if self._doubts > _MOST_DOUBTS:
+            # The store may still carry out what it was asked.
+            raise uncertain(self._line, candidate) from cause
+        self._wait(self._doubts - 1)
+        return None
+
+    def _wait(self, number: int) -> None:
+        backoff = self._backoff or SlotBackoff(attempt_s=0.0)
+        self._means.clock.sleep(backoff.delay_s(number, self._means.ids.random()))
+
+    def _contention(self, version: int) -> ContentionError:
+        return ContentionError(
+            f"Commit conflict for version {version}: Failed to commit the transaction after "
+            f"{self._request.max_retries} retries. Other writers were faster",
+            table=self._line.location.uri,
+            version=version,
+        )
+
+    def _result(self, loaded: Loaded, recorded: Transaction) -> CommitResult:
+        update_hint(self._line, loaded.version)
+        passed_s = self._means.clock.monotonic_s() - self._started_s
+        metrics = CommitMetrics(
+            attempts=self._attempts,
+            judged=self._standing.judged,
+            rebases=self._standing.rebases,
+            doubts=self._doubts,
+            milliseconds=round(passed_s * 1000),
+            manifest_bytes=loaded.size_bytes,
+        )
+        return CommitResult(loaded=loaded, transaction=recorded, metrics=metrics)

@@ -1,0 +1,69 @@
+"""How does a table get its first version?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lancelake.commit.candidate import Candidate, Publisher, make_candidate
+from lancelake.commit.doubt import look_for
+from lancelake.commit.hint import update_hint
+from lancelake.commit.line import Line
+from lancelake.commit.load import Loaded
+from lancelake.commit.request import CommitRequest
+from lancelake.commit.result import CommitMetrics, CommitResult
+from lancelake.commit.rules import Means
+from lancelake.commit.single import publish_single
+from lancelake.errors import AlreadyExistsError
+from lancelake.format.names import ManifestNaming
+from lancelake.txn.state import TableState
+
+
+def create_table(
+    line: Line,
+    request: CommitRequest,
+    means: Means,
+    *,
+    naming: ManifestNaming = ManifestNaming.V2,
+) -> CommitResult:
+    """Publish version 1 of a table, or raise `AlreadyExistsError`."""
+    options = replace(request.options, timestamp_ns=means.clock.now_ns())
+    state = means.rules.create(request.transaction, options)
+    return _publish_first(line, means, make_candidate(request.transaction, state, naming))
+
+
+def clone_table(
+    line: Line,
+    request: CommitRequest,
+    means: Means,
+    *,
+    source: TableState,
+    naming: ManifestNaming = ManifestNaming.V2,
+) -> CommitResult:
+    """Publish the first version of a clone, which has the number of the version it copies."""
+    options = replace(request.options, timestamp_ns=means.clock.now_ns())
+    state = means.rules.next_state(request.transaction, source, options)
+    return _publish_first(line, means, make_candidate(request.transaction, state, naming))
+
+
+def _publish_first(line: Line, means: Means, candidate: Candidate) -> CommitResult:
+    started_s = means.clock.monotonic_s()
+    loaded = _landed_or_published(line, means, candidate)
+    update_hint(line, loaded.version)
+    metrics = CommitMetrics(
+        attempts=1,
+        milliseconds=round((means.clock.monotonic_s() - started_s) * 1000),
+        manifest_bytes=loaded.size_bytes,
+    )
+    return CommitResult(loaded=loaded, transaction=candidate.transaction, metrics=metrics)
+
+
+def _landed_or_published(line: Line, means: Means, candidate: Candidate) -> Loaded:
+    # The first version of an old table may be gone, so any version counts.
+    if line.handler.latest() is not None:
+        loaded = look_for(line, candidate)
+    else:
+        loaded = publish_single(line, candidate, Publisher(line), means)
+    if loaded is None:
+        uri = line.location.uri
+        raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
+    return loaded

@@ -1,0 +1,152 @@
+"""How are tags and branches recorded? One document each, created only where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from lancelake.clock import Clock, Ids, utc_from_ns
+from lancelake.errors import (
+    AlreadyExistsError,
+    LanceTableError,
+    ObjectNotFoundError,
+    RefNotFoundError,
+    StorageUnavailableError,
+    UncertainCommitError,
+)
+from lancelake.format import layout, refs
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import Version
+from lancelake.format.names import ensure_branch_name, ensure_tag_name
+from lancelake.format.refs import Branch, Fork, Tag
+from lancelake.storage.store import ObjectStore
+
+_MOST_DOUBTS = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """The version that a tag or branch starts from: on a branch, or None for the main line."""
+
+    branch: str | None
+    version: Version
+    manifest_size: int
+
+
+def create_tag(
+    store: ObjectStore,
+    name: str,
+    target: Target,
+    *,
+    clock: Clock,
+    metadata: Mapping[str, str] | None = None,
+) -> Tag:
+    """Record a tag; of several writers who use the same name at once, one succeeds."""
+    ensure_tag_name(name)
+    now = timestamp_text(clock.now_ns())
+    tag = Tag(
+        branch=target.branch,
+        version=target.version,
+        manifest_size=target.manifest_size,
+        created_at=now,
+        updated_at=now,
+        metadata=FrozenMap(dict(metadata or {})),
+    )
+    _create(store, layout.tag(name), refs.encode_tag(tag), f"tag {name}")
+    return tag
+
+
+def move_tag(store: ObjectStore, name: str, target: Target, *, clock: Clock) -> Tag:
+    """Point a tag to another version."""
+    ensure_tag_name(name)
+    before = refs.decode_tag(_existing(store, layout.tag(name), f"tag {name}"))
+    after = replace(
+        before,
+        branch=target.branch,
+        version=target.version,
+        manifest_size=target.manifest_size,
+        updated_at=timestamp_text(clock.now_ns()),
+    )
+    store.put(layout.tag(name), refs.encode_tag(after))
+    return after
+
+
+def remove_tag(store: ObjectStore, name: str) -> None:
+    """Forget a tag."""
+    ensure_tag_name(name)
+    _remove(store, layout.tag(name), f"tag {name}")
+
+
+def create_branch(
+    store: ObjectStore,
+    name: str,
+    target: Target,
+    *,
+    lineage: tuple[Fork, ...],
+    clock: Clock,
+    ids: Ids,
+    metadata: Mapping[str, str] | None = None,
+) -> Branch:
+    """Record a branch whose parent has the given lineage (empty for the main line)."""
+    ensure_branch_name(name)
+    branch = Branch(
+        parent_branch=target.branch,
+        parent_version=target.version,
+        create_at=clock.now_ns() // 1_000_000_000,
+        manifest_size=target.manifest_size,
+        lineage=(*lineage, Fork(version=target.version, uuid=ids.uuid4().hex)),
+        metadata=FrozenMap(dict(metadata or {})),
+    )
+    _create(store, layout.branch(name), refs.encode_branch(branch), f"branch {name}")
+    return branch
+
+
+def remove_branch(store: ObjectStore, name: str) -> None:
+    """Forget a branch; its files stay."""
+    ensure_branch_name(name)
+    _remove(store, layout.branch(name), f"branch {name}")
+
+
+def timestamp_text(time_ns: int) -> str:
+    """Write a time as documents hold it: RFC 3339 in UTC with nanoseconds."""
+    whole = utc_from_ns(time_ns).strftime("%Y-%m-%dT%H:%M:%S")
+    return f"{whole}.{time_ns % 1_000_000_000:09d}Z"
+
+
+def _create(store: ObjectStore, path: str, data: bytes, what: str) -> None:
+    for _ in range(_MOST_DOUBTS):
+        try:
+            store.create(path, data)
+            return
+        except AlreadyExistsError as error:
+            if _is_there(store, path, data, what):
+                return
+            raise AlreadyExistsError(f"{what} already exists", path=path) from error
+        except StorageUnavailableError:
+            if _is_there(store, path, data, what):
+                return
+    raise UncertainCommitError(f"{what} may have been created: no reply came", path=path)
+
+
+def _is_there(store: ObjectStore, path: str, data: bytes, what: str) -> bool:
+    """Whether a document is ours, from a try whose reply was lost."""
+    try:
+        return store.get(path) == data
+    except ObjectNotFoundError:
+        return False
+    except LanceTableError as error:
+        problem = f"{what} may have been created: the store does not say"
+        raise UncertainCommitError(problem, path=path) from error
+
+
+def _existing(store: ObjectStore, path: str, what: str) -> bytes:
+    try:
+        return store.get(path)
+    except ObjectNotFoundError as error:
+        problem = f"Ref not found error: {what} does not exist"
+        raise RefNotFoundError(problem, path=path) from error
+
+
+def _remove(store: ObjectStore, path: str, what: str) -> None:
+    _existing(store, path, what)
+    store.delete(path)

@@ -1,0 +1,54 @@
+"""What does one get back from a commit?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.commit.load import Loaded
+from lancelake.format.transaction import Transaction
+from lancelake.txn.state import TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetrics:
+    """What a commit took.
+
+    `attempts` counts manifests that were tried, `judged` commits of others that were looked at,
+    `rebases` how often the change was fitted to them, `doubts` replies that never came.
+    """
+
+    attempts: int = 0
+    judged: int = 0
+    rebases: int = 0
+    doubts: int = 0
+    milliseconds: int = 0
+    manifest_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitResult:
+    """The version that a transaction became; `transaction` is as it was recorded."""
+
+    loaded: Loaded
+    transaction: Transaction
+    metrics: CommitMetrics
+
+    @property
+    def version(self) -> int:
+        """Number of the version."""
+        return self.loaded.version
+
+    @property
+    def state(self) -> TableState:
+        """The table at the version."""
+        return self.loaded.state
+
+    @property
+    def attempts(self) -> int:
+        """How many manifests were tried; 0 when the transaction had landed before."""
+        return self.metrics.attempts
+
+    @property
+    def milliseconds(self) -> int:
+        """How long the commit took."""
+        return self.metrics.milliseconds
