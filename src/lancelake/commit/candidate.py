@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from lancelake.commit.handler import Outcome
 from lancelake.commit.line import Line
@@ -14,7 +14,6 @@ from lancelake.format.names import (
     ManifestName,
     ManifestNaming,
     manifest_name,
-    transaction_file_name,
 )
 from lancelake.format.transaction import Transaction
 from lancelake.txn.state import TableState
@@ -37,9 +36,10 @@ class Candidate:
         return self.name.version
 
     @property
-    def transaction_path(self) -> str:
+    def transaction_path(self) -> str | None:
         """Where the transaction is kept beside the manifest."""
-        return layout.transaction(self.state.manifest.transaction_file)
+        name = self.state.manifest.transaction_file
+        return layout.transaction(name) if name else None
 
     def as_loaded(self) -> Loaded:
         """Return the version as a reader would load it."""
@@ -54,14 +54,13 @@ class Candidate:
 
 def make_candidate(mine: Transaction, state: TableState, naming: ManifestNaming) -> Candidate:
     """Encode a version with its transaction inline."""
-    file_name = transaction_file_name(mine.read_version, mine.uuid)
-    manifest = replace(state.manifest, transaction_file=file_name)
+    manifest = state.manifest
     section = index_meta.encode_section(state.indices) if state.indices else None
     inline = transaction.encode(mine)
     return Candidate(
         transaction=mine,
         name=taken_apart(manifest_name(manifest.version, naming)),
-        state=replace(state, manifest=manifest),
+        state=state,
         index_section=section,
         transaction_bytes=inline,
         manifest_bytes=manifest_codec.encode(manifest, index_section=section, transaction=inline),
@@ -80,10 +79,10 @@ class Publisher:
 
     def publish(self, candidate: Candidate) -> Outcome:
         """Write the transaction file, then the manifest if its version is free."""
-        file = (candidate.transaction_path, candidate.transaction_bytes)
-        if file != self._stored:
-            self._line.store.put(*file)
-            self._stored = file
+        path, data = candidate.transaction_path, candidate.transaction_bytes
+        if path is not None and (path, data) != self._stored:
+            self._line.store.put(path, data)
+            self._stored = (path, data)
         return self._line.handler.create(
             candidate.version, candidate.name.name, candidate.manifest_bytes
         )

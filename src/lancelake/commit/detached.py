@@ -50,8 +50,7 @@ def commit_detached(
 
 
 def _candidate(request: CommitRequest, means: Means, base: Loaded) -> Candidate:
-    options = replace(request.options, timestamp_ns=means.clock.now_ns())
-    state = means.rules.next_state(request.transaction, base.state, options)
     version = Version(means.ids.random_u64() | DETACHED_BIT)
-    detached = replace(state, manifest=replace(state.manifest, version=version))
-    return make_candidate(request.transaction, detached, ManifestNaming.V2)
+    options = replace(means.options_for(request.options, base.state), version=version)
+    state = means.rules.next_state(request.transaction, base.state, options)
+    return make_candidate(request.transaction, state, ManifestNaming.V2)

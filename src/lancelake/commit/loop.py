@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import assert_never
 
 from lancelake.commit.backoff import SlotBackoff
@@ -107,7 +106,7 @@ class _Loop:
         head = self._standing.head
         ensure_writable(head.state.manifest.writer_feature_flags)
         mine = self._standing.fitted()
-        options = replace(self._request.options, timestamp_ns=self._means.clock.now_ns())
+        options = self._means.options_for(self._request.options, head.state)
         state = self._means.rules.next_state(
             mine, head.state, options, restored=self._restored(mine)
         )

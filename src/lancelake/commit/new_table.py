@@ -37,11 +37,12 @@ def clone_table(
     means: Means,
     *,
     source: TableState,
+    source_uri: str,
     naming: ManifestNaming = ManifestNaming.V2,
 ) -> CommitResult:
     """Publish the first version of a clone, which has the number of the version it copies."""
     options = replace(request.options, timestamp_ns=means.clock.now_ns())
-    state = means.rules.next_state(request.transaction, source, options)
+    state = means.rules.clone(request.transaction, source, source_uri, options)
     return _publish_first(line, means, make_candidate(request.transaction, state, naming))
 
 

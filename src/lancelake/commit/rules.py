@@ -1,15 +1,16 @@
-"""Which rules does a commit follow? Those of lancelake.txn, or others in their place."""
+"""What must a commit be told: the rules of changes, and how to get at files?"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lancelake.clock import Clock, Ids
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
+from lancelake.txn.facts import Facts, Wanted
 from lancelake.txn.options import BuildOptions
-from lancelake.txn.rules import Context, RebasePort, Retryable, Verdict
+from lancelake.txn.rules import AffectedRows, Context, RebasePort, Retryable, Verdict
 from lancelake.txn.state import TableState
 
 
@@ -21,9 +22,19 @@ class CommitRules(Protocol):
         ...
 
     def rebase(
-        self, mine: Transaction, head: TableState, context: Context, port: RebasePort
+        self,
+        mine: Transaction,
+        head: TableState,
+        *,
+        base: TableState,
+        affected_rows: AffectedRows | None,
+        port: RebasePort,
     ) -> Transaction | Retryable:
         """Fit mine to the newest version."""
+        ...
+
+    def wanted(self, state: TableState) -> Wanted:
+        """Say which facts must be read from files before the next version is built."""
         ...
 
     def create(self, transaction: Transaction, options: BuildOptions) -> TableState:
@@ -41,6 +52,24 @@ class CommitRules(Protocol):
         """Build the version after `head`."""
         ...
 
+    def clone(
+        self,
+        transaction: Transaction,
+        source: TableState,
+        source_uri: str,
+        options: BuildOptions,
+    ) -> TableState:
+        """Build the first version of a copy."""
+        ...
+
+
+class FactsPort(Protocol):
+    """Reads from files what old writers left out of manifests."""
+
+    def learn(self, state: TableState, wanted: Wanted) -> Facts:
+        """Return the facts that are wanted of a version."""
+        ...
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
@@ -48,5 +77,12 @@ class Means:
 
     rules: CommitRules
     port: RebasePort
+    facts: FactsPort
     clock: Clock
     ids: Ids
+
+    def options_for(self, options: BuildOptions, head: TableState) -> BuildOptions:
+        """Return the options to build on a version: its time is now, and no fact is missing."""
+        wanted = self.rules.wanted(head)
+        facts = self.facts.learn(head, wanted) if wanted else options.facts
+        return replace(options, timestamp_ns=self.clock.now_ns(), facts=facts)

@@ -115,7 +115,11 @@ class Standing:
     def _rebased(self) -> Transaction:
         self.rebases += 1
         fitted = self._means.rules.rebase(
-            self._request.transaction, self.head.state, self._context(self.head), self._means.port
+            self._request.transaction,
+            self.head.state,
+            base=self.base.state,
+            affected_rows=self._request.affected_rows,
+            port=self._means.port,
         )
         if isinstance(fitted, Retryable):
             raise self._conflict(RetryableConflictError, self.head.version, fitted.reason)
