@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.format.file_version import FileVersion
+from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import WriterVersion
 from lancelake.txn.facts import NOTHING_KNOWN, Facts
@@ -14,10 +15,11 @@ from lancelake.txn.facts import NOTHING_KNOWN, Facts
 class BuildOptions:
     """Time, author, and choices that a transaction does not record.
 
-    `enable_stable_row_ids` asks for the feature: a new table gets it, an existing table must have
-    it. `data_version` is the file version of a new table, or of one that is overwritten.
+    `enable_stable_row_ids` matters for a new table; one that exists keeps what it has.
+    `data_version` is the file version of a new table, or of one that is overwritten.
     `fragment_reuse` is the entry that a compaction which leaves indices alone adds; it is no part
-    of the transaction. `facts` is what was read to mend versions of old writers.
+    of the transaction. `facts` is what was read to mend versions of old writers. `version` is
+    given only for a version outside the main line.
     """
 
     timestamp_ns: int
@@ -27,3 +29,4 @@ class BuildOptions:
     has_transaction_file: bool = True
     fragment_reuse: IndexMetadata | None = None
     facts: Facts = NOTHING_KNOWN
+    version: Version | None = None

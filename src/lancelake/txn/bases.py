@@ -1,0 +1,32 @@
+"""Which ids do added base paths get, and which must not be added?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.bases import BasePath
+from lancelake.format.ids import BaseId
+
+__all__ = ["BasePath", "extended"]
+
+
+def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
+    """Add bases; id 0 asks for the next free one. Paths, names and ids must differ."""
+    found = list(before)
+    for base in new:
+        _ensure_free(base, found)
+        highest = max((b.id for b in found), default=0)
+        found.append(base if base.id else replace(base, id=BaseId(highest + 1)))
+    return tuple(found)
+
+
+def _ensure_free(base: BasePath, taken: list[BasePath]) -> None:
+    for other in taken:
+        if base.path == other.path:
+            raise InvalidRequestError(f"base path {base.path} is registered already")
+        # A base without a name counts as one named so: official readers reject a second one.
+        if base.name == other.name:
+            raise InvalidRequestError(f"base name {base.name!r} is taken", name=base.name)
+        if base.id and base.id == other.id:
+            raise InvalidRequestError(f"base id {base.id} is taken", id=base.id)

@@ -1,0 +1,118 @@
+"""Which version does a transaction lead to?"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format import flags, names
+from lancelake.format import operations as ops
+from lancelake.format.file_version import DEFAULT
+from lancelake.format.flags import FeatureFlags
+from lancelake.format.ids import FragmentId, Version
+from lancelake.format.manifest import Manifest
+from lancelake.format.schema import Schema
+from lancelake.format.transaction import Transaction
+from lancelake.txn import cloning, features, fragments, migrations, validate
+from lancelake.txn.options import BuildOptions
+from lancelake.txn.registry import rules_of
+from lancelake.txn.rules import Target
+from lancelake.txn.state import TableState
+
+__all__ = ["BuildOptions", "clone", "create", "next_state"]
+
+
+def create(transaction: Transaction, options: BuildOptions) -> TableState:
+    """Build version 1 of a table that does not exist yet."""
+    if not isinstance(transaction.operation, ops.Overwrite):
+        kind = type(transaction.operation).__name__
+        msg = f"a table cannot begin with {kind}; only Overwrite and Clone create one"
+        raise InvalidRequestError(msg, operation=kind)
+    return next_state(transaction, _nothing(options), options)
+
+
+def next_state(
+    transaction: Transaction,
+    head: TableState,
+    options: BuildOptions,
+    *,
+    restored: TableState | None = None,
+) -> TableState:
+    """Build the version after `head`; `restored` is the version that a Restore names."""
+    flags.ensure_writable(head.manifest.writer_feature_flags)
+    target = Target(
+        version=options.version or Version(head.manifest.version + 1),
+        transaction_uuid=transaction.uuid,
+        options=options,
+        restored=restored,
+    )
+    mended = migrations.mended(head, options.facts)
+    operation = transaction.operation
+    after = rules_of(operation).apply(mended, target)
+    if not isinstance(operation, ops.Restore):
+        after = _ordered(migrations.with_counts(after, options.facts))
+        after = migrations.repaired(after)
+        # A restored version keeps its author: readers mend what authors are known to get wrong.
+        after = replace(after, manifest=replace(after.manifest, writer_version=options.writer))
+    finished = _finished(after, transaction, target)
+    validate.ensure_sound(finished, before=head)
+    return finished
+
+
+def clone(
+    transaction: Transaction, source: TableState, source_uri: str, options: BuildOptions
+) -> TableState:
+    """Build the first version of a table that begins as a copy of `source`."""
+    operation = transaction.operation
+    if not isinstance(operation, ops.Clone):
+        kind = type(operation).__name__
+        raise InvalidRequestError(f"{kind} does not clone a table", operation=kind)
+    flags.ensure_writable(source.manifest.writer_feature_flags)
+    copied = cloning.copied(operation, source, source_uri)
+    authored = replace(copied, manifest=replace(copied.manifest, writer_version=options.writer))
+    target = Target(
+        version=options.version or source.manifest.version,
+        transaction_uuid=transaction.uuid,
+        options=options,
+    )
+    return _finished(authored, transaction, target)
+
+
+def _nothing(options: BuildOptions) -> TableState:
+    stable = int(FeatureFlags.STABLE_ROW_IDS) if options.enable_stable_row_ids else 0
+    manifest = Manifest(
+        schema=Schema(fields=()),
+        fragments=(),
+        version=Version(0),
+        data_version=options.data_version or DEFAULT,
+        reader_feature_flags=stable,
+        writer_feature_flags=stable,
+    )
+    return TableState(manifest=manifest)
+
+
+def _ordered(state: TableState) -> TableState:
+    cleaned = (fragments.without_dead_files(f) for f in state.manifest.fragments)
+    return replace(state, manifest=replace(state.manifest, fragments=fragments.ordered(cleaned)))
+
+
+def _finished(state: TableState, transaction: Transaction, target: Target) -> TableState:
+    options, manifest = target.options, state.manifest
+    ids = [f.id for f in manifest.fragments]
+    if manifest.max_fragment_id is not None:
+        ids.append(FragmentId(manifest.max_fragment_id))
+    file = _file_name(transaction) if options.has_transaction_file else ""
+    stamped = replace(
+        manifest,
+        version=target.version,
+        timestamp_ns=options.timestamp_ns,
+        tag=transaction.tag,
+        transaction_file=file,
+        max_fragment_id=max(ids, default=None),
+    )
+    flagged = features.flagged(stamped, has_transaction_file=options.has_transaction_file)
+    return replace(state, manifest=flagged)
+
+
+def _file_name(transaction: Transaction) -> str:
+    return names.transaction_file_name(transaction.read_version, transaction.uuid)

@@ -1,0 +1,84 @@
+"""How does a list of fragments change? Numbering, replacing, removing, ordering."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import TOMBSTONE, FieldId, FragmentId
+from lancelake.format.manifest import Manifest
+
+
+def next_id(manifest: Manifest) -> int:
+    """Return the first fragment id that was never given out."""
+    return 0 if manifest.max_fragment_id is None else manifest.max_fragment_id + 1
+
+
+def numbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
+    """Give ids to the fragments that have none (0); an id that was chosen is kept."""
+    found: list[Fragment] = []
+    for fragment in fragments:
+        if fragment.id == 0:
+            found.append(replace(fragment, id=FragmentId(first)))
+            first += 1
+        else:
+            found.append(fragment)
+    return tuple(found)
+
+
+def renumbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
+    """Give consecutive ids to all fragments."""
+    return tuple(replace(f, id=FragmentId(first + n)) for n, f in enumerate(fragments))
+
+
+def exchanged(
+    before: Sequence[Fragment], *, updated: Iterable[Fragment], removed: Collection[FragmentId]
+) -> tuple[Fragment, ...]:
+    """Replace fragments by those of the same id, and leave out the removed ones."""
+    substitutes = {f.id: f for f in updated}
+    gone = frozenset(removed)
+    return tuple(substitutes.get(f.id, f) for f in before if f.id not in gone)
+
+
+def ordered(fragments: Iterable[Fragment]) -> tuple[Fragment, ...]:
+    """Sort by id, which is the order of rows."""
+    return tuple(sorted(fragments, key=lambda f: f.id))
+
+
+def without_dead_files(fragment: Fragment) -> Fragment:
+    """Leave out the files whose columns were all replaced."""
+    files = tuple(f for f in fragment.files if not f.fields or set(f.fields) != {TOMBSTONE})
+    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
+
+
+def without_dropped_files(fragment: Fragment, fields: Collection[FieldId]) -> Fragment:
+    """Leave out the files of which the schema has no column any more."""
+    files = tuple(f for f in fragment.files if any(i in fields for i in f.fields))
+    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
+
+
+def on_current_files(
+    updated: Iterable[Fragment], head: dict[FragmentId, Fragment], fields: Collection[FieldId]
+) -> tuple[Fragment, ...]:
+    """Leave out files that mine still lists but that were dropped with their columns."""
+    return tuple(_on_current_files(f, head.get(f.id), fields) for f in updated)
+
+
+def ensure_known(ids: Iterable[FragmentId], known: Collection[FragmentId], *, what: str) -> None:
+    """Raise when a fragment is named that the table does not have."""
+    for each in ids:
+        if each not in known:
+            msg = f"{what} names fragment {each}, which the table does not have"
+            raise InvalidRequestError(msg, fragment=each)
+
+
+def _on_current_files(
+    fragment: Fragment, current: Fragment | None, fields: Collection[FieldId]
+) -> Fragment:
+    known = set() if current is None else {f.path for f in current.files}
+    files = tuple(
+        f for f in fragment.files if f.path in known or any(i in fields for i in f.fields)
+    )
+    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)

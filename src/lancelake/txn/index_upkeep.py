@@ -1,0 +1,195 @@
+"""Which index entries survive a change, and which fragments do they still cover?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+
+from pyroaring import BitMap
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import BaseId, FieldId, FragmentId
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
+from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
+from lancelake.format.schema import Schema
+
+Indices = tuple[IndexMetadata, ...]
+
+_ADDRESS_KINDS = frozenset({"zonemapindexdetails", "bloomfilterindexdetails"})
+_BTREE_OF_ADDRESSES = 1
+
+
+def with_coverage(index: IndexMetadata, covered: BitMap) -> IndexMetadata:
+    """Return the entry for other fragments."""
+    return replace(index, fragment_bitmap=bytes(covered.serialize()))
+
+
+def retained(indices: Indices, schema: Schema, fragments: Iterable[Fragment]) -> Indices:
+    """Keep the entries whose fields exist, and of the segments of an index those of use.
+
+    A segment that covers no fragment is dropped when others of its name remain. The last one
+    stays: it says that the index is wanted.
+    """
+    fields = schema.by_id()
+    existing = BitMap(f.id for f in fragments)
+    kept = [i for i in indices if i.is_system or all(f in fields for f in i.fields)]
+    useless = set()
+    by_name = sorted(kept, key=lambda i: i.name)
+    for _, entries in groupby(by_name, key=lambda i: i.name):
+        useless |= {i.uuid for i in _useless(tuple(entries), existing)}
+    return tuple(i for i in kept if i.uuid not in useless)
+
+
+def without_fragments(
+    indices: Indices, fields: Collection[FieldId], fragments: Iterable[FragmentId]
+) -> Indices:
+    """Take fragments out of the coverage of the indices on any of these fields."""
+    gone = BitMap(fragments)
+
+    def pruned(index: IndexMetadata) -> IndexMetadata:
+        covered = index.fragments()
+        if covered is None or not covered & gone or not any(f in fields for f in index.fields):
+            return index
+        return with_coverage(index, covered - gone)
+
+    return tuple(pruned(i) for i in indices) if gone else indices
+
+
+def without_changed_columns(
+    indices: Indices,
+    schema: Schema,
+    *,
+    before: dict[FragmentId, Fragment],
+    after: dict[FragmentId, Fragment],
+) -> Indices:
+    """Take fragments out of the coverage of indices whose column lies in other files now."""
+    fields = schema.by_id()
+
+    def pruned(index: IndexMetadata) -> IndexMetadata:
+        covered = index.fragments()
+        if covered is None:
+            return index
+        columns = {n.id for f in index.fields if f in fields for n in fields[f].walk()}
+        shared = (FragmentId(i) for i in covered if i in before and i in after)
+        moved = [i for i in shared if _places(before[i], columns) != _places(after[i], columns)]
+        return with_coverage(index, covered - BitMap(moved)) if moved else index
+
+    return tuple(pruned(i) for i in indices)
+
+
+def extended_by_moved_rows(
+    indices: Indices,
+    *,
+    sources: Collection[FragmentId],
+    moved_to: Iterable[FragmentId],
+    changed_fields: Collection[FieldId],
+) -> Indices:
+    """Let indices on unchanged columns cover the fragments that their rows moved to."""
+    needed, targets = BitMap(sources), BitMap(moved_to)
+
+    def extended(index: IndexMetadata) -> IndexMetadata:
+        covered = index.fragments()
+        if (
+            covered is None
+            or holds_addresses(index)
+            or any(f in changed_fields for f in index.fields)
+            or not needed <= covered
+        ):
+            return index
+        return with_coverage(index, covered | targets)
+
+    return tuple(extended(i) for i in indices) if targets else indices
+
+
+def after_rewrite_by_row_id(indices: Indices, groups: Sequence[RewriteGroup]) -> Indices:
+    """Let indices cover what their fragments were rewritten to; row ids did not change.
+
+    An index that holds addresses loses the fragments instead.
+    """
+
+    def moved(index: IndexMetadata) -> IndexMetadata:
+        covered = index.fragments()
+        if covered is None:
+            return index
+        swapped = _swapped(index, covered, groups, forget=holds_addresses(index))
+        return index if swapped == covered else with_coverage(index, swapped)
+
+    return tuple(moved(i) for i in indices)
+
+
+def after_rewrite_by_address(
+    indices: Indices, groups: Sequence[RewriteGroup], rewritten: Sequence[RewrittenIndex]
+) -> Indices:
+    """Put the remapped segments in place of those that hold old addresses."""
+    by_id = {r.old_id: r for r in rewritten}
+    if len(by_id) < len(rewritten):
+        raise InvalidRequestError("a rewrite lists the same index twice")
+
+    def remapped(index: IndexMetadata) -> IndexMetadata:
+        entry = by_id.get(index.uuid)
+        if entry is None:
+            return index
+        covered = index.fragments()
+        if covered is None:
+            msg = f"index {index.name!r} was rewritten but does not say what it covers"
+            raise InvalidRequestError(msg, index=index.name)
+        swapped = with_coverage(index, _swapped(index, covered, groups, forget=False))
+        return replace(swapped, uuid=entry.new_id, files=entry.new_index_files)
+
+    return tuple(remapped(i) for i in indices)
+
+
+def with_fragment_reuse(indices: Indices, entry: IndexMetadata | None) -> Indices:
+    """Put in the entry that leads from old addresses to new ones."""
+    if entry is None:
+        return indices
+    return (*(i for i in indices if i.name != FRAGMENT_REUSE), entry)
+
+
+def holds_addresses(index: IndexMetadata) -> bool:
+    """Whether an index of a table with stable row ids finds rows by address all the same."""
+    kind = None if index.details is None else index.details.kind
+    if kind == "btreeindexdetails":
+        return (index.index_version or 0) >= _BTREE_OF_ADDRESSES
+    return kind in _ADDRESS_KINDS
+
+
+def _useless(entries: Indices, existing: BitMap) -> Indices:
+    if len(entries) == 1 or entries[0].is_system:
+        return ()
+    empty = [i for i in entries if _covers_nothing(i, existing)]
+    if len(empty) < len(entries):
+        return tuple(empty)
+    keep = min(empty, key=lambda i: i.dataset_version)
+    return tuple(i for i in empty if i is not keep)
+
+
+def _covers_nothing(index: IndexMetadata, existing: BitMap) -> bool:
+    covered = index.fragments()
+    return covered is not None and not covered & existing
+
+
+def _places(fragment: Fragment, columns: set[FieldId]) -> set[tuple[BaseId | None, str]]:
+    return {(f.base_id, f.path) for f in fragment.files if not columns.isdisjoint(f.fields)}
+
+
+def _swapped(
+    index: IndexMetadata, covered: BitMap, groups: Sequence[RewriteGroup], *, forget: bool
+) -> BitMap:
+    result = BitMap(covered)
+    for group in groups:
+        old = BitMap(f.id for f in group.old_fragments)
+        if not old & covered:
+            continue
+        if not old <= covered and not forget:
+            msg = (
+                f"index {index.name!r} covers some but not all of the fragments "
+                f"{sorted(old)} that were rewritten together"
+            )
+            raise InvalidRequestError(msg, index=index.name)
+        result -= old
+        if not forget:
+            result |= BitMap(f.id for f in group.new_fragments)
+    return result

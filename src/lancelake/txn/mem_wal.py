@@ -1,0 +1,95 @@
+"""How far has the MemWAL been merged? The system index entry that says so, and its changes."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable
+from dataclasses import replace
+
+from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.format import merged_generation
+from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexMetadata
+from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.unknown import parse
+from lancelake.proto import table_pb2
+from lancelake.txn.rules import OK, Incompatible, Retryable, Target, Verdict
+
+Indices = tuple[IndexMetadata, ...]
+_NS_PER_MS = 1_000_000
+
+
+def advanced(indices: Indices, marks: tuple[MergedGeneration, ...], target: Target) -> Indices:
+    """Record that these generations are in the table."""
+    if not marks:
+        return indices
+    entry = next((i for i in indices if i.name == MEM_WAL), None)
+    if entry is None:
+        raise InvalidRequestError("generations were merged, but the table has no MemWAL")
+    progress = progress_of(entry)
+    for mark in marks:
+        reached = progress.get(mark.region_id)
+        if reached is not None and reached >= mark.generation:
+            msg = f"region {mark.region_id} is at generation {reached}, past {mark.generation}"
+            raise InvalidRequestError(msg, region=str(mark.region_id), generation=reached)
+    return _put(indices, _renewed(with_progress(entry, marks), target))
+
+
+def progress_of(entry: IndexMetadata) -> dict[uuid.UUID, int]:
+    """Read the last merged generation of each region."""
+    marks = (merged_generation.decode(m) for m in _details(entry).merged_generations)
+    return {m.region_id: m.generation for m in marks}
+
+
+def with_progress(entry: IndexMetadata, marks: Iterable[MergedGeneration]) -> IndexMetadata:
+    """Return the entry with each region at the later of its two generations."""
+    details = _details(entry)
+    latest = progress_of(entry)
+    for mark in marks:
+        latest[mark.region_id] = max(latest.get(mark.region_id, 0), mark.generation)
+    del details.merged_generations[:]
+    for region, generation in latest.items():
+        mark = MergedGeneration(region_id=region, generation=generation)
+        details.merged_generations.append(merged_generation.encode(mark))
+    return replace(entry, details=_encoded(entry, details))
+
+
+def judged(mine: Iterable[MergedGeneration], theirs: Iterable[MergedGeneration]) -> Verdict:
+    """Two marks of one region: theirs at least as far rules mine out, else mine is done again."""
+    reached = {m.region_id: m.generation for m in theirs}
+    verdict: Verdict = OK
+    for mark in mine:
+        other = reached.get(mark.region_id)
+        if other is None:
+            continue
+        if other >= mark.generation:
+            return Incompatible(f"region {mark.region_id} was merged up to generation {other}")
+        verdict = Retryable(f"region {mark.region_id} was merged up to generation {other}")
+    return verdict
+
+
+def _details(entry: IndexMetadata) -> table_pb2.MemWalIndexDetails:
+    if entry.details is None:
+        raise CorruptTableError("the MemWAL entry has no details")
+    message = table_pb2.MemWalIndexDetails()
+    parse(message, entry.details.value, what="MemWAL details")
+    return message
+
+
+def _encoded(entry: IndexMetadata, details: table_pb2.MemWalIndexDetails) -> IndexDetails:
+    if entry.details is None:
+        raise CorruptTableError("the MemWAL entry has no details")
+    return replace(entry.details, value=details.SerializeToString(deterministic=True))
+
+
+def _renewed(entry: IndexMetadata, target: Target) -> IndexMetadata:
+    """Give the entry an id of its own, as each of its states has one."""
+    return replace(
+        entry,
+        uuid=uuid.uuid5(uuid.NAMESPACE_URL, f"{target.transaction_uuid}/{MEM_WAL}"),
+        dataset_version=target.version,
+        created_at_ms=target.options.timestamp_ns // _NS_PER_MS,
+    )
+
+
+def _put(indices: Indices, entry: IndexMetadata) -> Indices:
+    return (*(i for i in indices if i.name != MEM_WAL), entry)

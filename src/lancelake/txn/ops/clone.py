@@ -1,0 +1,23 @@
+"""Clone: the first version of a table that begins as a copy of another."""
+
+from __future__ import annotations
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format import operations as ops
+from lancelake.txn.rules import OK, Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.state import TableState
+
+
+def apply(op: ops.Clone, head: TableState, target: Target) -> TableState:
+    """Refuse: a clone begins a table, it does not follow a version."""
+    raise InvalidRequestError("a clone can only be the first version of a table")
+
+
+def conflicts(op: ops.Clone, theirs: ops.Operation, context: Context) -> Verdict:
+    """Nothing precedes a clone, so nothing is in its way."""
+    if isinstance(theirs, ops.UnknownOperation):
+        return Incompatible("an operation of a newer release")
+    return OK
+
+
+RULES: Rules[ops.Clone] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)

@@ -1,0 +1,62 @@
+"""Project: columns dropped, renamed or reordered; no data is touched."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from lancelake.format import operations as ops
+from lancelake.txn import fragments, index_upkeep
+from lancelake.txn.rules import (
+    OK,
+    Context,
+    Incompatible,
+    Retryable,
+    Rules,
+    Target,
+    Verdict,
+    unchanged,
+)
+from lancelake.txn.state import TableState
+
+
+def apply(op: ops.Project, head: TableState, target: Target) -> TableState:
+    """Take the schema, and leave out files none of whose columns it has."""
+    before = head.manifest
+    # Metadata of the schema is no part of the operation.
+    schema = replace(op.schema, metadata=before.schema.metadata)
+    fields = schema.by_id()
+    after = tuple(fragments.without_dropped_files(f, fields) for f in before.fragments)
+    indices = index_upkeep.retained(head.indices, schema, after)
+    manifest = replace(before, schema=schema, fragments=after)
+    return TableState(manifest=manifest, indices=indices)
+
+
+def conflicts(op: ops.Project, theirs: ops.Operation, context: Context) -> Verdict:
+    """One change of the schema at a time; rows may come in while none becomes invalid."""
+    match theirs:
+        case ops.Append() | ops.DataReplacement() | ops.Update():
+            return OK if op.preserves_nullability else Retryable("values were written")
+        case ops.Merge() | ops.Project():
+            return Retryable("the schema changed")
+        case ops.Overwrite() | ops.Restore():
+            return Incompatible("the table was replaced")
+        case ops.UpdateMemWalState():
+            return Incompatible("the MemWAL moved on")
+        case ops.UnknownOperation():
+            return Incompatible("an operation of a newer release")
+        case (
+            ops.Clone()
+            | ops.CreateIndex()
+            | ops.Delete()
+            | ops.ReserveFragments()
+            | ops.Rewrite()
+            | ops.UpdateBases()
+            | ops.UpdateConfig()
+        ):
+            return OK
+        case _:
+            assert_never(theirs)
+
+
+RULES: Rules[ops.Project] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)

@@ -1,0 +1,85 @@
+"""UpdateConfig: config, table metadata, schema metadata and field metadata."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import assert_never
+
+from lancelake.format import operations as ops
+from lancelake.txn import metadata, overlap
+from lancelake.txn.rules import (
+    OK,
+    Context,
+    Incompatible,
+    Retryable,
+    Rules,
+    Target,
+    Verdict,
+    unchanged,
+)
+from lancelake.txn.state import TableState
+
+
+def apply(op: ops.UpdateConfig, head: TableState, target: Target) -> TableState:
+    """Change the maps."""
+    before = head.manifest
+    schema = metadata.with_schema_metadata(before.schema, op.schema_metadata)
+    manifest = replace(
+        before,
+        config=metadata.changed(before.config, op.config),
+        table_metadata=metadata.changed(before.table_metadata, op.table_metadata),
+        schema=metadata.with_field_metadata(schema, op.field_metadata),
+    )
+    return replace(head, manifest=manifest)
+
+
+def conflicts(op: ops.UpdateConfig, theirs: ops.Operation, context: Context) -> Verdict:
+    """Settings compete key by key; metadata of the schema competes with other schemas."""
+    touches_schema = overlap.touches_schema(op)
+    match theirs:
+        case ops.UpdateConfig():
+            return _against_config(op, theirs)
+        case ops.Overwrite():
+            upserts = overlap.upserts(theirs.config_upsert_values)
+            if touches_schema or overlap.on_same_keys(op.config, upserts):
+                return Incompatible("the table was replaced")
+            return OK
+        case ops.Merge():
+            return Retryable("the schema changed") if touches_schema else OK
+        case ops.Restore():
+            return Incompatible("the table was replaced") if touches_schema else OK
+        case ops.UnknownOperation():
+            return Incompatible("an operation of a newer release")
+        case (
+            ops.Append()
+            | ops.Clone()
+            | ops.CreateIndex()
+            | ops.DataReplacement()
+            | ops.Delete()
+            | ops.Project()
+            | ops.ReserveFragments()
+            | ops.Rewrite()
+            | ops.Update()
+            | ops.UpdateBases()
+            | ops.UpdateMemWalState()
+        ):
+            return OK
+        case _:
+            assert_never(theirs)
+
+
+def _against_config(op: ops.UpdateConfig, theirs: ops.UpdateConfig) -> Verdict:
+    shared = overlap.on_same_keys(op.config, theirs.config) | overlap.on_same_keys(
+        op.table_metadata, theirs.table_metadata
+    )
+    if shared:
+        return Incompatible(f"both set {', '.join(sorted(shared))}")
+    if op.schema_metadata is not None and theirs.schema_metadata is not None:
+        return Incompatible("both change the metadata of the schema")
+    fields = op.field_metadata.keys() & theirs.field_metadata.keys()
+    if fields:
+        return Incompatible(f"both change the metadata of field {min(fields)}")
+    return OK
+
+
+RULES: Rules[ops.UpdateConfig] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)

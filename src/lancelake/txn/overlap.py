@@ -1,0 +1,152 @@
+"""Do two changes meet? In a fragment, a row, a field, a key, a name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lancelake.format import deletion
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FieldId, FragmentId
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.operations import (
+    CreateIndex,
+    DataReplacement,
+    Delete,
+    Merge,
+    Project,
+    Rewrite,
+    Update,
+    UpdateConfig,
+)
+from lancelake.format.operations.update import UpdateMode
+from lancelake.format.operations.update_config import MapUpdate
+from lancelake.txn.rules import OK, REBASE, Context, Retryable, RowOffsets, Verdict
+
+Ids = frozenset[FragmentId]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Touched:
+    """Existing fragments that a change alters or takes away."""
+
+    updated: Ids
+    removed: Ids
+
+    @property
+    def all(self) -> Ids:
+        """Both kinds."""
+        return self.updated | self.removed
+
+
+def touched(op: Delete | Update) -> Touched:
+    """Return the fragments whose rows a change deletes or moves."""
+    removed = op.deleted_fragment_ids if isinstance(op, Delete) else op.removed_fragment_ids
+    updated = frozenset(f.id for f in op.updated_fragments)
+    return Touched(updated=updated, removed=frozenset(removed))
+
+
+def rewritten(op: Rewrite) -> Ids:
+    """Return the fragments that a rewrite replaces."""
+    return frozenset(f.id for g in op.groups for f in g.old_fragments)
+
+
+def replaced(op: DataReplacement) -> Ids:
+    """Return the fragments of which a column is replaced."""
+    return frozenset(r.fragment_id for r in op.replacements)
+
+
+def replaced_fields(op: DataReplacement) -> frozenset[FieldId]:
+    """Return the fields whose columns are replaced."""
+    return frozenset(f for r in op.replacements for f in r.new_file.fields)
+
+
+def on_same_fragments(mine: Ids, theirs: Ids, *, what: str) -> Verdict:
+    """Mine is done again when both name a fragment."""
+    shared = mine & theirs
+    return Retryable(f"{what} ({_listed(shared)})") if shared else OK
+
+
+def on_same_rows(mine: Delete | Update, theirs: Delete | Update, context: Context) -> Verdict:
+    """Two changes of rows can both stand while they take different rows of the same files."""
+    ours, others = touched(mine), touched(theirs)
+    shared = ours.all & others.all
+    if not shared:
+        return OK
+    where = _listed(shared)
+    if context.affected_rows is None or rewrites_columns(mine):
+        return Retryable(f"both change rows of {where}")
+    if shared & others.removed or not shared <= context.theirs_after.fragment_ids():
+        return Retryable(f"rows of {where} are gone")
+    if not shared <= frozenset(context.affected_rows):
+        return Retryable(f"both change rows of {where}")
+    before, after = context.base.fragments_by_id(), context.theirs_after.fragments_by_id()
+    if any(i in before and before[i].files != after[i].files for i in shared):
+        return Retryable(f"columns of {where} were rewritten")
+    return REBASE
+
+
+def rewrites_columns(op: Delete | Update) -> bool:
+    """Whether a change writes new columns beside the rows instead of moving the rows."""
+    return isinstance(op, Update) and op.update_mode is UpdateMode.REWRITE_COLUMNS
+
+
+def covers_rewritten(indices: Iterable[IndexMetadata], gone: Ids) -> Verdict:
+    """An index over fragments that were rewritten leads nowhere."""
+    rewritten_ids = BitMap(gone)
+    for index in indices:
+        if index.is_system:
+            continue
+        covered = index.fragments()
+        if covered is None:
+            return Retryable(f"index {index.name!r} does not say which fragments it covers")
+        if covered & rewritten_ids:
+            where = _listed(frozenset(FragmentId(i) for i in covered & rewritten_ids))
+            return Retryable(f"index {index.name!r} covers {where}, which were rewritten")
+    return OK
+
+
+def indexed_fields(op: CreateIndex) -> frozenset[FieldId]:
+    """Return the fields that new indices are on."""
+    return frozenset(f for i in op.new_indices for f in i.fields)
+
+
+def changes_field_rules(theirs: Merge | Project) -> bool:
+    """Whether rows that were valid before may not be valid under the other schema."""
+    return not theirs.preserves_nullability
+
+
+def touches_schema(op: UpdateConfig) -> bool:
+    """Whether the metadata of the schema or of a field changes."""
+    return op.schema_metadata is not None or bool(op.field_metadata)
+
+
+def on_same_keys(mine: MapUpdate | None, theirs: MapUpdate | None) -> frozenset[str]:
+    """Return the keys that one sets and the other sets or removes."""
+    if mine is None or theirs is None:
+        return frozenset()
+    shared = mine.entries.keys() & theirs.entries.keys()
+    return frozenset(k for k in shared if not _both_remove(k, mine, theirs))
+
+
+def upserts(values: Mapping[str, str]) -> MapUpdate | None:
+    """Return settings as a change of config."""
+    return MapUpdate(entries=FrozenMap(dict(values))) if values else None
+
+
+def as_bitmap(rows: RowOffsets) -> BitMap:
+    """Return row offsets as a set."""
+    if isinstance(rows, bytes):
+        return deletion.decode_bitmap(rows, what="affected rows")
+    return BitMap(rows)
+
+
+def _both_remove(key: str, mine: MapUpdate, theirs: MapUpdate) -> bool:
+    return mine.entries[key] is None and theirs.entries[key] is None
+
+
+def _listed(ids: Ids) -> str:
+    numbers = ", ".join(str(i) for i in sorted(ids))
+    return f"fragment{'s' if len(ids) > 1 else ''} {numbers}"

@@ -1,0 +1,99 @@
+"""What do deleting and updating rows have in common? Fragments exchanged, deletions united."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId, Version
+from lancelake.txn import fragments, index_upkeep, overlap
+from lancelake.txn.rules import Rebasing, Retryable, RowOffsets
+from lancelake.txn.state import TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebasedRows:
+    """Fragments that lose rows, and those that lose all."""
+
+    updated: tuple[Fragment, ...]
+    removed: tuple[FragmentId, ...]
+
+
+def changed_rows(
+    head: TableState,
+    *,
+    updated: tuple[Fragment, ...],
+    removed: tuple[FragmentId, ...],
+    added: tuple[Fragment, ...] = (),
+) -> TableState:
+    """Exchange fragments, and keep the indices that still serve."""
+    before = head.manifest
+    current = head.fragments_by_id()
+    named = (*(f.id for f in updated), *removed)
+    fragments.ensure_known(named, current, what="the change of rows")
+    fitted = fragments.on_current_files(updated, current, before.schema.by_id())
+    kept = fragments.exchanged(before.fragments, updated=fitted, removed=removed)
+    after = (*kept, *added)
+    indices = index_upkeep.retained(head.indices, before.schema, after)
+    return TableState(manifest=replace(before, fragments=after), indices=indices)
+
+
+def rebased_rows(
+    updated: tuple[Fragment, ...], removed: tuple[FragmentId, ...], rebasing: Rebasing
+) -> RebasedRows | Retryable:
+    """Unite my deletions with those of the head; a row that both took makes mine void."""
+    before, after = rebasing.base.fragments_by_id(), rebasing.head.fragments_by_id()
+    emptied: list[FragmentId] = list(removed)
+    carried: list[Fragment] = []
+    for fragment_id in _deleted_from_since(removed, before, after):
+        if _takes_a_deleted_row(after[fragment_id], rebasing):
+            return _same_row(fragment_id)
+    for fragment in updated:
+        if fragment.id not in set(_deleted_from_since((fragment.id,), before, after)):
+            carried.append(fragment)
+            continue
+        united = _united(fragment, after[fragment.id], rebasing)
+        if isinstance(united, Retryable):
+            return united
+        if united is None:
+            emptied.append(fragment.id)
+        else:
+            carried.append(united)
+    return RebasedRows(updated=tuple(carried), removed=tuple(emptied))
+
+
+def _deleted_from_since(
+    ids: Iterable[FragmentId],
+    before: dict[FragmentId, Fragment],
+    after: dict[FragmentId, Fragment],
+) -> tuple[FragmentId, ...]:
+    return tuple(
+        i
+        for i in ids
+        if i in before and i in after and before[i].deletion_file != after[i].deletion_file
+    )
+
+
+def _united(mine: Fragment, head: Fragment, rebasing: Rebasing) -> Fragment | Retryable | None:
+    if _takes_a_deleted_row(head, rebasing):
+        return _same_row(mine.id)
+    rows = rebasing.port.load_deletions(head) | overlap.as_bitmap(_affected(mine.id, rebasing))
+    if mine.physical_rows is not None and len(rows) >= mine.physical_rows:
+        return None
+    read_version = Version(rebasing.head.manifest.version)
+    file = rebasing.port.store_deletions(mine.id, rows, read_version)
+    return replace(mine, deletion_file=file)
+
+
+def _takes_a_deleted_row(head: Fragment, rebasing: Rebasing) -> bool:
+    mine = overlap.as_bitmap(_affected(head.id, rebasing))
+    return bool(rebasing.port.load_deletions(head) & mine)
+
+
+def _affected(fragment_id: FragmentId, rebasing: Rebasing) -> RowOffsets:
+    return () if rebasing.affected_rows is None else rebasing.affected_rows.get(fragment_id, ())
+
+
+def _same_row(fragment_id: FragmentId) -> Retryable:
+    return Retryable(f"both changed the same row of fragment {fragment_id}")

@@ -1,0 +1,174 @@
+"""Which ids and versions do rows get? Stable row ids and row versions of fragments that come in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
+from lancelake.format.ids import Version
+from lancelake.format.rowids import codec, segment
+from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
+from lancelake.format.rowids.segment import Range, Segment, U64Array
+from lancelake.format.rowids.sequence import RowIdSequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assigned:
+    """Fragments with row ids, and the first id not yet given out."""
+
+    fragments: tuple[Fragment, ...]
+    next_row_id: int
+
+
+def for_new_rows(fragments: Iterable[Fragment], *, next_row_id: int, version: Version) -> Assigned:
+    """Give ids to rows that lack them; all rows are made in this version."""
+    found: list[Fragment] = []
+    for fragment in fragments:
+        rows = physical_rows(fragment)
+        ids, next_row_id = _completed(fragment, rows, next_row_id)
+        made = VersionSequence.constant(version, rows=rows).encode()
+        found.append(
+            replace(fragment, row_ids=ids, created_at_versions=made, last_updated_at_versions=made)
+        )
+    return Assigned(fragments=tuple(found), next_row_id=next_row_id)
+
+
+def for_moved_rows(
+    fragments: Iterable[Fragment],
+    *,
+    sources: Sequence[Fragment],
+    next_row_id: int,
+    version: Version,
+) -> Assigned:
+    """Give ids to rows that lack them; rows that moved from `sources` keep when they were made."""
+    found: list[Fragment] = []
+    births = _births(sources)
+    for fragment in fragments:
+        rows = physical_rows(fragment)
+        ids, next_row_id = _completed(fragment, rows, next_row_id)
+        given = _values(ids, rows)
+        found.append(
+            replace(
+                fragment,
+                row_ids=ids,
+                created_at_versions=_runs(_looked_up(given, births, version)).encode(),
+                last_updated_at_versions=VersionSequence.constant(version, rows=rows).encode(),
+            )
+        )
+    return Assigned(fragments=tuple(found), next_row_id=next_row_id)
+
+
+def has_all_row_ids(fragment: Fragment) -> bool:
+    """Whether a fragment came with an id for each row, that is, holds moved rows only."""
+    if fragment.row_ids is None or fragment.physical_rows is None:
+        return False
+    return _length(_segments(fragment.row_ids)) == fragment.physical_rows
+
+
+def touched_in(fragment: Fragment, version: Version) -> Fragment:
+    """Mark all rows of a fragment as changed in this version."""
+    if fragment.row_ids is None:
+        return fragment
+    rows = physical_rows(fragment)
+    mark = VersionSequence.constant(version, rows=rows).encode()
+    return replace(fragment, last_updated_at_versions=mark)
+
+
+def physical_rows(fragment: Fragment) -> int:
+    """Return the number of rows, which a fragment with row ids must state."""
+    if fragment.physical_rows is None:
+        msg = f"fragment {fragment.id} does not say how many rows it has"
+        raise InvalidRequestError(msg, fragment=fragment.id)
+    return fragment.physical_rows
+
+
+def row_id_values(fragment: Fragment) -> U64Array:
+    """Return the row ids of a fragment in row order."""
+    parts = [segment.values(s) for s in _segments(fragment.row_ids)]
+    return np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
+
+
+def row_id_count(fragment: Fragment) -> int:
+    """Count the row ids of a fragment."""
+    return _length(_segments(fragment.row_ids))
+
+
+def _completed(fragment: Fragment, rows: int, next_row_id: int) -> tuple[bytes, int]:
+    given = _segments(fragment.row_ids)
+    missing = rows - _length(given)
+    if missing < 0:
+        msg = f"fragment {fragment.id} has {_length(given)} row ids for {rows} rows"
+        raise InvalidRequestError(msg, found=_length(given), expected=rows)
+    if missing == 0 and isinstance(fragment.row_ids, bytes):
+        return fragment.row_ids, next_row_id
+    fresh = Range(start=next_row_id, end=next_row_id + missing)
+    return codec.encode_row_ids(_joined(given, fresh)), next_row_id + missing
+
+
+def _joined(given: tuple[Segment, ...], fresh: Range) -> tuple[Segment, ...]:
+    if given and isinstance(given[-1], Range) and given[-1].end == fresh.start:
+        return (*given[:-1], Range(start=given[-1].start, end=fresh.end))
+    return (*given, fresh)
+
+
+def _segments(encoded: Sequenced) -> tuple[Segment, ...]:
+    match encoded:
+        case None:
+            return ()
+        case bytes():
+            return codec.decode_row_ids(encoded)
+        case ExternalFile():
+            raise UnsupportedError("row ids outside the manifest are not supported")
+
+
+def _length(segments: tuple[Segment, ...]) -> int:
+    return sum(segment.length(s) for s in segments)
+
+
+def _values(encoded: bytes, rows: int) -> U64Array:
+    return RowIdSequence.decode(encoded, physical_rows=rows).values()
+
+
+def _births(sources: Sequence[Fragment]) -> tuple[U64Array, U64Array]:
+    """Row ids of the sources in ascending order, and the version each was made in."""
+    ids = [row_id_values(f) for f in sources]
+    made = [_made(f) for f in sources]
+    if not ids:
+        nothing = np.array([], dtype=np.uint64)
+        return nothing, nothing
+    all_ids, all_made = np.concatenate(ids), np.concatenate(made)
+    order = np.argsort(all_ids, kind="stable")
+    return all_ids[order], all_made[order]
+
+
+def _made(fragment: Fragment) -> U64Array:
+    rows = physical_rows(fragment)
+    if isinstance(fragment.created_at_versions, bytes):
+        sequence = VersionSequence.decode(fragment.created_at_versions, physical_rows=rows)
+    else:
+        sequence = VersionSequence.constant(UNKNOWN_VERSION, rows=rows)
+    return sequence.values()
+
+
+def _looked_up(ids: U64Array, births: tuple[U64Array, U64Array], version: Version) -> U64Array:
+    known, made = births
+    found = np.full(len(ids), version, dtype=np.uint64)
+    if len(known):
+        at = np.minimum(np.searchsorted(known, ids), len(known) - 1)
+        hit = known[at] == ids
+        found[hit] = made[at[hit]]
+    return found
+
+
+def _runs(versions: U64Array) -> VersionSequence:
+    if len(versions) == 0:
+        return VersionSequence(())
+    starts = np.flatnonzero(np.concatenate(([True], versions[1:] != versions[:-1])))
+    counts = np.diff(np.append(starts, len(versions)))
+    return VersionSequence(
+        tuple((int(c), int(versions[s])) for c, s in zip(counts, starts, strict=True))
+    )

@@ -1,0 +1,150 @@
+"""Does a version make sense? Nothing is published that does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format import primary_key
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import BaseId, FragmentId
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import Manifest
+from lancelake.format.schema import Schema
+from lancelake.txn import row_ids
+from lancelake.txn.state import TableState
+
+_MAX_FRAGMENT_ID = (1 << 32) - 1
+
+
+def ensure_sound(after: TableState, *, before: TableState) -> None:
+    """Raise when a version contradicts itself in anything that was not so before."""
+    manifest = after.manifest
+    if manifest.schema != before.manifest.schema:
+        ensure_schema(manifest.schema)
+    _ensure_legacy_is_complete(manifest)
+    _ensure_different(manifest.fragments)
+    if (manifest.max_fragment_id or 0) > _MAX_FRAGMENT_ID:
+        raise InvalidRequestError("the table has used up its fragment ids")
+    known = before.fragments_by_id()
+    changed = [f for f in manifest.fragments if known.get(f.id) is not f]
+    fresh = [f for f in changed if known.get(f.id) != f]
+    bases = frozenset(b.id for b in manifest.base_paths)
+    for fragment in fresh:
+        _ensure_fragment(fragment, manifest.data_version, bases)
+    if manifest.has_stable_row_ids:
+        _ensure_row_ids(fresh, manifest.next_row_id, known)
+    _ensure_indices(after, before)
+
+
+def ensure_schema(schema: Schema) -> None:
+    """Raise unless names and ids lead to one field each."""
+    names = schema.names
+    for name in names:
+        if "." in name:
+            raise InvalidRequestError(f"column name {name!r} has a dot in it", column=name)
+        if names.count(name) > 1:
+            raise InvalidRequestError(f"column {name!r} appears twice", column=name)
+    seen: set[int] = set()
+    for field in schema.walk():
+        if field.id < 0 or field.id in seen:
+            msg = f"field {field.name!r} has id {field.id}, which is negative or taken"
+            raise InvalidRequestError(msg, field=field.name, id=field.id)
+        seen.add(field.id)
+    primary_key.ensure_valid(schema)
+
+
+def _ensure_legacy_is_complete(manifest: Manifest) -> None:
+    # Their values lie in the manifest file itself, which is written without them.
+    dictionaries = (f for f in manifest.schema.walk() if f.logical_type.startswith("dict:"))
+    if manifest.data_version is FileVersion.LEGACY and any(dictionaries):
+        msg = "tables of legacy files with dictionary columns are read only"
+        raise UnsupportedError(msg)
+
+
+def _ensure_different(fragments: Iterable[Fragment]) -> None:
+    seen: set[FragmentId] = set()
+    for fragment in fragments:
+        if fragment.id in seen:
+            msg = f"fragment {fragment.id} appears twice"
+            raise InvalidRequestError(msg, fragment=fragment.id)
+        seen.add(fragment.id)
+
+
+def _ensure_fragment(fragment: Fragment, version: FileVersion, bases: frozenset[BaseId]) -> None:
+    where = f"fragment {fragment.id}"
+    for file in fragment.files:
+        _ensure_file(file, where, version)
+    deletion = fragment.deletion_file
+    used = {f.base_id for f in fragment.files} | ({deletion.base_id} if deletion else set())
+    for base_id in used:
+        if base_id is not None and base_id not in bases:
+            msg = f"{where} has files at base {base_id}, which the table does not have"
+            raise InvalidRequestError(msg, base_id=base_id)
+    if fragment.live_rows is not None and fragment.live_rows < 0:
+        msg = f"{where} has {fragment.num_deleted_rows} deleted of {fragment.physical_rows} rows"
+        raise InvalidRequestError(msg, fragment=fragment.id)
+
+
+def _ensure_file(file: DataFile, where: str, version: FileVersion) -> None:
+    if not file.path:
+        raise InvalidRequestError(f"{where} has a data file without a path")
+    if not file.fields:
+        raise InvalidRequestError(f"data file {file.path} of {where} holds no fields")
+    if file.version is not version:
+        msg = f"data file {file.path} of {where} is of version {file.version.value}"
+        raise InvalidRequestError(msg, found=file.version.value, expected=version.value)
+    if version is not FileVersion.LEGACY and len(file.column_indices) != len(file.fields):
+        msg = (
+            f"data file {file.path} of {where} lists {len(file.fields)} fields "
+            f"but {len(file.column_indices)} columns"
+        )
+        raise InvalidRequestError(msg)
+    live = [i for i in file.fields if i >= 0]
+    if len(set(live)) < len(live):
+        raise InvalidRequestError(f"data file {file.path} of {where} lists a field twice")
+
+
+def _ensure_row_ids(
+    fresh: list[Fragment], next_row_id: int, known: dict[FragmentId, Fragment]
+) -> None:
+    added = []
+    for fragment in fresh:
+        rows = row_ids.physical_rows(fragment)
+        count = row_ids.row_id_count(fragment)
+        if count != rows:
+            msg = f"fragment {fragment.id} has {count} row ids for {rows} rows"
+            raise InvalidRequestError(msg, found=count, expected=rows)
+        old = known.get(fragment.id)
+        if old is None or old.row_ids != fragment.row_ids:
+            added.append(row_ids.row_id_values(fragment))
+    ids = np.concatenate(added) if added else np.array([], dtype=np.uint64)
+    if len(ids) and int(ids.max()) >= next_row_id:
+        msg = f"row id {int(ids.max())} was never given out; the next is {next_row_id}"
+        raise InvalidRequestError(msg, found=int(ids.max()), expected=next_row_id)
+    if len(np.unique(ids)) < len(ids):
+        raise InvalidRequestError("a row id was given to two rows")
+
+
+def _ensure_indices(after: TableState, before: TableState) -> None:
+    seen: set[object] = set()
+    known = {i.uuid for i in before.indices}
+    fields = after.manifest.schema.by_id()
+    for index in after.indices:
+        if index.uuid in seen:
+            raise InvalidRequestError(f"index segment {index.uuid} appears twice")
+        seen.add(index.uuid)
+        if index.uuid not in known:
+            _ensure_new_index(index, set(fields))
+
+
+def _ensure_new_index(index: IndexMetadata, fields: set[int]) -> None:
+    if not index.name:
+        raise InvalidRequestError(f"index segment {index.uuid} has no name")
+    if missing := [i for i in index.fields if i not in fields]:
+        msg = f"index {index.name!r} is on field {missing[0]}, which the table does not have"
+        raise InvalidRequestError(msg, index=index.name, field_id=missing[0])
+    index.fragments()
