@@ -16,7 +16,10 @@ WIDEST = Target(release="14.0.2", file_version="2.2")
 
 
 def is_flat(dtype: pa.DataType) -> bool:
-    return not pa.types.is_nested(dtype) or pa.types.is_fixed_size_list(dtype)
+    is_extension = isinstance(dtype, pa.BaseExtensionType)
+    return not is_extension and (
+        not pa.types.is_nested(dtype) or pa.types.is_fixed_size_list(dtype)
+    )
 
 
 @given(arrow_types(WIDEST).filter(is_flat))

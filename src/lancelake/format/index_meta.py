@@ -77,7 +77,8 @@ def decode_section(data: bytes) -> tuple[IndexMetadata, ...]:
 
 def encode_section(indices: tuple[IndexMetadata, ...]) -> bytes:
     """Write the index section of a manifest file."""
-    return table_pb2.IndexSection(indices=[encode(i) for i in indices]).SerializeToString(deterministic=True)
+    section = table_pb2.IndexSection(indices=[encode(i) for i in indices])
+    return section.SerializeToString(deterministic=True)
 
 
 def decode(message: table_pb2.IndexMetadata) -> IndexMetadata:
