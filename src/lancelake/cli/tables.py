@@ -47,54 +47,49 @@ class Listing:
 
     def least_width(self) -> int:
         """Return the width that all columns need."""
-        return _total([self._least(i) for i in self._filled()])
+        natural = self._natural_widths()
+        return _total(self._least(i, width) for i, width in natural.items())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table in the width there is."""
-        table = Table(box=None, padding=(0, _GAP, 0, 0), show_edge=False, pad_edge=False)
-        table.header_style = ""
+        """Draw the table in the width there is, line by line: it may be long."""
         widths = self._widths(options.max_width)
-        for i, width in widths.items():
-            column = self.columns[i]
-            table.add_column(
-                Text(column.name, style=column.style, overflow="ellipsis"),
-                justify="right" if column.is_right else "left",
-                no_wrap=True,
-                overflow="ellipsis",
-                width=width,
-            )
-        for cells, style in self.rows:
-            table.add_row(*(cells[i] for i in widths), style=style or None)
-        yield table
+        heads = [Text(column.name, style=column.style) for column in self.columns]
+        for cells, style in [(heads, ""), *self.rows]:
+            line = Text(style=style, no_wrap=True, overflow="ellipsis")
+            for i, width in widths.items():
+                line.append_text(_fitted(cells[i], width, is_right=self.columns[i].is_right))
+                line.append(" " * _GAP)
+            line.rstrip()
+            yield line
 
     def _widths(self, room: int) -> dict[int, int]:
         """Leave out what has no room; share what is left among columns that are cut."""
-        widths = {i: self._least(i) for i in self._filled()}
-        for i in reversed(list(widths)):
+        natural = self._natural_widths()
+        widths = {i: self._least(i, width) for i, width in natural.items()}
+        for i in reversed(natural):
             if _total(widths.values()) > room and self.columns[i].is_optional:
                 del widths[i]
         left = room - _total(widths.values())
         # Those that lack least are served first, so that none gets more than its share.
-        hungry = sorted(widths, key=lambda i: self._natural(i) - widths[i])
+        hungry = sorted(widths, key=lambda i: natural[i] - widths[i])
         for waiting, i in zip(range(len(hungry), 0, -1), hungry, strict=True):
-            more = max(0, min(left // waiting, self._natural(i) - widths[i]))
+            more = max(0, min(left // waiting, natural[i] - widths[i]))
             widths[i] += more
             left -= more
         return widths
 
-    def _filled(self) -> list[int]:
-        return [i for i in range(len(self.columns)) if self._natural(i)]
+    def _natural_widths(self) -> dict[int, int]:
+        """Return the widths at which nothing is cut; columns without content are left out."""
+        widths = [len(column.name) for column in self.columns]
+        for cells, _ in self.rows:
+            widths = [max(w, cell.cell_len) for w, cell in zip(widths, cells, strict=True)]
+        return {i: width for i, width in enumerate(widths) if width}
 
-    def _natural(self, position: int) -> int:
-        cells = (row[position].cell_len for row, _ in self.rows)
-        return max((len(self.columns[position].name), *cells))
-
-    def _least(self, position: int) -> int:
+    def _least(self, position: int, natural: int) -> int:
         column = self.columns[position]
-        natural = self._natural(position)
-        return (
-            natural if column.least is None else min(natural, max(column.least, len(column.name)))
-        )
+        if column.least is None:
+            return natural
+        return min(natural, max(column.least, len(column.name)))
 
 
 def facts(rows: Iterable[tuple[str, Text | str]]) -> Table:
@@ -105,6 +100,16 @@ def facts(rows: Iterable[tuple[str, Text | str]]) -> Table:
     for name, text in rows:
         table.add_row(name, text)
     return table
+
+
+def _fitted(cell: Text, width: int, *, is_right: bool) -> Text:
+    lack = width - cell.cell_len
+    if lack < 0:
+        cut_cell = cell.copy()
+        cut_cell.truncate(width, overflow="ellipsis")
+        return cut_cell
+    blank = Text(" " * lack)
+    return blank.append_text(cell) if is_right else cell + blank
 
 
 def _total(widths: Iterable[int]) -> int:

@@ -82,8 +82,9 @@ def check_refs(refs: Refs, lines: Mapping[str | None, Line]) -> Iterator[Finding
 
 def check_zombies(main: Location, refs: Refs) -> Iterator[Finding]:
     """Find branch folders that no document names."""
+    damaged = {finding.path for finding in refs.damage}
     for name in _roots(main, layout.TREE, depth=0):
-        if name not in refs.branches:
+        if name not in refs.branches and layout.branch(name) not in damaged:
             yield _finding(
                 Severity.WARNING,
                 "branch-zombie",

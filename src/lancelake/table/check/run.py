@@ -180,11 +180,15 @@ def _numbers(line: Line, refs: Refs) -> Iterator[Finding]:
 
 
 def _cloned_at(line: Line) -> int | None:
-    """Return the oldest version if it was cloned, for then there never was an older one."""
+    """Return the oldest version if it was, or may have been, cloned: then it is the first."""
     oldest = line.newest_first[-1:]
     if not oldest or oldest[0].version == 1:
         return None
-    snapshot = Snapshot.load(line.location, oldest[0])
-    made_by = snapshot.transaction
+    try:
+        made_by = Snapshot.load(line.location, oldest[0]).transaction
+    except StorageUnavailableError:
+        raise
+    except LanceTableError:
+        return oldest[0].version
     is_clone = made_by is not None and isinstance(made_by.operation, Clone)
-    return snapshot.version if is_clone else None
+    return oldest[0].version if is_clone else None
