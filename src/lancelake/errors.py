@@ -89,15 +89,15 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-class InvalidRequestError(LanceTableError, ValueError):
-    """The call itself is wrong."""
+class InvalidRequestError(LanceTableError, ValueError, OSError):
+    """The call itself is wrong. Official Lance raises either of the two built-in kinds for this."""
 
     code = "invalid_request"
     exit_code = 2
     action = "Fix the call."
 
 
-class SchemaMismatchError(InvalidRequestError, OSError):
+class SchemaMismatchError(InvalidRequestError):
     """Data and table disagree about columns or types."""
 
     code = "schema_mismatch"
@@ -118,7 +118,7 @@ class InvalidExpressionError(InvalidRequestError):
     action = "Fix the expression."
 
 
-class OutOfRangeError(InvalidRequestError, IndexError, OSError):
+class OutOfRangeError(InvalidRequestError, IndexError):
     """A row was asked for that the table does not have."""
 
     code = "out_of_range"
@@ -178,7 +178,7 @@ class AlreadyExistsError(LanceTableError, FileExistsError):
     action = "Choose another name, or open what is there."
 
 
-class UnsupportedError(LanceTableError, NotImplementedError, ValueError):
+class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError):
     """This table or call needs something that this library does not do."""
 
     code = "unsupported"

@@ -1,0 +1,113 @@
+"""What a commit must read and write in files: deletion vectors, and facts that manifests lack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lancelake.clock import Ids
+from lancelake.data.deletion_files import load_deletions
+from lancelake.data.open_columns import stored_rows
+from lancelake.data.table_files import FileAt, TableFiles
+from lancelake.format import deletion, layout
+from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FragmentId, Version
+from lancelake.format.index_meta import IndexFile
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.txn.facts import Facts, FileKey, Wanted
+from lancelake.txn.state import TableState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeletionPort:
+    """Deletion files of the table at a root."""
+
+    root: Location
+    bases: TableFiles
+    ids: Ids
+
+    def load_deletions(self, fragment: Fragment) -> BitMap:
+        """Read the deleted rows of a fragment; none when it has no deletion file."""
+        return load_deletions(self.bases, fragment)
+
+    def store_deletions(
+        self, fragment_id: FragmentId, rows: BitMap, read_version: Version
+    ) -> DeletionFile:
+        """Write all deleted rows of a fragment; a merged vector is always a bitmap."""
+        return write_deletions(
+            self.root, fragment_id, rows, read_version, DeletionFileType.BITMAP, self.ids
+        )
+
+
+def write_deletions(
+    root: Location,
+    fragment_id: FragmentId,
+    rows: BitMap,
+    read_version: int,
+    encoding: DeletionFileType,
+    ids: Ids,
+) -> DeletionFile:
+    """Write a deletion file below a root and return its entry."""
+    unique = ids.random_u64()
+    path = layout.deletion_file(
+        fragment_id=fragment_id, read_version=read_version, unique=unique, suffix=encoding.value
+    )
+    open_store(root).put(path, deletion.encode(rows, encoding))
+    return DeletionFile(
+        file_type=encoding, read_version=read_version, id=unique, num_deleted_rows=len(rows)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesFactsPort:
+    """Reads counts and sizes from the files of a table."""
+
+    root: Location
+
+    def learn(self, state: TableState, wanted: Wanted) -> Facts:
+        """Return the facts that are wanted of a version."""
+        files = TableFiles(root=self.root, bases=state.manifest.base_paths)
+        fragments = state.fragments_by_id()
+        rows = {i: _physical_rows(files, fragments[i]) for i in wanted.physical_rows}
+        deleted = {i: len(load_deletions(files, fragments[i])) for i in wanted.deleted_rows}
+        sizes = {
+            _key(file): _size(files.data_file(file))
+            for fragment in fragments.values()
+            for file in fragment.files
+            if _key(file) in wanted.file_sizes
+        }
+        listed = {
+            index.uuid: _index_files(files.index_dir(index))
+            for index in state.indices
+            if index.uuid in wanted.index_files
+        }
+        return Facts(
+            physical_rows=FrozenMap(rows),
+            deleted_rows=FrozenMap(deleted),
+            file_sizes=FrozenMap(sizes),
+            index_files=FrozenMap(listed),
+        )
+
+
+def _physical_rows(files: TableFiles, fragment: Fragment) -> int:
+    return stored_rows(files, fragment.files[0]) if fragment.files else 0
+
+
+def _key(file: DataFile) -> FileKey:
+    return (file.base_id, file.path)
+
+
+def _size(place: FileAt) -> int:
+    return open_store(place.root).head(place.path).size_bytes
+
+
+def _index_files(folder: FileAt) -> tuple[IndexFile, ...]:
+    found = open_store(folder.root).list(folder.path)
+    prefix = f"{folder.path}/"
+    return tuple(
+        IndexFile(path=info.path.removeprefix(prefix), size_bytes=info.size_bytes)
+        for info in sorted(found, key=lambda info: info.path)
+    )

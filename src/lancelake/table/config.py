@@ -1,0 +1,69 @@
+"""Changing config, table metadata, schema metadata and field metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FieldId
+from lancelake.format.operations import UpdateConfig
+from lancelake.format.operations.update_config import MapUpdate
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.snapshot import Snapshot
+
+Updates = Mapping[str, str | None]
+
+
+def update_config(
+    base: Snapshot,
+    updates: Updates,
+    *,
+    replace: bool = False,
+    choices: CommitChoices = DEFAULT_CHOICES,
+) -> Snapshot:
+    """Set keys of the config; a value of None removes a key."""
+    return _publish(base, UpdateConfig(config=_map(updates, replace=replace)), choices)
+
+
+def update_table_metadata(
+    base: Snapshot,
+    updates: Updates,
+    *,
+    replace: bool = False,
+    choices: CommitChoices = DEFAULT_CHOICES,
+) -> Snapshot:
+    """Set keys of the table's metadata; a value of None removes a key."""
+    return _publish(base, UpdateConfig(table_metadata=_map(updates, replace=replace)), choices)
+
+
+def update_schema_metadata(
+    base: Snapshot,
+    updates: Updates,
+    *,
+    replace: bool = False,
+    choices: CommitChoices = DEFAULT_CHOICES,
+) -> Snapshot:
+    """Set keys of the schema's metadata; a value of None removes a key."""
+    return _publish(base, UpdateConfig(schema_metadata=_map(updates, replace=replace)), choices)
+
+
+def update_field_metadata(
+    base: Snapshot,
+    path: str,
+    updates: Updates,
+    *,
+    replace: bool = False,
+    choices: CommitChoices = DEFAULT_CHOICES,
+) -> Snapshot:
+    """Set keys of a field's metadata; a value of None removes a key."""
+    field_id: FieldId = base.manifest.schema.resolve(path)[-1].id
+    changes = FrozenMap({field_id: _map(updates, replace=replace)})
+    return _publish(base, UpdateConfig(field_metadata=changes), choices)
+
+
+def _map(updates: Updates, *, replace: bool) -> MapUpdate:
+    return MapUpdate(entries=FrozenMap(dict(updates)), replace=replace)
+
+
+def _publish(base: Snapshot, operation: UpdateConfig, choices: CommitChoices) -> Snapshot:
+    return publish(base, new_transaction(operation, base.version, choices), choices)

@@ -1,0 +1,165 @@
+"""A transaction -> the next version of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lancelake.clock import Clock, Ids, SystemClock, SystemIds
+from lancelake.commit.detached import commit_detached
+from lancelake.commit.line import Line, open_line
+from lancelake.commit.load import Loaded
+from lancelake.commit.loop import commit
+from lancelake.commit.new_table import clone_table, create_table
+from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
+from lancelake.commit.result import CommitResult
+from lancelake.commit.rules import Means
+from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
+from lancelake.data.table_files import TableFiles
+from lancelake.format.file_version import FileVersion
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import Version
+from lancelake.format.manifest import WriterVersion
+from lancelake.format.names import ManifestNaming
+from lancelake.format.operations import Operation
+from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
+from lancelake.storage.location import Location
+from lancelake.table.snapshot import Snapshot
+from lancelake.txn.options import BuildOptions
+from lancelake.txn.rules import AffectedRows
+from lancelake.txn.state import TableState
+
+WRITER = WriterVersion(library="lancelake", version="0.1.0")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """Where time and chance come from; tests bring their own."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
+
+
+SYSTEM = Surroundings()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitChoices:
+    """What a caller may say about a commit beside the change itself."""
+
+    message: str | None = None
+    properties: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    max_retries: int = DEFAULT_RETRIES
+    is_detached: bool = False
+    naming: ManifestNaming = ManifestNaming.V2
+    enable_stable_row_ids: bool = False
+    data_version: FileVersion | None = None
+    affected_rows: AffectedRows | None = None
+    surroundings: Surroundings = SYSTEM
+
+
+DEFAULT_CHOICES = CommitChoices()
+
+
+def new_transaction(
+    operation: Operation, read_version: int, choices: CommitChoices = DEFAULT_CHOICES
+) -> Transaction:
+    """Return a transaction with a uuid of its own."""
+    return Transaction(
+        read_version=Version(read_version),
+        uuid=str(choices.surroundings.ids.uuid4()),
+        operation=operation,
+        properties=with_message(choices.properties, choices.message),
+    )
+
+
+def with_message(properties: Mapping[str, str], message: str | None) -> FrozenMap[str, str]:
+    """Return properties with a commit message among them."""
+    if message is None:
+        return FrozenMap(dict(properties))
+    return FrozenMap({**properties, COMMIT_MESSAGE: message})
+
+
+def publish(
+    base: Snapshot, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Commit a change of an existing table and return the version it made."""
+    line = open_line(base.location)
+    means = _means(base.files, choices)
+    loaded = _loaded(base)
+    request = _request(transaction, choices)
+    if choices.is_detached:
+        return _snapshot(line, commit_detached(line, request, means, base=loaded))
+    return _snapshot(line, commit(line, request, means, base=loaded))
+
+
+def publish_first(
+    location: Location, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Commit the first version of a table."""
+    line = open_line(location)
+    means = _means(TableFiles(root=location), choices)
+    return _snapshot(
+        line, create_table(line, _request(transaction, choices), means, naming=choices.naming)
+    )
+
+
+def publish_clone(
+    location: Location,
+    transaction: Transaction,
+    source: Snapshot,
+    choices: CommitChoices = DEFAULT_CHOICES,
+) -> Snapshot:
+    """Commit the first version of a copy of another table's version."""
+    line = open_line(location)
+    means = _means(TableFiles(root=location), choices)
+    result = clone_table(
+        line,
+        _request(transaction, choices),
+        means,
+        source=TableState(manifest=source.manifest, indices=source.indices),
+        source_uri=source.location.uri,
+        naming=choices.naming,
+    )
+    return _snapshot(line, result)
+
+
+def _means(files: TableFiles, choices: CommitChoices) -> Means:
+    around = choices.surroundings
+    return Means(
+        rules=TABLE_RULES,
+        port=DeletionPort(root=files.root, bases=files, ids=around.ids),
+        facts=FilesFactsPort(root=files.root),
+        clock=around.clock,
+        ids=around.ids,
+    )
+
+
+def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
+    options = BuildOptions(
+        timestamp_ns=0,
+        writer=WRITER,
+        enable_stable_row_ids=choices.enable_stable_row_ids,
+        data_version=choices.data_version,
+    )
+    return CommitRequest(
+        transaction=transaction,
+        options=options,
+        affected_rows=choices.affected_rows,
+        max_retries=choices.max_retries,
+    )
+
+
+def _loaded(snapshot: Snapshot) -> Loaded:
+    return Loaded(
+        name=snapshot.name,
+        file=snapshot.file,
+        state=TableState(manifest=snapshot.manifest, indices=snapshot.indices),
+        size_bytes=snapshot.manifest_size,
+    )
+
+
+def _snapshot(line: Line, result: CommitResult) -> Snapshot:
+    loaded = result.loaded
+    return Snapshot(line.location, loaded.name, loaded.file, loaded.size_bytes)

@@ -1,0 +1,42 @@
+"""Making, moving and removing tags."""
+
+from __future__ import annotations
+
+from lancelake.commit import ref_files
+from lancelake.commit.ref_files import Target
+from lancelake.format.ids import Version
+from lancelake.format.refs import Tag
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+from lancelake.table.open import Reference, open_snapshot
+from lancelake.table.publish import SYSTEM, Surroundings
+from lancelake.table.snapshot import Snapshot
+
+
+def create_tag(
+    base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM
+) -> Tag:
+    """Give a version a name."""
+    target = _target(base, reference)
+    return ref_files.create_tag(_store(base), name, target, clock=around.clock)
+
+
+def move_tag(base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM) -> Tag:
+    """Let an existing tag name another version."""
+    return ref_files.move_tag(_store(base), name, _target(base, reference), clock=around.clock)
+
+
+def remove_tag(base: Snapshot, name: str) -> None:
+    """Forget a tag; the version stays."""
+    ref_files.remove_tag(_store(base), name)
+
+
+def _store(base: Snapshot) -> ObjectStore:
+    return open_store(base.main_location)
+
+
+def _target(base: Snapshot, reference: Reference) -> Target:
+    found = open_snapshot(base.location, reference, main=base.main_location)
+    return Target(
+        branch=found.branch, version=Version(found.version), manifest_size=found.manifest_size
+    )

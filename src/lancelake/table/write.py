@@ -1,0 +1,173 @@
+"""Rows in: a new table, more rows, or all rows anew."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import assert_never
+
+import pyarrow as pa
+
+from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.schema_check import match_schema
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress, WriteTask
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError
+from lancelake.format import file_version
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.bases import BasePath
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.operations import Append, Merge, Overwrite
+from lancelake.format.schema import Schema
+from lancelake.storage.location import Location
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    new_transaction,
+    publish,
+    publish_first,
+)
+from lancelake.table.snapshot import Snapshot
+
+
+class WriteMode(Enum):
+    """What happens to what is there."""
+
+    CREATE = "create"
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+
+
+class SchemaMode(Enum):
+    """What happens to columns that the table does not have."""
+
+    STRICT = "strict"
+    MERGE = "merge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """How rows are written and committed."""
+
+    mode: WriteMode = WriteMode.CREATE
+    schema_mode: SchemaMode = SchemaMode.STRICT
+    max_rows_per_file: int = MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    data_version: FileVersion | None = None
+    initial_bases: tuple[BasePath, ...] = ()
+    target_base: BasePath | None = None
+    config: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    progress: Progress | None = None
+    choices: CommitChoices = DEFAULT_CHOICES
+
+
+def write(reader: pa.RecordBatchReader, location: Location, options: WriteOptions) -> Snapshot:
+    """Write rows and commit them; where there is no table yet, every mode creates one."""
+    base = _existing(location)
+    if base is None:
+        return _create(reader, location, options)
+    return write_onto(base, reader, options)
+
+
+def write_onto(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
+    """Write rows onto a version of an existing table and commit them."""
+    match options.mode:
+        case WriteMode.CREATE:
+            raise AlreadyExistsError(
+                f"Dataset already exists: {base.location.uri}", table=base.location.uri
+            )
+        case WriteMode.APPEND:
+            return _append(base, reader, options)
+        case WriteMode.OVERWRITE:
+            return _overwrite(base, reader, options)
+        case _:
+            assert_never(options.mode)
+
+
+def fragments_for(
+    base: Snapshot | None, location: Location, reader: pa.RecordBatchReader, options: WriteOptions
+) -> tuple[Schema, tuple[Fragment, ...]]:
+    """Write data files without committing them; return their schema and fragments."""
+    if base is not None and options.mode is WriteMode.APPEND:
+        schema, version = base.manifest.schema, base.manifest.data_version
+    else:
+        schema, version = from_arrow(reader.schema), _new_version(base, options)
+    task = WriteTask(
+        root=location,
+        schema=schema,
+        file_version=version,
+        max_rows_per_file=options.max_rows_per_file,
+        max_bytes_per_file=options.max_bytes_per_file,
+        base=options.target_base,
+    )
+    ids = options.choices.surroundings.ids
+    return schema, write_fragments(task, reader, ids=ids, progress=options.progress)
+
+
+def _existing(location: Location) -> Snapshot | None:
+    try:
+        return open_snapshot(location, Latest())
+    except TableNotFoundError:
+        return None
+
+
+def _create(reader: pa.RecordBatchReader, location: Location, options: WriteOptions) -> Snapshot:
+    schema, fragments = fragments_for(None, location, reader, options)
+    operation = Overwrite(
+        fragments=fragments,
+        schema=schema,
+        config_upsert_values=options.config,
+        initial_bases=options.initial_bases,
+    )
+    choices = replace(options.choices, data_version=_new_version(None, options))
+    return publish_first(location, new_transaction(operation, 0, choices), choices)
+
+
+def _append(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
+    if options.initial_bases:
+        raise InvalidRequestError(
+            "initial_bases can only be given when a table is created", table=base.location.uri
+        )
+    if options.schema_mode is SchemaMode.MERGE:
+        base = _widened(base, reader.schema, options)
+    _, fragments = fragments_for(base, base.location, reader, options)
+    transaction = new_transaction(Append(fragments=fragments), base.version, options.choices)
+    return publish(base, transaction, options.choices)
+
+
+def _overwrite(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
+    if options.initial_bases:
+        problem = "Cannot register new bases in Overwrite mode"
+        raise InvalidRequestError(problem, table=base.location.uri)
+    schema, fragments = fragments_for(base, base.location, reader, options)
+    operation = Overwrite(fragments=fragments, schema=schema, config_upsert_values=options.config)
+    choices = replace(options.choices, data_version=_new_version(base, options))
+    return publish(base, new_transaction(operation, base.version, choices), choices)
+
+
+def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
+    """Return the file version of a table made anew."""
+    chosen = options.data_version or (
+        file_version.DEFAULT if base is None else base.manifest.data_version
+    )
+    if chosen is FileVersion.LEGACY:
+        raise InvalidRequestError("tables with legacy data files can be read, but not written")
+    return chosen
+
+
+def _widened(base: Snapshot, data: pa.Schema, options: WriteOptions) -> Snapshot:
+    """Add the columns that only the data has, null in all rows there are."""
+    extra = match_schema(base.manifest.schema, data).extra
+    if not extra:
+        return base
+    used = [i for fragment in base.manifest.fragments for f in fragment.files for i in f.fields]
+    first = max(base.manifest.schema.max_field_id, max(used, default=-1)) + 1
+    nullable = pa.schema([field.with_nullable(True) for field in extra])
+    added = from_arrow(nullable, first_id=first)
+    schema = replace(base.manifest.schema, fields=base.manifest.schema.fields + added.fields)
+    operation = Merge(
+        fragments=tuple(base.manifest.fragments), schema=schema, preserves_nullability=True
+    )
+    return publish(base, new_transaction(operation, base.version, options.choices))
