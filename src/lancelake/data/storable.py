@@ -54,11 +54,14 @@ def _ensure_release_4_reads(trail: tuple[Field, ...], version: FileVersion, wher
         msg = f"column {where} has type {node.logical_type}, on which pylance 4 crashes"
         action = "Use a named time zone such as UTC, or ask for what only newer releases read."
         raise UnsupportedError(msg, column=where, found=node.logical_type, action=action)
-    is_nested_null = len(trail) > 1 and node.logical_type == "null"
-    if is_nested_null and version is not FileVersion.V2_0:
-        msg = f"column {where} has type null inside another column, which pylance 4 cannot read"
+    if version.leaves_only and node.logical_type == "null" and _is_below_list(trail):
+        msg = f"column {where} has type null inside a list, where pylance 4 loses rows"
         action = "Give it another type, or ask for what only newer releases read."
         raise UnsupportedError(msg, column=where, action=action)
+
+
+def _is_below_list(trail: tuple[Field, ...]) -> bool:
+    return any(node.logical_type.startswith(("list", "large_list", "map")) for node in trail)
 
 
 def _has_offset_zone(node: Field) -> bool:

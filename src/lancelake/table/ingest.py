@@ -1,0 +1,129 @@
+"""Users' data in any of its shapes -> a stream of Arrow batches."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
+
+# Rows of a data frame that are converted at once.
+_FRAME_ROWS = 64 * 1024
+
+Data = Any  # whatever `to_reader` lists, from libraries that need not be installed
+
+
+def to_reader(data: Data, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
+    """Return the rows of `data` as a stream; what arrives as a stream is never held as a whole.
+
+    Taken are tables, batches, readers, datasets and scanners of pyarrow or shaped like them,
+    frames of pandas and Polars, objects with an Arrow stream or array, a dict of columns, a list
+    of dicts, and iterables of batches or tables. `schema` is for data without types of its own,
+    and for iterables, whose batches are cast to it; without it their first batch decides.
+    """
+    try:
+        reader = _known(data, schema)
+    except (pa.ArrowException, KeyError, TypeError) as error:
+        msg = f"data of type {_type_name(data)} cannot be turned into Arrow batches: {error}"
+        raise InvalidRequestError(msg, found=_type_name(data)) from error
+    return _from_iterable(data, schema) if reader is None else reader
+
+
+def _known(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader | None:
+    """Return the rows of data that has a shape of its own, None for other data."""
+    if isinstance(data, pa.RecordBatchReader):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return _of_batch(data)
+    match _type_name(data):
+        case "pandas.DataFrame":
+            return pa.Table.from_pandas(data, schema=schema).to_reader()
+        case "polars.DataFrame":
+            return _from_frames(data, data.iter_slices(_FRAME_ROWS))
+        case "polars.LazyFrame":
+            return _from_frames(data.limit(0).collect(), data.collect_batches())
+        case _:
+            return _streaming(data) or _from_python(data, schema)
+
+
+def _streaming(data: Data) -> pa.RecordBatchReader | None:
+    """Return the rows of data that offers them by a method."""
+    if hasattr(data, "scanner"):
+        return data.scanner().to_reader()
+    if hasattr(data, "to_reader"):
+        return data.to_reader()
+    if hasattr(data, "__arrow_c_stream__"):
+        return pa.RecordBatchReader.from_stream(data)
+    if hasattr(data, "__arrow_c_array__"):
+        return _of_batch(pa.record_batch(data))
+    return None
+
+
+def _from_python(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader | None:
+    if isinstance(data, Mapping):
+        return _of_batch(pa.RecordBatch.from_pydict(data, schema=schema))
+    if isinstance(data, list) and data and isinstance(data[0], Mapping):
+        return _of_batch(pa.RecordBatch.from_pylist(data, schema=schema))
+    return None
+
+
+def _of_batch(batch: pa.RecordBatch) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(batch.schema, [batch])
+
+
+def _from_frames(empty: Data, frames: Iterable[Data]) -> pa.RecordBatchReader:
+    """Stream Polars frames in the Arrow types that Polars chooses for a whole frame."""
+    schema = empty.limit(0).to_arrow().schema
+    batches = (batch for frame in frames for batch in frame.to_arrow().to_batches())
+    return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _from_iterable(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    if not isinstance(data, Iterable) or isinstance(data, str | bytes):
+        raise InvalidRequestError(
+            f"data of type {_type_name(data)} is not understood",
+            found=_type_name(data),
+            action="Pass Arrow data, a data frame, a dict of columns, or an iterable of batches.",
+        )
+    batches = _batches(data)
+    if schema is None:
+        first = next(batches, None)
+        if first is None:
+            msg = "an iterable without batches does not say which columns there are"
+            raise InvalidRequestError(msg, action="Pass a schema.")
+        return pa.RecordBatchReader.from_batches(
+            first.schema, _cast(itertools.chain((first,), batches), first.schema)
+        )
+    return pa.RecordBatchReader.from_batches(schema, _cast(batches, schema))
+
+
+def _batches(data: Iterable[Data]) -> Iterator[pa.RecordBatch]:
+    for item in data:
+        if isinstance(item, pa.RecordBatch):
+            yield item
+        elif isinstance(item, pa.Table):
+            yield from item.to_batches()
+        else:
+            msg = f"an iterable of batches has an item of type {_type_name(item)}"
+            raise SchemaMismatchError(msg, found=_type_name(item), action="Yield record batches.")
+
+
+def _cast(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        if batch.schema.equals(schema):
+            yield batch
+            continue
+        try:
+            yield batch.cast(schema)
+        except (pa.ArrowException, ValueError) as error:
+            msg = f"a batch does not fit the schema: {error}"
+            raise SchemaMismatchError(msg, expected=str(schema), found=str(batch.schema)) from error
+
+
+def _type_name(value: object) -> str:
+    """Name a type by its package and class, wherever inside the package it is defined."""
+    kind = type(value)
+    return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"
