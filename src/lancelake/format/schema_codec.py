@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from lancelake.errors import CorruptTableError, UnsupportedError
-from lancelake.format.frozen import FrozenMap
+from lancelake.format.frozen import EMPTY_MAP, FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
@@ -14,16 +13,18 @@ from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import file_pb2
 
 MAX_DEPTH = 64
+_ENCODINGS: dict[int, Encoding] = {encoding.value: encoding for encoding in Encoding}
 
 
 def decode(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes]) -> Schema:
     """Build the tree; a child before its parent, or too deep a tree, is an error."""
-    nodes = [_decode_field(message) for message in fields]
-    parents = _parent_positions(nodes)
-    children: list[list[Field]] = [[] for _ in nodes]
+    messages = list(fields)
+    parents = _parent_positions(messages)
+    children: list[list[Field]] = [[] for _ in messages]
     top: list[Field] = []
-    for position in reversed(range(len(nodes))):
-        node = replace(nodes[position], children=tuple(reversed(children[position])))
+    # From the end, so that the children of a node are complete when it is made.
+    for position in reversed(range(len(messages))):
+        node = _decode_field(messages[position], tuple(reversed(children[position])))
         parent = parents[position]
         (top if parent is None else children[parent]).append(node)
     return Schema(fields=tuple(reversed(top)), metadata=FrozenMap(dict(metadata)))
@@ -34,15 +35,16 @@ def encode(schema: Schema) -> list[file_pb2.Field]:
     return [_encode_field(node) for node in schema.walk()]
 
 
-def _parent_positions(nodes: list[Field]) -> list[int | None]:
-    seen: dict[FieldId, int] = {}
+def _parent_positions(nodes: list[file_pb2.Field]) -> list[int | None]:
+    seen: dict[int, int] = {}
     depth: list[int] = []
     parents: list[int | None] = []
     for position, node in enumerate(nodes):
-        parent = None if node.parent_id == NO_PARENT else seen.get(node.parent_id)
-        if parent is None and node.parent_id != NO_PARENT:
-            msg = f"field {node.name!r} names parent {node.parent_id}, which does not precede it"
-            raise CorruptTableError(msg, field=node.name, parent_id=node.parent_id)
+        parent_id = node.parent_id
+        parent = None if parent_id == NO_PARENT else seen.get(parent_id)
+        if parent is None and parent_id != NO_PARENT:
+            msg = f"field {node.name!r} names parent {parent_id}, which does not precede it"
+            raise CorruptTableError(msg, field=node.name, parent_id=parent_id)
         depth.append(0 if parent is None else depth[parent] + 1)
         if depth[-1] > MAX_DEPTH:
             msg = f"field {node.name!r} is nested deeper than {MAX_DEPTH} levels"
@@ -52,28 +54,33 @@ def _parent_positions(nodes: list[Field]) -> list[int | None]:
     return parents
 
 
-def _decode_field(message: file_pb2.Field) -> Field:
-    metadata = dict(message.metadata)
-    if message.extension_name:
-        metadata[EXTENSION_NAME] = message.extension_name.encode()
-    _ensure_text(metadata.get(EXTENSION_NAME, b""), message.name)
-    page = message.dictionary
-    has_page = message.HasField("dictionary")
-    known = message.encoding in file_pb2.Encoding.values()
+def _decode_field(message: file_pb2.Field, children: tuple[Field, ...]) -> Field:
+    page = message.dictionary if message.HasField("dictionary") else None
     return Field(
         name=message.name,
         id=FieldId(message.id),
         parent_id=FieldId(message.parent_id),
         logical_type=message.logical_type,
         nullable=message.nullable,
-        metadata=FrozenMap(metadata),
-        encoding=Encoding(message.encoding) if known else Encoding.NONE,
-        dictionary=DictionaryPage(offset=page.offset, length=page.length) if has_page else None,
+        children=children,
+        metadata=_decode_metadata(message),
+        encoding=_ENCODINGS.get(message.encoding, Encoding.NONE),
+        dictionary=DictionaryPage(offset=page.offset, length=page.length) if page else None,
         storage_class=message.storage_class,
         unenforced_primary_key=message.unenforced_primary_key,
         unenforced_primary_key_position=message.unenforced_primary_key_position,
         unknown=unknown_bytes(message),
     )
+
+
+def _decode_metadata(message: file_pb2.Field) -> FrozenMap[str, bytes]:
+    if not message.metadata and not message.extension_name:
+        return EMPTY_MAP
+    metadata = dict(message.metadata)
+    if message.extension_name:
+        metadata[EXTENSION_NAME] = message.extension_name.encode()
+    _ensure_text(metadata.get(EXTENSION_NAME, b""), message.name)
+    return FrozenMap(metadata)
 
 
 def _ensure_text(extension_name: bytes, field: str) -> None:
