@@ -14,6 +14,7 @@ from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.format.schema import Schema
+from lancelake.txn import fragment_reuse
 
 Indices = tuple[IndexMetadata, ...]
 
@@ -35,6 +36,8 @@ def retained(indices: Indices, schema: Schema, fragments: Iterable[Fragment]) ->
     fields = schema.by_id()
     existing = BitMap(f.id for f in fragments)
     kept = [i for i in indices if i.is_system or all(f in fields for f in i.fields)]
+    if fragment_reuse.has_hidden_moves(indices):
+        return tuple(kept)
     useless = set()
     by_name = sorted(kept, key=lambda i: i.name)
     for _, entries in groupby(by_name, key=lambda i: i.name):
@@ -103,42 +106,33 @@ def extended_by_moved_rows(
     return tuple(extended(i) for i in indices) if targets else indices
 
 
-def after_rewrite_by_row_id(indices: Indices, groups: Sequence[RewriteGroup]) -> Indices:
-    """Let indices cover what their fragments were rewritten to; row ids did not change.
-
-    An index that holds addresses loses the fragments instead.
-    """
-
-    def moved(index: IndexMetadata) -> IndexMetadata:
-        covered = index.fragments()
-        if covered is None:
-            return index
-        swapped = _swapped(index, covered, groups, forget=holds_addresses(index))
-        return index if swapped == covered else with_coverage(index, swapped)
-
-    return tuple(moved(i) for i in indices)
-
-
-def after_rewrite_by_address(
-    indices: Indices, groups: Sequence[RewriteGroup], rewritten: Sequence[RewrittenIndex]
+def after_rewrite(
+    indices: Indices,
+    groups: Sequence[RewriteGroup],
+    rewritten: Sequence[RewrittenIndex],
+    *,
+    stable_row_ids: bool,
 ) -> Indices:
-    """Put the remapped segments in place of those that hold old addresses."""
+    """Put remapped segments in place, and let others follow their rows where ids are stable.
+
+    An index that holds addresses and was not remapped loses the fragments where row ids are
+    stable; where they are not, only what was remapped or recorded aside can have been covered.
+    """
     by_id = {r.old_id: r for r in rewritten}
     if len(by_id) < len(rewritten):
         raise InvalidRequestError("a rewrite lists the same index twice")
 
-    def remapped(index: IndexMetadata) -> IndexMetadata:
+    def followed(index: IndexMetadata) -> IndexMetadata:
         entry = by_id.get(index.uuid)
-        if entry is None:
-            return index
+        if entry is not None:
+            return _remapped(index, entry, groups)
         covered = index.fragments()
-        if covered is None:
-            msg = f"index {index.name!r} was rewritten but does not say what it covers"
-            raise InvalidRequestError(msg, index=index.name)
-        swapped = with_coverage(index, _swapped(index, covered, groups, forget=False))
-        return replace(swapped, uuid=entry.new_id, files=entry.new_index_files)
+        if covered is None or not stable_row_ids:
+            return index
+        after = _swapped(index, covered, groups, forget=holds_addresses(index))
+        return index if after == covered else with_coverage(index, after)
 
-    return tuple(remapped(i) for i in indices)
+    return tuple(followed(i) for i in indices)
 
 
 def with_fragment_reuse(indices: Indices, entry: IndexMetadata | None) -> Indices:
@@ -154,6 +148,17 @@ def holds_addresses(index: IndexMetadata) -> bool:
     if kind == "btreeindexdetails":
         return (index.index_version or 0) >= _BTREE_OF_ADDRESSES
     return kind in _ADDRESS_KINDS
+
+
+def _remapped(
+    index: IndexMetadata, entry: RewrittenIndex, groups: Sequence[RewriteGroup]
+) -> IndexMetadata:
+    covered = index.fragments()
+    if covered is None:
+        msg = f"index {index.name!r} was rewritten but does not say what it covers"
+        raise InvalidRequestError(msg, index=index.name)
+    swapped = with_coverage(index, _swapped(index, covered, groups, forget=False))
+    return replace(swapped, uuid=entry.new_id, files=entry.new_index_files)
 
 
 def _useless(entries: Indices, existing: BitMap) -> Indices:

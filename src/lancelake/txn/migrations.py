@@ -16,6 +16,7 @@ from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Field
+from lancelake.txn import fragment_reuse
 from lancelake.txn.facts import Facts, Wanted
 from lancelake.txn.fragments import without_dropped_files
 from lancelake.txn.state import TableState
@@ -38,9 +39,10 @@ def wanted(state: TableState) -> Wanted:
 
 
 def mended(state: TableState, facts: Facts) -> TableState:
-    """Fill in what was read from files."""
+    """Fill in what was read from files, and let indices cover where their rows went."""
     filled = with_counts(state, facts)
-    return replace(filled, indices=tuple(_with_facts(i, facts) for i in filled.indices))
+    indices = tuple(_with_facts(i, facts) for i in filled.indices)
+    return replace(filled, indices=fragment_reuse.followed(indices))
 
 
 def with_counts(state: TableState, facts: Facts) -> TableState:

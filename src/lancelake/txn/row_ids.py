@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from pyroaring import BitMap
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
@@ -78,6 +79,20 @@ def touched_in(fragment: Fragment, version: Version) -> Fragment:
     return replace(fragment, last_updated_at_versions=mark)
 
 
+def touched_rows(fragment: Fragment, rows: BitMap, version: Version) -> Fragment:
+    """Mark some rows of a fragment as changed in this version."""
+    if fragment.row_ids is None:
+        return fragment
+    count = physical_rows(fragment)
+    versions = _versions(fragment.last_updated_at_versions, count).values()
+    offsets = np.array(rows.to_array(), dtype=np.int64)
+    if len(offsets) and int(offsets.max()) >= count:
+        msg = f"row {int(offsets.max())} of fragment {fragment.id} was updated; it has {count} rows"
+        raise InvalidRequestError(msg, fragment=fragment.id)
+    versions[offsets] = version
+    return replace(fragment, last_updated_at_versions=_runs(versions).encode())
+
+
 def physical_rows(fragment: Fragment) -> int:
     """Return the number of rows, which a fragment with row ids must state."""
     if fragment.physical_rows is None:
@@ -146,12 +161,13 @@ def _births(sources: Sequence[Fragment]) -> tuple[U64Array, U64Array]:
 
 
 def _made(fragment: Fragment) -> U64Array:
-    rows = physical_rows(fragment)
-    if isinstance(fragment.created_at_versions, bytes):
-        sequence = VersionSequence.decode(fragment.created_at_versions, physical_rows=rows)
-    else:
-        sequence = VersionSequence.constant(UNKNOWN_VERSION, rows=rows)
-    return sequence.values()
+    return _versions(fragment.created_at_versions, physical_rows(fragment)).values()
+
+
+def _versions(encoded: Sequenced, rows: int) -> VersionSequence:
+    if isinstance(encoded, bytes):
+        return VersionSequence.decode(encoded, physical_rows=rows)
+    return VersionSequence.constant(UNKNOWN_VERSION, rows=rows)
 
 
 def _looked_up(ids: U64Array, births: tuple[U64Array, U64Array], version: Version) -> U64Array:

@@ -10,7 +10,7 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
 from lancelake.format.operations.data_replacement import Replacement
-from lancelake.txn import fragments, index_upkeep, overlap
+from lancelake.txn import fragments, index_upkeep, overlap, row_ids
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -29,7 +29,8 @@ def apply(op: ops.DataReplacement, head: TableState, target: Target) -> TableSta
     _ensure_one_file_each(op)
     current = head.fragments_by_id()
     fragments.ensure_known(overlap.replaced(op), current, what="the replacement of data")
-    updated = [_replaced(current[r.fragment_id], r) for r in op.replacements]
+    swapped = (_replaced(current[r.fragment_id], r) for r in op.replacements)
+    updated = [row_ids.touched_in(f, target.version) for f in swapped]
     after = fragments.exchanged(head.manifest.fragments, updated=updated, removed=())
     changed = [f.id for f in updated]
     indices = index_upkeep.without_fragments(head.indices, overlap.replaced_fields(op), changed)

@@ -30,10 +30,12 @@ def apply(op: ops.Rewrite, head: TableState, target: Target) -> TableState:
     before = head.manifest
     groups = _numbered(op.groups, fragments.next_id(before))
     after = _exchanged(tuple(before.fragments), groups)
-    if before.has_stable_row_ids:
-        indices = index_upkeep.after_rewrite_by_row_id(head.indices, groups)
-    else:
-        indices = index_upkeep.after_rewrite_by_address(head.indices, groups, op.rewritten_indices)
+    indices = index_upkeep.after_rewrite(
+        head.indices,
+        groups,
+        op.rewritten_indices,
+        stable_row_ids=before.has_stable_row_ids,
+    )
     indices = index_upkeep.with_fragment_reuse(indices, target.options.fragment_reuse)
     return TableState(manifest=replace(before, fragments=after), indices=indices)
 

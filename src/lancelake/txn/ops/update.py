@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.format import operations as ops
+from lancelake.format import updated_offsets
 from lancelake.format.fragment import Fragment
 from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.operations.update import UpdateMode
@@ -43,7 +44,7 @@ def apply(op: ops.Update, head: TableState, target: Target) -> TableState:
         added, next_row_id = assigned.fragments, assigned.next_row_id
     after = changed_rows(
         replace(head, indices=indices),
-        updated=op.updated_fragments,
+        updated=_dated(op, target),
         removed=op.removed_fragment_ids,
         added=added,
     )
@@ -139,6 +140,17 @@ def _replaced(theirs: ops.Overwrite | ops.Restore | ops.UnknownOperation) -> Ver
     if isinstance(theirs, ops.UnknownOperation):
         return Incompatible("an operation of a newer release")
     return Incompatible("the table was replaced")
+
+
+def _dated(op: ops.Update, target: Target) -> tuple[Fragment, ...]:
+    """Date the rows whose columns were rewritten: when they were, the version was not known."""
+    offsets = updated_offsets.decode(op.unknown)
+    return tuple(
+        row_ids.touched_rows(f, overlap.as_bitmap(offsets[f.id]), target.version)
+        if f.id in offsets
+        else f
+        for f in op.updated_fragments
+    )
 
 
 def _indices_after(
