@@ -13,6 +13,7 @@ from lancelake.commit.result import CommitResult
 from lancelake.commit.rules import CommitRules
 from lancelake.errors import CommitError, UncertainCommitError
 from lancelake.format import layout, manifest_codec
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Restore
 from lancelake.storage.store import ObjectStore
 from lancelake.txn.state import TableState
@@ -52,10 +53,12 @@ class Run:
     schedule: Schedule
 
 
-def two_fragment_table() -> tuple[dict[str, bytes], Loaded]:
+def two_fragment_table(
+    indices: tuple[IndexMetadata, ...] = (),
+) -> tuple[dict[str, bytes], Loaded]:
     """Return the objects of a table with two fragments, and its only version."""
     store = DictStore()
-    base = seed(store)
+    base = seed(store, indices=indices)
     return store.objects, base
 
 

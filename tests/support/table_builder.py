@@ -18,11 +18,12 @@ from lancelake.commit.line import Line
 from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.rules import CommitRules, Means
-from lancelake.format import arrow_schema, deletion, layout, manifest_codec, transaction
+from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId, Version
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.names import (
     ManifestNaming,
@@ -81,7 +82,11 @@ def line_on(store: ObjectStore) -> Line:
 
 
 def seed(
-    store: ObjectStore, *, fragments: int = 2, naming: ManifestNaming = ManifestNaming.V2
+    store: ObjectStore,
+    *,
+    fragments: int = 2,
+    naming: ManifestNaming = ManifestNaming.V2,
+    indices: tuple[IndexMetadata, ...] = (),
 ) -> Loaded:
     """Write version 1 of a table, with its data files."""
     kept = tuple(fragment(number, id=number) for number in range(fragments))
@@ -108,7 +113,9 @@ def seed(
     )
     store.put(layout.transaction(file_name), inline)
     name = manifest_name(1, naming)
-    store.put(layout.manifest(name), manifest_codec.encode(manifest, transaction=inline))
+    section = index_meta.encode_section(indices) if indices else None
+    data = manifest_codec.encode(manifest, index_section=section, transaction=inline)
+    store.put(layout.manifest(name), data)
     line = line_on(store)
     found = line.handler.find(1)
     assert found is not None
