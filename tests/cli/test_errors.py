@@ -165,9 +165,8 @@ def test_info_loads_neither_the_codec_nor_the_sql_engine(sound: Path) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
-def test_output_does_not_depend_on_the_encoding(encoding: str, sound: Path) -> None:
+def test_characters_that_the_terminal_lacks_do_no_harm(sound: Path) -> None:
     command = [sys.executable, "-m", "lancelake", "info", str(sound)]
-    environment = {**os.environ, "PYTHONIOENCODING": encoding}
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(command, env=environment, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +31,7 @@ from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
+_THREADS = 8
 _COLUMNS = (
     right("version"),
     right("when"),
@@ -84,14 +87,20 @@ def _entries(newest: Snapshot, names: list[ManifestName]) -> Iterator[Entry]:
     for label, tag in tags.items():
         if (tag.branch if tag.branch != "main" else None) == newest.branch:
             tagged.setdefault(tag.version, []).append(label)
-    loaded = (_loaded(newest, name) for name in names)
-    pairs = itertools.pairwise(itertools.chain(loaded, [None]))
+    pairs = itertools.pairwise(itertools.chain(_snapshots(newest, names), [None]))
     for name, (found, before) in zip(names, pairs, strict=False):
         labels = tuple(sorted(tagged.get(name.version, ())))
         if isinstance(found, Snapshot):
             yield _entry(found, before, labels)
         elif found is not None:
             yield Entry(version=name.version, damage=found.problem, tags=labels)
+
+
+def _snapshots(newest: Snapshot, names: list[ManifestName]) -> Iterator[Snapshot | LanceTableError]:
+    """Load versions a few at a time."""
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for start in range(0, len(names), _THREADS):
+            yield from pool.map(partial(_loaded, newest), names[start : start + _THREADS])
 
 
 def _loaded(newest: Snapshot, name: ManifestName) -> Snapshot | LanceTableError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -20,6 +21,7 @@ from lancelake.table.check.line import Line
 Document = TypeVar("Document", Tag, Branch)
 
 _MAIN = "main"
+_THREADS = 8
 _SUFFIX = ".json"
 _TABLE_FOLDERS = frozenset(
     {
@@ -102,21 +104,33 @@ def _load(
     damage: list[Finding],
 ) -> dict[str, Document]:
     store = open_store(main)
-    found: dict[str, Document] = {}
-    for file in sorted(n for n in store.list_names(folder) if n.endswith(_SUFFIX)):
-        path = f"{folder}/{file}"
+
+    def read(file: str) -> Document | LanceTableError:
         try:
-            name = layout.branch_name(file)
-            ensure_name(name)
-            found[name] = decode(store.get(path))
-        except (StorageUnavailableError, ObjectNotFoundError):
+            ensure_name(layout.branch_name(file))
+            return decode(store.get(f"{folder}/{file}"))
+        except StorageUnavailableError:
             raise
         except LanceTableError as error:
-            hint = "Write the document again, or remove it."
-            damage.append(
-                _finding(Severity.ERROR, "ref-damaged", error.problem, path=path, hint=hint)
-            )
+            return error
+
+    found: dict[str, Document] = {}
+    files = sorted(n for n in store.list_names(folder) if n.endswith(_SUFFIX))
+    with ThreadPoolExecutor(_THREADS) as pool:
+        for file, document in zip(files, pool.map(read, files), strict=True):
+            if isinstance(document, ObjectNotFoundError):
+                # It was removed after the listing.
+                continue
+            if isinstance(document, LanceTableError):
+                damage.append(_damaged(f"{folder}/{file}", document))
+            else:
+                found[layout.branch_name(file)] = document
     return found
+
+
+def _damaged(path: str, error: LanceTableError) -> Finding:
+    hint = "Write the document again, or remove it."
+    return _finding(Severity.ERROR, "ref-damaged", error.problem, path=path, hint=hint)
 
 
 def _tag_size(name: str, tag: Tag, location: Location, manifest: str) -> Iterator[Finding]:

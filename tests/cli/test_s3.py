@@ -1,0 +1,54 @@
+"""Does the command line reach tables on S3?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow as pa
+import pytest
+from typer.testing import Result
+
+from tests.support.official import Official
+from tests.support.s3_server import S3Server, s3_server
+
+
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3Server]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def uri(s3: S3Server, official_14: Official) -> str:
+    """Return a table on S3 with two versions, the second with deletions."""
+    uri = f"s3://{s3.new_bucket()}/tables/t.lance"
+    code = """
+lance.write_dataset(table, uri, storage_options=options).delete("x < 3")
+"""
+    official_14.run(uri, code, table=pa.table({"x": range(10)}), options=s3.storage_options)
+    return uri
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        (["count"], "7\n"),
+        (["count", "--at", "1"], "10\n"),
+        (["head", "-n", "1"], "x\n3\n1 row\n"),
+        (["check", "--all-versions", "--data"], "in order  2 versions checked\n"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_answers(
+    command: list[str], expected: str, output: Callable[..., str], uri: str, s3: S3Server
+) -> None:
+    options = [part for k, v in s3.storage_options.items() for part in ("-s", f"{k}={v}")]
+    name, *rest = command
+    assert output(name, uri, *rest, *options) == expected
+
+
+def test_a_bucket_that_is_not_there_is_told(run: Callable[..., Result], s3: S3Server) -> None:
+    options = [part for k, v in s3.storage_options.items() for part in ("-s", f"{k}={v}")]
+    result = run("info", "s3://no-such-bucket-here/t.lance", *options)
+    assert result.exit_code == 7
+    assert "Create the bucket, or check its name." in result.stderr
