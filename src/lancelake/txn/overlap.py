@@ -104,7 +104,7 @@ def covers_rewritten(indices: Iterable[IndexMetadata], gone: Ids) -> Verdict:
             return Retryable(f"index {index.name!r} does not say which fragments it covers")
         if covered & rewritten_ids:
             where = _listed(frozenset(FragmentId(i) for i in covered & rewritten_ids))
-            return Retryable(f"index {index.name!r} covers {where}, which were rewritten")
+            return Retryable(f"index {index.name!r} covers rewritten {where}")
     return OK
 
 

@@ -1,0 +1,314 @@
+"""Which operations stand for all others? Small examples of each kind on one small table."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.format import operations as ops
+from lancelake.format.bases import BasePath
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import BaseId, FieldId, FragmentId, Version
+from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexMetadata
+from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.merged_generation import MergedGeneration
+from lancelake.format.operations import Operation
+from lancelake.format.operations.data_replacement import Replacement
+from lancelake.format.operations.rewrite import RewriteGroup
+from lancelake.format.operations.update_config import MapUpdate
+from lancelake.format.schema import Field, Schema
+from lancelake.txn import key_bloom
+from lancelake.txn.mem_wal import with_progress
+from lancelake.txn.state import TableState
+
+ROWS = 10
+VERSION = Version(1)
+KEY, VALUE, TEXT, ADDED = FieldId(0), FieldId(1), FieldId(2), FieldId(3)
+FIRST, SECOND = FragmentId(0), FragmentId(1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """An operation, what it does in a few words, and the rows it is known to take."""
+
+    name: str
+    operation: Operation
+    rows: FrozenMap[FragmentId, tuple[int, ...]] | None = None
+
+
+def table() -> TableState:
+    """Return a table of two fragments with one column file each."""
+    schema = Schema(
+        fields=(
+            Field(name="id", id=KEY, logical_type="int64", nullable=False),
+            Field(name="value", id=VALUE, logical_type="int32"),
+            Field(name="text", id=TEXT, logical_type="string"),
+        )
+    )
+    manifest = Manifest(
+        schema=schema,
+        fragments=(fragment(FIRST), fragment(SECOND)),
+        version=VERSION,
+        data_version=FileVersion.V2_1,
+        writer_version=WriterVersion(library="lancelake", version="0.0.0"),
+        max_fragment_id=1,
+    )
+    return TableState(manifest=manifest, indices=(mem_wal(),))
+
+
+def fragment(fragment_id: FragmentId, *, path: str | None = None) -> Fragment:
+    """Return a fragment that holds all columns in one file."""
+    file = data_file(path or f"{fragment_id}.lance", (KEY, VALUE, TEXT))
+    return Fragment(id=fragment_id, files=(file,), physical_rows=ROWS)
+
+
+def data_file(path: str, fields: tuple[FieldId, ...]) -> DataFile:
+    """Return a file that holds these columns."""
+    return DataFile(
+        path=path,
+        fields=fields,
+        column_indices=tuple(range(len(fields))),
+        file_major_version=2,
+        file_minor_version=1,
+        file_size_bytes=1000,
+    )
+
+
+def mem_wal(*marks: MergedGeneration) -> IndexMetadata:
+    """Return the MemWAL entry of a table."""
+    empty = IndexMetadata(
+        uuid=_uuid("mem wal"),
+        name=MEM_WAL,
+        fields=(),
+        dataset_version=VERSION,
+        details=IndexDetails(type_url="/lance.table.MemWalIndexDetails", value=b""),
+    )
+    return with_progress(empty, marks)
+
+
+def index(name: str, field: FieldId, *covered: FragmentId) -> IndexMetadata:
+    """Return an index segment over these fragments."""
+    return IndexMetadata(
+        uuid=_uuid(name),
+        name=name,
+        fields=(field,),
+        dataset_version=VERSION,
+        fragment_bitmap=bytes(BitMap(covered).serialize()),
+        details=IndexDetails(type_url="/lance.table.BTreeIndexDetails", value=b""),
+    )
+
+
+def without_rows(fragment_id: FragmentId, *rows: int) -> Fragment:
+    """Return a fragment from which rows were deleted."""
+    deletion = DeletionFile(
+        file_type=DeletionFileType.BITMAP,
+        read_version=VERSION,
+        id=sum(1 << r for r in rows),
+        num_deleted_rows=len(rows),
+    )
+    return replace(fragment(fragment_id), deletion_file=deletion)
+
+
+def shapes() -> dict[type[Operation], tuple[Shape, ...]]:
+    """Return the examples by kind of operation."""
+    return {
+        ops.Append: (Shape(name="rows", operation=ops.Append(fragments=(_new("a"),))),),
+        ops.Delete: _deletes(),
+        ops.Overwrite: _overwrites(),
+        ops.CreateIndex: _indices(),
+        ops.Rewrite: tuple(_rewrite(i) for i in (FIRST, SECOND)),
+        ops.Merge: _merges(),
+        ops.Restore: (Shape(name="old version", operation=ops.Restore(version=VERSION)),),
+        ops.ReserveFragments: (Shape(name="ids", operation=ops.ReserveFragments(num_fragments=2)),),
+        ops.Update: _updates(),
+        ops.Project: _projections(),
+        ops.UpdateConfig: _settings(),
+        ops.DataReplacement: _replacements(),
+        ops.UpdateMemWalState: _progress(),
+        ops.Clone: (Shape(name="copy", operation=_clone()),),
+        ops.UpdateBases: tuple(_base(n) for n in ("x", "y")),
+    }
+
+
+def mark(region: str, generation: int) -> MergedGeneration:
+    """Return the progress of a region."""
+    return MergedGeneration(region_id=_uuid(region), generation=generation)
+
+
+def _uuid(name: str) -> uuid.UUID:
+    return uuid.uuid5(uuid.NAMESPACE_URL, name)
+
+
+def _new(path: str) -> Fragment:
+    return fragment(FragmentId(0), path=f"{path}.lance")
+
+
+def _deletes() -> tuple[Shape, ...]:
+    found = [
+        _delete(fragment_id, rows) for fragment_id in (FIRST, SECOND) for rows in ((1, 2), (3, 4))
+    ]
+    unknown = replace(found[0], name="some rows of fragment 0", rows=None)
+    gone = ops.Delete(updated_fragments=(), deleted_fragment_ids=(FIRST,), predicate="all")
+    return (*found, unknown, Shape(name="fragment 0", operation=gone))
+
+
+def _delete(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
+    op = ops.Delete(
+        updated_fragments=(without_rows(fragment_id, *rows),),
+        deleted_fragment_ids=(),
+        predicate="some",
+    )
+    numbers = ", ".join(str(r) for r in rows)
+    name = f"rows {numbers} of fragment {fragment_id}"
+    return Shape(name=name, operation=op, rows=FrozenMap({fragment_id: rows}))
+
+
+def _overwrites() -> tuple[Shape, ...]:
+    op = ops.Overwrite(fragments=(_new("o"),), schema=table().manifest.schema)
+    with_config = replace(op, config_upsert_values=FrozenMap({"a": "1"}))
+    return (
+        Shape(name="rows", operation=op),
+        Shape(name="rows and config a", operation=with_config),
+    )
+
+
+def _indices() -> tuple[Shape, ...]:
+    by_value = ops.CreateIndex(new_indices=(index("by_value", VALUE, FIRST),))
+    by_text = ops.CreateIndex(new_indices=(index("by_text", TEXT, SECOND),))
+    removal = ops.CreateIndex(new_indices=(), removed_indices=by_value.new_indices)
+    uncovered = replace(by_value.new_indices[0], fragment_bitmap=b"", name="uncovered")
+    return (
+        Shape(name="value over fragment 0", operation=by_value),
+        Shape(name="text over fragment 1", operation=by_text),
+        Shape(name="value removed", operation=removal),
+        Shape(name="unknown coverage", operation=ops.CreateIndex(new_indices=(uncovered,))),
+        Shape(name="MemWAL at 5", operation=ops.CreateIndex(new_indices=(mem_wal(mark("r", 5)),))),
+    )
+
+
+def _rewrite(old: FragmentId) -> Shape:
+    new = fragment(FragmentId(10 + old), path=f"compacted-{old}.lance")
+    group = RewriteGroup(old_fragments=(fragment(old),), new_fragments=(new,))
+    return Shape(name=f"fragment {old}", operation=ops.Rewrite(groups=(group,)))
+
+
+def _merges() -> tuple[Shape, ...]:
+    before = table().manifest
+    added = Field(name="added", id=ADDED, logical_type="int32")
+    cast = replace(before.schema.fields[1], id=ADDED, logical_type="int64")
+    widened = replace(before.schema, fields=(*before.schema.fields, added))
+    recast = replace(before.schema, fields=(before.schema.fields[0], cast, before.schema.fields[2]))
+    fragments = tuple(
+        replace(f, files=(*f.files, data_file(f"added-{f.id}.lance", (ADDED,))))
+        for f in before.fragments
+    )
+    op = ops.Merge(fragments=fragments, schema=widened)
+    kept = replace(op, preserves_nullability=True)
+    return (
+        Shape(name="a column", operation=op),
+        Shape(name="a column, nulls as before", operation=kept),
+        Shape(name="a cast, nulls as before", operation=replace(kept, schema=recast)),
+    )
+
+
+def _projections() -> tuple[Shape, ...]:
+    schema = table().manifest.schema
+    op = ops.Project(schema=replace(schema, fields=schema.fields[:2]))
+    return (
+        Shape(name="without text", operation=op),
+        Shape(
+            name="without text, nulls as before",
+            operation=replace(op, preserves_nullability=True),
+        ),
+    )
+
+
+def _updates() -> tuple[Shape, ...]:
+    rows = tuple(_update(i, r) for i in (FIRST, SECOND) for r in ((1, 2), (3, 4)))
+    inserts = ops.Update(new_fragments=(_new("u"),))
+    some = key_bloom.build((KEY,), [[pa.array(range(5), pa.int64())]])
+    others = key_bloom.build((KEY,), [[pa.array(range(100, 105), pa.int64())]])
+    gone = ops.Update(removed_fragment_ids=(FIRST,), new_fragments=(_new("u"),))
+    return (
+        *rows,
+        Shape(name="some rows of fragment 0", operation=rows[0].operation),
+        Shape(name="fragment 0", operation=gone),
+        Shape(name="keys 0 to 4", operation=replace(inserts, inserted_rows=some)),
+        Shape(name="keys 100 to 104", operation=replace(inserts, inserted_rows=others)),
+        *(
+            Shape(
+                name=f"generation {m.generation}",
+                operation=ops.Update(merged_generations=(m,)),
+            )
+            for m in (mark("r", 5), mark("r", 6))
+        ),
+    )
+
+
+def _update(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
+    moved = replace(_new(f"u{fragment_id}"), physical_rows=len(rows))
+    op = ops.Update(
+        updated_fragments=(without_rows(fragment_id, *rows),),
+        new_fragments=(moved,),
+        fields_for_preserving_frag_bitmap=(VALUE,),
+    )
+    numbers = ", ".join(str(r) for r in rows)
+    name = f"rows {numbers} of fragment {fragment_id}"
+    return Shape(name=name, operation=op, rows=FrozenMap({fragment_id: rows}))
+
+
+def _settings() -> tuple[Shape, ...]:
+    a, b = (MapUpdate(entries=FrozenMap({k: "1"})) for k in ("a", "b"))
+    return (
+        Shape(name="config a", operation=ops.UpdateConfig(config=a)),
+        Shape(name="config b", operation=ops.UpdateConfig(config=b)),
+        Shape(name="table metadata a", operation=ops.UpdateConfig(table_metadata=a)),
+        Shape(name="schema metadata a", operation=ops.UpdateConfig(schema_metadata=a)),
+        Shape(
+            name="metadata of value",
+            operation=ops.UpdateConfig(field_metadata=FrozenMap({VALUE: a})),
+        ),
+    )
+
+
+def _replacements() -> tuple[Shape, ...]:
+    cases = ((VALUE, FIRST), (VALUE, SECOND), (TEXT, FIRST))
+    return tuple(
+        Shape(
+            name=f"field {field} of fragment {fragment_id}",
+            operation=ops.DataReplacement(
+                replacements=(
+                    Replacement(
+                        fragment_id=fragment_id,
+                        new_file=data_file(f"r-{field}-{fragment_id}.lance", (field,)),
+                    ),
+                )
+            ),
+        )
+        for field, fragment_id in cases
+    )
+
+
+def _progress() -> tuple[Shape, ...]:
+    marks = (mark("r", 5), mark("r", 6), mark("other", 1))
+    return tuple(
+        Shape(
+            name=f"generation {m.generation} of {m.region_id.hex[:4]}",
+            operation=ops.UpdateMemWalState(merged_generations=(m,)),
+        )
+        for m in marks
+    )
+
+
+def _clone() -> ops.Clone:
+    return ops.Clone(is_shallow=True, ref_name=None, ref_version=VERSION, ref_path="memory:///t")
+
+
+def _base(name: str) -> Shape:
+    base = BasePath(id=BaseId(0), name=name, is_dataset_root=False, path=f"memory:///{name}")
+    return Shape(name=f"base {name}", operation=ops.UpdateBases(new_bases=(base,)))
