@@ -1,4 +1,4 @@
-"""Lance tables in Python: open, inspect and read them on local disk and object stores."""
+"""Lance tables in Python: read and write them on local disk and object stores."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # the command line must start without loading the engines beh
         LanceScanner,
         Transaction,
         dataset,
+        write_dataset,
     )
 
 __version__ = "0.1.0"
@@ -32,6 +33,7 @@ __all__ = [
     "Transaction",
     "__version__",
     "dataset",
+    "write_dataset",
 ]
 
 

@@ -170,7 +170,7 @@ class IndexNotFoundError(NotFoundError, KeyError, OSError):
     __str__ = Exception.__str__
 
 
-class AlreadyExistsError(LanceTableError, FileExistsError):
+class AlreadyExistsError(LanceTableError, FileExistsError, ValueError):
     """The name is taken."""
 
     code = "already_exists"

@@ -6,17 +6,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance.base_path import DatasetBasePath
-from lancelake.pylance.dataset import LanceDataset, VersionLike
+from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
 from lancelake.pylance.index_values import Index, IndexFile
 from lancelake.pylance.lance_operation import LanceOperation
+from lancelake.pylance.reference import VersionLike
 from lancelake.pylance.scanner import ColumnOrdering, LanceScanner
 from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.stats import DataStatistics, FieldStatistics
 from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
+from lancelake.pylance.writing import write_options, write_rows
+from lancelake.storage.location import Location
 from lancelake.table.open import time_reference
 
 
@@ -58,6 +63,33 @@ def dataset(
     return found
 
 
+def write_dataset(
+    data_obj: Any,
+    uri: str | Path | LanceDataset | None = None,
+    schema: pa.Schema | None = None,
+    mode: str = "create",
+    *,
+    storage_options: dict[str, str] | None = None,
+    max_rows_per_group: int = 1024,
+    commit_lock: Any = None,
+    **options: Any,
+) -> LanceDataset:
+    """Write rows as a new table, more rows of one, or all rows of one anew.
+
+    `mode` is create, append or overwrite. `options` are those of pylance, and
+    `schema_mode="merge"` to add columns that the table does not have yet.
+    """
+    if uri is None:
+        raise InvalidRequestError("Must provide 'uri'")
+    if isinstance(uri, LanceDataset):
+        base = uri._snapshot
+        chosen = write_options(mode, known_bases=base.manifest.base_paths, **options)
+        return LanceDataset._of(write_rows(data_obj, base, schema=schema, options=chosen), None)
+    location = Location.parse(uri, storage_options)
+    chosen = write_options(mode, **options)
+    return LanceDataset._of(write_rows(data_obj, location, schema=schema, options=chosen), None)
+
+
 __all__ = [
     "ColumnOrdering",
     "DataStatistics",
@@ -74,4 +106,5 @@ __all__ = [
     "dataset",
     "json_to_schema",
     "schema_to_json",
+    "write_dataset",
 ]

@@ -15,8 +15,10 @@ from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
+from lancelake.pylance.changing import DatasetChanges
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
+from lancelake.pylance.reference import VersionLike, reference
 from lancelake.pylance.refs import Branches, Tags
 from lancelake.pylance.scanner import (
     ColumnOrdering,
@@ -35,15 +37,7 @@ from lancelake.scan.count import count_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.table.history import history, summarize
-from lancelake.table.open import (
-    AsOf,
-    AtTag,
-    AtVersion,
-    Latest,
-    OnBranch,
-    Reference,
-    open_snapshot,
-)
+from lancelake.table.open import AsOf, AtVersion, Latest, open_snapshot
 from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
@@ -65,8 +59,6 @@ _SCAN_OPTIONS = frozenset(
     }
 )
 
-VersionLike = int | str | tuple[str | None, int | None]
-
 
 class Version(TypedDict):
     """A version in the table's history."""
@@ -76,7 +68,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+class LanceDataset(DatasetChanges, pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """One version of a table."""
 
     def __init__(
@@ -171,12 +163,12 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     @property
     def tags(self) -> Tags:
         """The table's tags."""
-        return Tags(self._snapshot.main_location)
+        return Tags(self._snapshot)
 
     @property
     def branches(self) -> Branches:
         """The table's branches."""
-        return Branches(self._snapshot.main_location)
+        return Branches(self._snapshot)
 
     @property
     def stats(self) -> LanceStats:
@@ -339,23 +331,6 @@ class LanceDataset(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def _fragment_value(self, fragment_id: int) -> Fragment | None:
         fragments = self._snapshot.manifest.fragments
         return next((f for f in fragments if f.id == fragment_id), None)
-
-
-def reference(version: VersionLike | None) -> Reference:
-    """Understand a version as users give it."""
-    match version:
-        case None:
-            return Latest()
-        case bool():
-            raise InvalidRequestError("version must be an integer or a string.")
-        case int():
-            return AtVersion(version)
-        case str():
-            return AtTag(version)
-        case (str() | None as branch, int() | None as number):
-            return OnBranch(branch, number)
-        case _:
-            raise InvalidRequestError("version must be an integer or a string.")
 
 
 def _version(snapshot: Snapshot) -> Version:

@@ -10,8 +10,12 @@ from typing import TypedDict, TypeVar
 from lancelake.errors import InvalidRequestError
 from lancelake.format.refs import Branch as BranchDocument
 from lancelake.format.refs import Tag as TagDocument
-from lancelake.storage.location import Location
-from lancelake.table import refs
+from lancelake.pylance.reference import VersionLike
+from lancelake.pylance.reference import reference as to_reference
+from lancelake.table import refs, tags
+from lancelake.table.branches import remove_branch
+from lancelake.table.open import OnBranch, Reference
+from lancelake.table.snapshot import Snapshot
 
 T = TypeVar("T")
 
@@ -40,8 +44,9 @@ class Branch(TypedDict, total=False):
 class Tags:
     """The tags of a table."""
 
-    def __init__(self, main: Location) -> None:
-        self._main = main
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._main = snapshot.main_location
 
     def list(self) -> dict[str, Tag]:
         """Return all tags by name."""
@@ -55,12 +60,30 @@ class Tags:
         """Return the version a tag names."""
         return refs.load_tag(self._main, tag).version
 
+    def create(self, tag: str, reference: VersionLike | None = None) -> None:
+        """Give a version a name; by default this one."""
+        tags.create_tag(self._snapshot, tag, self._named(reference))
+
+    def update(self, tag: str, reference: VersionLike | None = None) -> None:
+        """Let a tag name another version; by default this one."""
+        tags.move_tag(self._snapshot, tag, self._named(reference))
+
+    def delete(self, tag: str) -> None:
+        """Forget a tag."""
+        tags.remove_tag(self._snapshot, tag)
+
+    def _named(self, version: VersionLike | None) -> Reference:
+        if version is None:
+            return OnBranch(self._snapshot.branch, self._snapshot.version)
+        # A number means a version of the main line, wherever the tag is made from.
+        return OnBranch(None, version) if isinstance(version, int) else to_reference(version)
+
 
 class Branches:
     """The branches of a table."""
 
-    def __init__(self, main: Location) -> None:
-        self._main = main
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._main = snapshot.main_location
 
     def list(self) -> dict[str, Branch]:
         """Return all branches by name."""
@@ -69,6 +92,10 @@ class Branches:
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Branch]]:
         """Return all branches by the version they forked from, newest first unless "asc"."""
         return _ordered(self.list(), lambda branch: branch["parent_version"], order)
+
+    def delete(self, branch: str) -> None:
+        """Delete a branch and its files."""
+        remove_branch(self._main, branch)
 
 
 def _ordered(

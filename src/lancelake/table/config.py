@@ -49,16 +49,17 @@ def update_schema_metadata(
 
 def update_field_metadata(
     base: Snapshot,
-    path: str,
-    updates: Updates,
+    updates: Mapping[str, Updates],
     *,
     replace: bool = False,
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
-    """Set keys of a field's metadata; a value of None removes a key."""
-    field_id: FieldId = base.manifest.schema.resolve(path)[-1].id
-    changes = FrozenMap({field_id: _map(updates, replace=replace)})
-    return _publish(base, UpdateConfig(field_metadata=changes), choices)
+    """Set keys of fields' metadata, by path; a value of None removes a key."""
+    changes: dict[FieldId, MapUpdate] = {
+        base.manifest.schema.resolve(path)[-1].id: _map(keys, replace=replace)
+        for path, keys in updates.items()
+    }
+    return _publish(base, UpdateConfig(field_metadata=FrozenMap(changes)), choices)
 
 
 def _map(updates: Updates, *, replace: bool) -> MapUpdate:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from lancelake.format.ids import Version
 from lancelake.format.operations import Restore
+from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.snapshot import Snapshot
 
 
 def restore(snapshot: Snapshot, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
     """Make this version the newest; row ids and fragment ids never go back."""
+    head = open_snapshot(snapshot.location, Latest())
     operation = Restore(version=Version(snapshot.version))
-    return publish(snapshot, new_transaction(operation, snapshot.version, choices), choices)
+    return publish(head, new_transaction(operation, head.version, choices), choices)

@@ -54,7 +54,8 @@ class VersionChecks:
         return groups
 
     def _values(self, subject: Subject) -> Iterator[Finding]:
-        # Reading values loads the codec and the SQL engine, which the other checks do without.
-        from lancelake.table.check.rows import check_rows  # noqa: PLC0415
+        from lancelake.table.check.rows import (  # noqa: PLC0415  # loads the codec and SQL
+            check_rows,
+        )
 
         return check_rows(subject, self._seen_columns)

@@ -1,0 +1,291 @@
+"""The part of a dataset that changes its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+from lancelake.errors import CorruptTableError, InvalidRequestError, TableNotFoundError
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.names import ManifestNaming
+from lancelake.format.operations import Append, Overwrite, Restore
+from lancelake.format.transaction import Transaction as Entry
+from lancelake.pylance.base_path import DatasetBasePath, from_base_path, to_base_path
+from lancelake.pylance.lance_operation import LanceOperation
+from lancelake.pylance.operation import to_operation
+from lancelake.pylance.reference import VersionLike, reference
+from lancelake.pylance.transaction import Transaction, from_transaction, to_transaction
+from lancelake.pylance.writing import write_options, write_rows
+from lancelake.storage.location import Location
+from lancelake.table import bases, clone, config, restore
+from lancelake.table.check import Severity, check
+from lancelake.table.drop import drop_table
+from lancelake.table.migrate import migrate_manifest_names
+from lancelake.table.open import AtVersion, Latest, open_snapshot
+from lancelake.table.publish import (
+    CommitChoices,
+    new_transaction,
+    publish,
+    publish_first,
+    with_message,
+)
+from lancelake.table.snapshot import Snapshot
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
+
+
+class BulkCommitResult(TypedDict):
+    """What `commit_batch` returns."""
+
+    dataset: LanceDataset
+    merged: Transaction
+
+
+class DatasetChanges:
+    """Methods that make new versions, refs and copies."""
+
+    _snapshot: Snapshot
+    _default_scan_options: dict[str, Any] | None
+
+    @classmethod
+    def _of(cls, snapshot: Snapshot, default_scan_options: dict[str, Any] | None) -> Self:
+        raise NotImplementedError
+
+    def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
+        """Write rows and move this object to the version they made."""
+        options = write_options(mode, known_bases=self._snapshot.manifest.base_paths, **kwargs)
+        self._snapshot = write_rows(data, self._snapshot, schema=None, options=options)
+
+    def restore(self) -> None:
+        """Make this version the newest."""
+        self._snapshot = restore.restore(self._snapshot)
+
+    def create_branch(
+        self,
+        branch: str,
+        reference_to: VersionLike | None = None,
+        storage_options: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Start a branch at this version, or at another."""
+        source = self._at(kwargs.pop("reference", reference_to))
+        return self._of(clone.create_branch(source, branch), self._default_scan_options)
+
+    def shallow_clone(
+        self,
+        target_path: str | Path,
+        reference: VersionLike,
+        storage_options: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Make a table elsewhere that refers to the files of this one."""
+        target = Location.parse(target_path, storage_options)
+        made = clone.shallow_clone(self._at(reference), target)
+        return self._of(made, self._default_scan_options)
+
+    def deep_clone(
+        self,
+        target_path: str | Path,
+        reference: VersionLike,
+        storage_options: dict[str, str] | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Copy a version with all its files."""
+        target = Location.parse(target_path, storage_options)
+        made = clone.deep_clone(self._at(reference), target)
+        return self._of(made, self._default_scan_options)
+
+    def base_paths(self) -> dict[int, DatasetBasePath]:
+        """Return the declared base paths by id."""
+        return {base.id: from_base_path(base) for base in self._snapshot.manifest.base_paths}
+
+    def add_bases(
+        self,
+        new_bases: list[DatasetBasePath],
+        transaction_properties: dict[str, str] | None = None,
+    ) -> Self:
+        """Declare further base paths."""
+        choices = CommitChoices(properties=FrozenMap(transaction_properties or {}))
+        added = tuple(to_base_path(base) for base in new_bases)
+        self._snapshot = bases.add_bases(self._snapshot, added, choices)
+        return self
+
+    def update_config(
+        self, values: dict[str, str | None], *, replace: bool = False
+    ) -> dict[str, str]:
+        """Set keys of the config; None removes one."""
+        self._snapshot = config.update_config(self._snapshot, values, replace=replace)
+        return dict(self._snapshot.manifest.config)
+
+    def delete_config_keys(self, keys: list[str]) -> None:
+        """Remove keys of the config."""
+        self._snapshot = config.update_config(self._snapshot, dict.fromkeys(keys))
+
+    def update_metadata(
+        self, values: dict[str, str | None], *, replace: bool = False
+    ) -> dict[str, str]:
+        """Set keys of the table's metadata; None removes one."""
+        self._snapshot = config.update_table_metadata(self._snapshot, values, replace=replace)
+        return dict(self._snapshot.manifest.table_metadata)
+
+    def update_schema_metadata(
+        self, values: dict[str, str | None], *, replace: bool = False
+    ) -> dict[str, str]:
+        """Set keys of the schema's metadata; None removes one."""
+        self._snapshot = config.update_schema_metadata(self._snapshot, values, replace=replace)
+        found = self._snapshot.manifest.schema.metadata
+        return {key: value.decode() for key, value in found.items()}
+
+    def replace_schema_metadata(self, new_metadata: dict[str, str]) -> None:
+        """Replace the schema's metadata."""
+        self.update_schema_metadata(dict(new_metadata), replace=True)
+
+    def update_field_metadata(
+        self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False
+    ) -> None:
+        """Set keys of fields' metadata; None removes one."""
+        self._snapshot = config.update_field_metadata(
+            self._snapshot, field_updates, replace=replace
+        )
+
+    def replace_field_metadata(self, field_name: str, new_metadata: dict[str, str]) -> None:
+        """Replace a field's metadata."""
+        self.update_field_metadata({field_name: dict(new_metadata)}, replace=True)
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename manifests to the current scheme."""
+        migrate_manifest_names(self._snapshot.location)
+        self._snapshot = open_snapshot(self._snapshot.location, AtVersion(self._snapshot.version))
+
+    def validate(self) -> None:
+        """Raise when an invariant of this version is broken."""
+        for finding in check(self._snapshot.location):
+            if finding.severity is Severity.ERROR:
+                raise CorruptTableError(
+                    finding.message, table=self._snapshot.location.uri, version=finding.version
+                )
+
+    @staticmethod
+    def drop(
+        base_uri: str | Path,
+        storage_options: dict[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a whole table."""
+        location = Location.parse(base_uri, storage_options)
+        drop_table(location, ignore_not_found=bool(ignore_not_found))
+
+    @classmethod
+    def commit(
+        cls,
+        base_uri: str | Path | LanceDataset,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: Any = None,
+        storage_options: dict[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Commit a change whose files are written already."""
+        location, opened = _target(base_uri, storage_options)
+        choices = CommitChoices(
+            message=commit_message,
+            max_retries=max_retries,
+            is_detached=bool(detached),
+            naming=ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2,
+            enable_stable_row_ids=bool(enable_stable_row_ids),
+        )
+        entry = _entry(operation, read_version, opened, choices)
+        return cls._of(_published(location, opened, entry, choices), None)
+
+    @classmethod
+    def commit_batch(
+        cls,
+        dest: str | Path | LanceDataset,
+        transactions: Sequence[Transaction],
+        commit_lock: Any = None,
+        storage_options: dict[str, str] | None = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        **kwargs: Any,
+    ) -> BulkCommitResult:
+        """Commit several appends as one version."""
+        if not transactions:
+            raise InvalidRequestError("No transactions to commit")
+        entries = [to_transaction(transaction) for transaction in transactions]
+        appends = [entry.operation for entry in entries if isinstance(entry.operation, Append)]
+        if len(appends) != len(entries):
+            raise InvalidRequestError("only appends can be committed in a batch")
+        fragments = tuple(fragment for append in appends for fragment in append.fragments)
+        location, opened = _target(dest, storage_options)
+        choices = CommitChoices(max_retries=max_retries, is_detached=bool(detached))
+        first = min(entry.read_version for entry in entries)
+        merged = new_transaction(Append(fragments=fragments), first, choices)
+        made: Any = cls._of(_published(location, opened, merged, choices), None)
+        return BulkCommitResult(dataset=made, merged=from_transaction(merged))
+
+    def _at(self, version: VersionLike | None) -> Snapshot:
+        if version is None:
+            return self._snapshot
+        place = self._snapshot
+        return open_snapshot(place.location, reference(version), main=place.main_location)
+
+
+def _target(
+    where: str | Path | LanceDataset, storage_options: dict[str, str] | None
+) -> tuple[Location, Snapshot | None]:
+    opened: Snapshot | None = getattr(where, "_snapshot", None)
+    if opened is not None:
+        return opened.location, opened
+    return Location.parse(where, storage_options), None
+
+
+def _entry(
+    operation: LanceOperation.BaseOperation | Transaction,
+    read_version: int | None,
+    opened: Snapshot | None,
+    choices: CommitChoices,
+) -> Entry:
+    if isinstance(operation, Transaction):
+        entry = to_transaction(operation)
+        properties = with_message(entry.properties, choices.message)
+        return Entry(
+            read_version=entry.read_version,
+            uuid=entry.uuid,
+            operation=entry.operation,
+            tag=entry.tag,
+            properties=properties,
+            unknown=entry.unknown,
+        )
+    made = to_operation(operation)
+    if read_version is None and opened is not None:
+        read_version = opened.version
+    if read_version is None and not isinstance(made, Overwrite | Restore):
+        raise InvalidRequestError(
+            "read_version is required for all operations except Overwrite and Restore"
+        )
+    return new_transaction(made, read_version or 0, choices)
+
+
+def _published(
+    location: Location, opened: Snapshot | None, entry: Entry, choices: CommitChoices
+) -> Snapshot:
+    base = opened
+    if base is None or (entry.read_version and base.version != entry.read_version):
+        try:
+            wanted = AtVersion(entry.read_version) if entry.read_version else Latest()
+            base = open_snapshot(location, wanted)
+        except TableNotFoundError as error:
+            if not isinstance(entry.operation, Overwrite):
+                problem = "The dataset must already exist unless the operation is Overwrite"
+                raise TableNotFoundError(problem, table=location.uri) from error
+            return publish_first(location, entry, choices)
+    return publish(base, entry, choices)

@@ -1,0 +1,16 @@
+"""Adding base paths to a table."""
+
+from __future__ import annotations
+
+from lancelake.format.bases import BasePath
+from lancelake.format.operations import UpdateBases
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.snapshot import Snapshot
+
+
+def add_bases(
+    base: Snapshot, bases: tuple[BasePath, ...], choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Declare further places where files of the table may lie."""
+    operation = UpdateBases(new_bases=bases)
+    return publish(base, new_transaction(operation, base.version, choices), choices)
