@@ -50,8 +50,7 @@ def info(
 def _rows(snapshot: Snapshot, summary: TableSummary) -> int:
     if summary.rows is not None:
         return summary.rows
-    # Only for tables of old releases: counting loads the codec.
-    from lancelake.scan.count import count_rows  # noqa: PLC0415
+    from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed
 
     return count_rows(snapshot.source)
 

@@ -15,10 +15,10 @@ from lancelake.table.check.line import Line
 from lancelake.table.check.subject import Subject
 
 _KINDS = {
-    layout.DATA: ("data files", (".lance", ".blob")),
-    layout.DELETIONS: ("deletion files", (".arrow", ".bin")),
-    layout.INDICES: ("index files", ("",)),
-    layout.TRANSACTIONS: ("transaction files", (".txn",)),
+    layout.DATA: ("data file", (".lance", ".blob")),
+    layout.DELETIONS: ("deletion file", (".arrow", ".bin")),
+    layout.INDICES: ("index file", ("",)),
+    layout.TRANSACTIONS: ("transaction file", (".txn",)),
 }
 
 
@@ -69,7 +69,7 @@ def check_strays(line: Line, references: References) -> Iterator[Finding]:
             yield line.finding(
                 Severity.INFO,
                 "strays",
-                f"{count} {kind} of {size} bytes belong to no version",
+                f"{count} {kind}{'' if count == 1 else 's'} of {size} bytes, of no version",
                 path=folder,
                 hint="A writer is at work, or one failed; cleanup removes them when they are old.",
             )
