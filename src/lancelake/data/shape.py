@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -9,6 +10,8 @@ import pyarrow as pa
 from lancelake.data.blob_positions import with_nulls
 from lancelake.data.retype import retype, struct_of
 from lancelake.format.file_version import FileVersion
+
+_TYPES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +28,9 @@ class Shape:
         """Return a column of the file as the table has it."""
         if self.positions_in is not None:
             return retype(with_nulls(array, self.positions_in), self.target)
-        if array.type.equals(self.target, check_metadata=True):
+        if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+            return retype(_without_null_words(array), self.target)
+        if array.type.equals(self.target, check_metadata=True) and not _has_words(array.type):
             return array
         if not self.children or isinstance(array, pa.ExtensionArray):
             return retype(array, self.target)
@@ -44,3 +49,17 @@ class Shape:
             array.offset,
             [item.apply(array.values)],
         )
+
+
+def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Say null in the index: Arrow does not join dictionaries that hold nulls, as 2.0 files do."""
+    encoded = array.dictionary_decode().dictionary_encode()
+    indices = encoded.indices.cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
+
+
+@functools.lru_cache(maxsize=_TYPES)
+def _has_words(dtype: pa.DataType) -> bool:
+    """Whether a dictionary lies somewhere below this type."""
+    below = [dtype.field(i).type for i in range(dtype.num_fields)]
+    return any(pa.types.is_dictionary(child) or _has_words(child) for child in below)
