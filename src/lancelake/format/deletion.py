@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
@@ -66,7 +67,10 @@ def _decode_arrow(data: bytes) -> BitMap:
         if isinstance(error, CorruptTableError):
             raise
         raise _corrupt("deletion file", str(error)) from error
-    return BitMap(batch.column(0).to_numpy(zero_copy_only=False))
+    # Not through to_numpy(), which loads pandas where it is installed.
+    column = batch.column(0)
+    values = np.frombuffer(column.buffers()[1] or b"", dtype="<u4")
+    return BitMap(values[column.offset : column.offset + len(column)])
 
 
 def _corrupt(what: str, detail: str) -> CorruptTableError:
