@@ -21,13 +21,13 @@ from lancelake.format.schema import Schema
 from lancelake.scan.finish import Finisher, needed_paths
 from lancelake.scan.plan import ScanSpec, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
-from lancelake.scan.rows import LiveRows, Mask
+from lancelake.scan.rows import LiveRows, Mask, to_mask
 from lancelake.scan.width import row_bytes
 
 _BATCH_BYTES = 32 << 20
 # A chunk of more bytes falls out of the processor's cache before it is used.
 _CHUNK_BYTES = 4 << 20
-_CHUNK_ROWS = 1 << 18
+_CHUNK_ROWS = 1 << 19
 # Fetching a single row costs about as much as streaming this many bytes.
 _ROW_FETCH_BYTES = 8000
 
@@ -194,9 +194,7 @@ class _TaskRun:
         if self._row_filter is None:
             return np.ones(batch.num_rows, dtype=np.bool_) if live is None else live
         mask = self._row_filter(self._with_meta(batch, first))
-        keep: Mask = (mask.fill_null(False) if mask.null_count else mask).to_numpy(
-            zero_copy_only=False
-        )
+        keep = to_mask(mask)
         return keep if live is None else keep & live
 
     def _with_meta(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:

@@ -6,11 +6,30 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.column_reader import RowOffsets
 
 Mask = npt.NDArray[np.bool_]
+
+
+def to_mask(truth: pa.BooleanArray) -> Mask:
+    """Return true where a condition holds; where it is null it does not."""
+    if not len(truth):
+        return np.zeros(0, dtype=np.bool_)
+    validity, values = truth.buffers()
+    mask = _bits(values, truth.offset, len(truth))
+    if truth.null_count:
+        mask &= _bits(validity, truth.offset, len(truth))
+    return mask
+
+
+def _bits(buffer: pa.Buffer, offset: int, length: int) -> Mask:
+    packed = np.frombuffer(buffer, dtype=np.uint8)
+    bits = np.unpackbits(packed, count=offset + length, bitorder="little")
+    mask: Mask = bits[offset:].view(np.bool_)
+    return mask
 
 
 @dataclass(frozen=True, slots=True)
