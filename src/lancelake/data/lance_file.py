@@ -34,8 +34,10 @@ from lancelake.storage.open import open_store
 # Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
 _READAHEAD = 4
 _CACHED = 256
+_FILES = 1 << 14
 
 _layouts: RecentlyUsed[tuple[bytes, FileVersion], FileLayout] = RecentlyUsed(_CACHED)
+_known: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_FILES)
 _wanted: RecentlyUsed[int, WantedColumns] = RecentlyUsed(_CACHED)
 
 
@@ -167,7 +169,11 @@ class WantedColumns:
 
 
 def load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None = None) -> FileLayout:
-    """Return the columns of a file; files of the same schema share them."""
+    """Return the columns of a file; it never changes, and files of one schema share them."""
+    return _known.get(place, lambda: _load_layout(place, file, reader))
+
+
+def _load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None) -> FileLayout:
     message = file_pb2.FileDescriptor()
     data = (reader or open_reader(place, None)).read_global_buffer(0)
     parse(message, data, what=f"schema of data file {place.path}")
