@@ -1,0 +1,192 @@
+"""Does a task give the rows of its fragment, here and after a journey?"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from lancelake.data.scan_source import ScanSource
+from lancelake.errors import CorruptTableError, InvalidExpressionError
+from lancelake.format.frozen import FrozenMap
+from lancelake.scan.execute import count, execute, fetch
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.stream import run
+from tests.support.compare import assert_same_table
+from tests.support.read_tables import Varied, open_source
+
+REQUESTS = {
+    "all": ScanRequest(),
+    "some columns": ScanRequest(columns=("st.x", "_rowid", "text")),
+    "computed": ScanRequest(columns=FrozenMap({"twice": "key * 2", "id": "_rowid"})),
+    "filtered": ScanRequest(filter="a > 2 AND st.x IS NOT NULL"),
+    "late": ScanRequest(filter="a > 2", late_materialization=True),
+    "by row id": ScanRequest(columns=("key",), filter="_rowid > 3"),
+    "versions": ScanRequest(columns=("_row_created_at_version", "_row_last_updated_at_version")),
+    "offsets": ScanRequest(columns=("key", "_rowoffset")),
+    "no columns": ScanRequest(columns=()),
+    "deleted rows": ScanRequest(include_deleted_rows=True, with_row_id=True),
+    "small batches": ScanRequest(batch_size=2),
+}
+each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUESTS)
+
+
+@each_request
+@pytest.mark.parametrize("table_name", ["source", "stable_source"])
+def test_task_gives_the_same_rows_after_a_journey(
+    request_: ScanRequest, table_name: str, request: pytest.FixtureRequest
+) -> None:
+    source: ScanSource = request.getfixturevalue(table_name)
+    scan = plan(source, request_)
+    for task in scan.tasks:
+        here = pa.Table.from_batches(execute(task), schema=scan.schema)
+        again = pickle.loads(pickle.dumps(task))
+        assert_same_table(pa.Table.from_batches(execute(again), schema=scan.schema), here)
+
+
+@each_request
+def test_tasks_together_give_the_rows_of_the_scan(
+    source: ScanSource, request_: ScanRequest
+) -> None:
+    scan = plan(source, request_)
+    batches = [batch for task in scan.tasks for batch in execute(task)]
+    assert_same_table(pa.Table.from_batches(batches, schema=scan.schema), run(scan).read_all())
+
+
+@each_request
+def test_every_batch_has_the_schema_of_the_plan(source: ScanSource, request_: ScanRequest) -> None:
+    scan = plan(source, request_)
+    for batch in run(scan):
+        assert batch.schema.equals(scan.schema, check_metadata=True) or not scan.schema.names
+
+
+@pytest.mark.parametrize("late", [True, False, None, ("text",), ("key",)])
+@pytest.mark.parametrize("batch_size", [None, 1, 3, 1000, (1 << 32) - 1])
+def test_when_columns_are_read_does_not_change_the_rows(
+    source: ScanSource, table: Varied, late: bool | tuple[str, ...] | None, batch_size: int | None
+) -> None:
+    request = ScanRequest(filter="key % 3 <> 0", late_materialization=late, batch_size=batch_size)
+    expected = table.rows.filter(pa.array([key % 3 != 0 for key in table.keys]))
+    assert_same_table(run(plan(source, request)).read_all(), expected)
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_batches_are_no_larger_than_asked_for(source: ScanSource, late: bool) -> None:
+    request = ScanRequest(filter="key >= 0", batch_size=3, late_materialization=late)
+    sizes = [batch.num_rows for batch in run(plan(source, request))]
+    assert max(sizes) == 3
+
+
+def test_few_rows_that_are_read_late_fill_their_batches(source: ScanSource) -> None:
+    request = ScanRequest(filter="key % 2 = 0", batch_size=2, late_materialization=True)
+    for task in plan(source, request).tasks:
+        assert [batch.num_rows for batch in execute(task)][:-1] == [2] * (count(task) - 1 >> 1)
+
+
+def test_row_ids_are_addresses_or_stable(source: ScanSource, stable_source: ScanSource) -> None:
+    request = ScanRequest(columns=("key", "_rowid", "_rowaddr"))
+    plain = run(plan(source, request)).read_all()
+    stable = run(plan(stable_source, request)).read_all()
+    assert plain["_rowid"] == plain["_rowaddr"]
+    assert stable["_rowid"].to_pylist() == stable["key"].to_pylist()
+    assert stable["_rowaddr"] == plain["_rowaddr"]
+
+
+def test_versions_tell_when_a_row_came(stable_source: ScanSource) -> None:
+    request = ScanRequest(columns=("key", "_row_created_at_version"))
+    rows = run(plan(stable_source, request)).read_all().to_pylist()
+    found = {row["key"]: row["_row_created_at_version"] for row in rows}
+    assert (found[0], found[31], found[36]) == (1, 7, 9)
+
+
+def test_rows_are_numbered_in_the_order_of_the_version(source: ScanSource) -> None:
+    found = run(plan(source, ScanRequest(columns=("_rowoffset",)))).read_all()
+    assert found["_rowoffset"].to_pylist() == list(range(27))
+
+
+def test_filter_by_number_finds_the_row_of_that_number(source: ScanSource, table: Varied) -> None:
+    request = ScanRequest(columns=("key",), filter="_rowoffset IN (0, 7, 26)")
+    found = run(plan(source, request)).read_all()["key"].to_pylist()
+    assert found == [table.keys[i] for i in (0, 7, 26)]
+
+
+def test_deleted_rows_have_neither_id_nor_address(source: ScanSource) -> None:
+    request = ScanRequest(
+        columns=("key",), include_deleted_rows=True, with_row_id=True, with_row_address=True
+    )
+    rows = run(plan(source, request)).read_all().to_pylist()
+    gone = {row["key"] for row in rows if row["_rowid"] is None}
+    assert len(rows) == 37
+    assert gone == {key for key in range(30) if key % 4 == 1} | {30, 35}
+    assert {row["key"] for row in rows if row["_rowaddr"] is None} == gone
+
+
+def test_deleted_rows_have_the_number_of_the_next_live_one(source: ScanSource) -> None:
+    request = ScanRequest(
+        columns=("key", "_rowoffset"), include_deleted_rows=True, with_row_id=True
+    )
+    rows = run(plan(source, request)).read_all().to_pylist()
+    found = {row["key"]: row["_rowoffset"] for row in rows}
+    assert [found[key] for key in (0, 1, 2, 9, 10, 13, 30, 31)] == [0, 1, 1, 7, 7, 10, 22, 22]
+
+
+def test_fetch_returns_rows_by_offset(source: ScanSource) -> None:
+    (task, *_) = plan(source, ScanRequest(columns=("key", "text"))).tasks
+    offsets = np.array([0, 1, 9], dtype=np.uint64)
+    assert fetch(task, offsets)["key"].to_pylist() == [0, 1, 9]
+
+
+def test_fetch_of_no_rows_has_the_columns(source: ScanSource) -> None:
+    (task, *_) = plan(source, ScanRequest(columns=("key", "z"))).tasks
+    found = fetch(task, np.array([], dtype=np.uint64))
+    assert (found.num_rows, found.schema.names) == (0, ["key", "z"])
+
+
+@pytest.fixture
+def damaged(table: Varied, tmp_path: Path) -> Path:
+    """Return a copy of the table, to be damaged."""
+    return Path(shutil.copytree(table.uri, tmp_path / "damaged.lance"))
+
+
+def test_missing_data_file_is_named_with_table_and_version(damaged: Path) -> None:
+    source = open_source(damaged)
+    gone = source.manifest.fragments[1].files[0].path
+    (damaged / "data" / gone).unlink()
+    with pytest.raises(CorruptTableError, match=gone) as caught:
+        run(plan(source, ScanRequest())).read_all()
+    assert (caught.value.table, caught.value.version) == (str(damaged), source.manifest.version)
+
+
+def test_missing_deletion_file_is_named_with_table_and_version(damaged: Path) -> None:
+    source = open_source(damaged)
+    (gone, *_) = (damaged / "_deletions").glob("0-*")
+    gone.unlink()
+    with pytest.raises(CorruptTableError, match=gone.name) as caught:
+        run(plan(source, ScanRequest())).read_all()
+    assert (caught.value.table, caught.value.version) == (str(damaged), source.manifest.version)
+
+
+def test_truncated_data_file_is_named(damaged: Path) -> None:
+    source = open_source(damaged)
+    path = damaged / "data" / source.manifest.fragments[0].files[0].path
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(CorruptTableError, match=path.name):
+        run(plan(source, ScanRequest())).read_all()
+
+
+def test_columns_of_other_files_are_read_when_one_is_missing(damaged: Path) -> None:
+    source = open_source(damaged)
+    (damaged / "data" / source.manifest.fragments[0].files[1].path).unlink()
+    assert run(plan(source, ScanRequest(columns=("key",)))).read_all().num_rows == 27
+
+
+def test_failure_on_a_value_names_table_and_version(source: ScanSource) -> None:
+    scan = plan(source, ScanRequest(filter="CAST(text AS int) = 1"))
+    with pytest.raises(InvalidExpressionError, match="CAST") as caught:
+        run(scan).read_all()
+    assert caught.value.version == source.manifest.version

@@ -1,0 +1,34 @@
+"""Does a plan in words say what will happen?"""
+
+from __future__ import annotations
+
+from lancelake.data.scan_source import ScanSource
+from lancelake.format.frozen import FrozenMap
+from lancelake.scan.explain import explain
+from lancelake.scan.planner import plan
+from lancelake.scan.request import Ordering, ScanRequest
+
+
+def test_every_step_is_named(source: ScanSource) -> None:
+    request = ScanRequest(
+        columns=FrozenMap({"double": "a * 2"}),
+        filter="key > 3",
+        limit=5,
+        offset=2,
+        order_by=(Ordering(column="key", ascending=False),),
+    )
+    text = explain(plan(source, request))
+    steps = [line.strip().split(":")[0] for line in text.splitlines()]
+    assert steps == ["Output", "Sort", "Limit", "Compute", "Filter", "LanceScan"]
+    for word in ("double", "key desc", "skip=2, fetch=5", "a * 2", "key > 3", "fragments=5"):
+        assert word in text
+
+
+def test_each_fragment_is_named_when_asked_for(source: ScanSource) -> None:
+    text = explain(plan(source, ScanRequest(limit=8)), verbose=True)
+    named = [line.strip() for line in text.splitlines() if "fragment " in line]
+    assert named == ["fragment 0", "fragment 1"]
+
+
+def test_scan_without_columns_says_so(source: ScanSource) -> None:
+    assert "(no columns)" in explain(plan(source, ScanRequest(columns=())))
