@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 import pyarrow as pa
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
@@ -181,4 +179,4 @@ def _map(draw: DrawFn, target: Target, name: str, nullable: bool, depth: int) ->
 
 def members(field: pa.Field) -> list[pa.Field]:
     """Return the members of a struct field, none for any other."""
-    return cast("list[pa.Field]", list(field.type)) if pa.types.is_struct(field.type) else []
+    return list(field.type) if pa.types.is_struct(field.type) else []

@@ -94,8 +94,7 @@ def _scalar(data_type: pa.DataType) -> Values:
     if pa.types.is_integer(data_type):
         return _integers(data_type)
     if pa.types.is_floating(data_type):
-        width = data_type.bit_width
-        return st.floats(width=width)  # type: ignore[arg-type]  # 16, 32 and 64 are all there is
+        return st.floats(width=data_type.bit_width)
     if pa.types.is_string(data_type) or pa.types.is_large_string(data_type):
         return TEXTS
     if pa.types.is_fixed_size_binary(data_type):
@@ -200,7 +199,8 @@ def _fixed_size_list_array(
 
 
 def _flattened(items: Sequence[Value]) -> tuple[list[int], list[Value]]:
-    offsets, flat = [0], []
+    offsets: list[int] = [0]
+    flat: list[Value] = []
     for item in items:
         flat.extend(item or ())
         offsets.append(len(flat))

@@ -96,6 +96,26 @@ class Target:
         return not self.is_legacy
 
     @property
+    def merges_column_subsets(self) -> bool:
+        """False for legacy: 4.0.2 tombstones in place, which makes a legacy file unreadable."""
+        return not self.is_legacy
+
+    @property
+    def adds_null_columns(self) -> bool:
+        """False for legacy: refused."""
+        return not self.is_legacy
+
+    @property
+    def splits_files(self) -> bool:
+        """False for 4.0.2 from 2.1 on: batches cut at max_rows_per_file corrupt nested data."""
+        return not self._is_early_structural
+
+    @property
+    def restores_dictionaries(self) -> bool:
+        """False for legacy: the dictionary values are not carried over, the commit is refused."""
+        return not self.is_legacy
+
+    @property
     def dictionary_values(self) -> tuple[pa.DataType, ...]:
         """Return the value types that dictionary columns may have."""
         texts = (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())

@@ -1,0 +1,216 @@
+"""Do we read what official releases wrote as they read it? Random tables, random histories."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import event, given
+from hypothesis import strategies as st
+from hypothesis.strategies import DataObject, DrawFn
+
+from tests.strategies.histories import histories, predicates, quoted
+from tests.strategies.history import run_history
+from tests.strategies.target import FILE_VERSIONS, Target
+from tests.support.compare import assert_same_schema, assert_same_table
+from tests.support.official import RELEASES, Official, OfficialPool, is_installed
+from tests.support.oracle import Oracle
+from tests.support.readers import Reader, reader_under_test
+
+TARGETS = [Target(release=r, file_version=f) for r in RELEASES for f in FILE_VERSIONS]
+KEYS = 40
+META_COLUMNS = (
+    "_rowid",
+    "_rowaddr",
+    "_rowoffset",
+    "_row_created_at_version",
+    "_row_last_updated_at_version",
+)
+
+Version = int | str
+
+each_target = pytest.mark.parametrize("target", TARGETS, ids=lambda target: target.name)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A table with a history, who wrote it, who judges, who is judged."""
+
+    uri: str
+    writer: Official
+    oracle: Oracle
+    subject: Reader
+    versions: tuple[int, ...]
+    tags: tuple[str, ...]
+
+    def ensure_same_schema(self, version: Version) -> None:
+        """Compare the schemas of one version."""
+        self.oracle.ensure_same(
+            self.subject, lambda reader: reader.schema(self.uri, version), assert_same_schema
+        )
+
+    def ensure_same_scan(self, version: Version, **options: Any) -> None:
+        """Compare what a scan gives: schema, order and values."""
+        self.oracle.ensure_same(
+            self.subject,
+            lambda reader: reader.read(self.uri, version, **options),
+            assert_same_table,
+        )
+
+    def ensure_same_count(self, version: Version, where: str | None) -> None:
+        """Compare numbers of rows."""
+        self.oracle.ensure_same(
+            self.subject, lambda reader: reader.count_rows(self.uri, version, where), _assert_equal
+        )
+
+    def ensure_same_take(
+        self, version: Version, indices: list[int], columns: list[str] | None
+    ) -> None:
+        """Compare rows read by position."""
+        self.oracle.ensure_same(
+            self.subject,
+            lambda reader: reader.take(self.uri, version, indices, columns),
+            assert_same_table,
+        )
+
+
+@contextmanager
+def a_case(officials: OfficialPool, target: Target, data: DataObject) -> Iterator[Case]:
+    """Let the target's release write a random history, and describe the result."""
+    if not is_installed(target.release):
+        pytest.skip(f"official release {target.release} is not installed under .interop/")
+    writer = officials(target.release)
+    history = data.draw(histories(target), label="history")
+    with tempfile.TemporaryDirectory(prefix="differential-") as folder:
+        uri = f"{folder}/table.lance"
+        for step, outcome in zip(history.steps, run_history(writer, uri, history)[1:], strict=True):
+            event(f"{type(step).__name__} {'refused' if outcome.refusal else 'done'}")
+        info = writer.info(uri)
+        yield Case(
+            uri=uri,
+            writer=writer,
+            oracle=Oracle(officials, target.release),
+            subject=reader_under_test(officials),
+            versions=info.versions,
+            tags=tuple(info.tags),
+        )
+
+
+@st.composite
+def projections(draw: DrawFn, schema: pa.Schema) -> list[str] | dict[str, str]:
+    """Draw columns in any order, struct members by path, or SQL expressions by name."""
+    paths = [quoted(f.name) for f in schema]
+    for field in schema:
+        if pa.types.is_struct(field.type):
+            paths += [f"{quoted(field.name)}.{quoted(member.name)}" for member in field.type]
+    if draw(st.integers(0, 3)) == 0:
+        return {"twice": "key * 2", "same": draw(st.sampled_from(paths))}
+    return draw(st.lists(st.sampled_from(paths), min_size=1, max_size=4, unique=True))
+
+
+@st.composite
+def filters(draw: DrawFn, schema: pa.Schema) -> str:
+    """Draw conditions on the key and on the nulls of other columns."""
+    left = draw(predicates(KEYS))
+    column = quoted(draw(st.sampled_from(schema.names)))
+    right = draw(st.sampled_from([f"{column} IS NULL", f"{column} IS NOT NULL", "key > 2"]))
+    shape = draw(st.sampled_from(["{0}", "{1}", "{0} AND {1}", "{0} OR {1}", "NOT ({0})"]))
+    return shape.format(left, right)
+
+
+@each_target
+@given(data=st.data())
+def test_every_version_has_the_same_schema_and_rows(
+    officials: OfficialPool, target: Target, data: DataObject
+) -> None:
+    with a_case(officials, target, data) as case:
+        versions: list[Version] = [*case.versions, *case.tags]
+        for version in versions:
+            case.ensure_same_schema(version)
+            case.ensure_same_scan(version)
+
+
+@each_target
+@given(data=st.data())
+def test_rows_are_counted_alike(officials: OfficialPool, target: Target, data: DataObject) -> None:
+    with a_case(officials, target, data) as case:
+        for version in case.versions:
+            where = data.draw(st.one_of(st.none(), predicates(KEYS)), label="where")
+            case.ensure_same_count(version, where)
+
+
+@each_target
+@given(data=st.data())
+def test_row_ids_addresses_and_versions_are_the_same(
+    officials: OfficialPool, target: Target, data: DataObject
+) -> None:
+    with a_case(officials, target, data) as case:
+        version = data.draw(st.sampled_from(case.versions), label="version")
+        case.ensure_same_scan(version, with_row_id=True, with_row_address=True)
+        case.ensure_same_scan(version, columns=["key", *META_COLUMNS])
+
+
+@each_target
+@given(data=st.data())
+def test_projections_give_the_same_columns(
+    officials: OfficialPool, target: Target, data: DataObject
+) -> None:
+    with a_case(officials, target, data) as case:
+        version = data.draw(st.sampled_from(case.versions), label="version")
+        schema = _schema(case, version)
+        columns = data.draw(projections(schema), label="columns")
+        with_row_id = data.draw(st.booleans(), label="with_row_id")
+        case.ensure_same_scan(version, columns=columns, with_row_id=with_row_id)
+
+
+@each_target
+@given(data=st.data())
+def test_filters_limits_and_orders_select_the_same_rows(
+    officials: OfficialPool, target: Target, data: DataObject
+) -> None:
+    with a_case(officials, target, data) as case:
+        version = data.draw(st.sampled_from(case.versions), label="version")
+        schema = _schema(case, version)
+        where = data.draw(filters(schema), label="filter")
+        limit = data.draw(st.one_of(st.none(), st.integers(0, 9)), label="limit")
+        offset = data.draw(st.one_of(st.none(), st.integers(0, 5)), label="offset")
+        page = {"limit": limit, "offset": offset}
+        case.ensure_same_scan(version, filter=where, with_row_id=True)
+        case.ensure_same_scan(version, filter=where, **page)
+        case.ensure_same_scan(version, columns=["key"], **page)
+        ascending = data.draw(st.booleans(), label="ascending")
+        order = [("key", ascending, False)]
+        case.ensure_same_scan(version, filter=where, order_by=order, **page)
+
+
+@each_target
+@given(data=st.data())
+def test_rows_are_taken_alike_by_position(
+    officials: OfficialPool, target: Target, data: DataObject
+) -> None:
+    with a_case(officials, target, data) as case:
+        version = data.draw(st.sampled_from(case.versions), label="version")
+        rows = case.writer.count_rows(case.uri, version)
+        if rows == 0:
+            return
+        places = st.lists(st.integers(0, rows - 1), min_size=1, max_size=8)
+        indices = data.draw(places, label="indices")
+        schema = _schema(case, version)
+        columns = data.draw(st.one_of(st.none(), projections(schema)), label="columns")
+        if isinstance(columns, dict):
+            columns = None
+        case.ensure_same_take(version, indices, columns)
+
+
+def _schema(case: Case, version: int) -> pa.Schema:
+    code = "result = lance.dataset(uri, version=version).schema"
+    return case.writer.run(case.uri, code, version=version)
+
+
+def _assert_equal(actual: int, expected: int) -> None:
+    assert actual == expected
