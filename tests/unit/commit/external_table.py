@@ -1,0 +1,37 @@
+"""An external manifest store in a dict, and a line that uses it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from lancelake.clock import SystemIds
+from lancelake.commit.external_store import Entry, ExternalHandler
+from lancelake.commit.line import Line
+from lancelake.storage.location import Location
+from lancelake.storage.store import ObjectStore
+
+
+@dataclass
+class DictEntries:
+    """Entries of one line."""
+
+    entries: dict[int, Entry] = field(default_factory=dict)
+
+    def put_if_not_exists(self, entry: Entry) -> bool:
+        return self.entries.setdefault(entry.version, entry) is entry
+
+    def put_final(self, entry: Entry) -> None:
+        assert entry.version in self.entries
+        self.entries[entry.version] = entry
+
+    def get(self, version: int) -> Entry | None:
+        return self.entries.get(version)
+
+    def get_latest(self) -> Entry | None:
+        return self.entries[max(self.entries)] if self.entries else None
+
+
+def external_line(store: ObjectStore, entries: DictEntries, *, seed: int = 0) -> Line:
+    """Return a line whose versions are recorded in `entries`."""
+    handler = ExternalHandler(store=store, external=entries, ids=SystemIds(seed))
+    return Line(location=Location(uri="memory://external"), store=store, handler=handler)

@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lancelake.commit.backoff import SlotBackoff, detached_delay_s
+
+CHANCE = st.floats(0, 1, exclude_max=True)
+
+
+@given(wait=st.integers(0, 10), chance=CHANCE)
+def test_a_wait_is_a_whole_number_of_slots_below_the_limit(wait: int, chance: float) -> None:
+    slots = SlotBackoff(attempt_s=1.0).delay_s(wait, chance) / 1.1
+    assert slots == pytest.approx(round(slots))
+    assert 0 <= round(slots) < 2 ** (wait + 2)
+
+
+@given(wait=st.integers(0, 10_000), chance=CHANCE)
+def test_waits_stay_finite(wait: int, chance: float) -> None:
+    assert SlotBackoff(attempt_s=0.01).delay_s(wait, chance) < 1000
+
+
+@given(wait=st.integers(0, 10_000), chance=CHANCE)
+def test_a_detached_wait_is_never_long(wait: int, chance: float) -> None:
+    assert 0 <= detached_delay_s(wait, chance) <= 5
+
+
+def test_detached_waits_double() -> None:
+    assert [detached_delay_s(wait, 0.5) for wait in range(3)] == [0.05, 0.1, 0.2]

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from lancelake.clock import ManualClock, SystemIds
+from lancelake.commit.ref_files import (
+    Target,
+    create_branch,
+    create_tag,
+    move_tag,
+    remove_branch,
+    remove_tag,
+    timestamp_text,
+)
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidNameError,
+    RefNotFoundError,
+    UncertainCommitError,
+)
+from lancelake.format import layout, refs
+from lancelake.format.ids import Version
+from lancelake.format.refs import Fork
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from tests.support.failing_store import FailingCalls, Stop
+from tests.support.scheduled_store import DictStore
+
+TARGET = Target(branch=None, version=Version(3), manifest_size=500)
+NEXT = Target(branch="side", version=Version(4), manifest_size=600)
+CREATES = frozenset({"create"})
+NS = 1_794_765_572_123_456_789
+
+
+def test_a_tag_document_has_the_keys_and_times_of_current_releases() -> None:
+    store = DictStore()
+    create_tag(store, "v1", TARGET, clock=ManualClock(ns=NS))
+    assert json.loads(store.objects[layout.tag("v1")]) == {
+        "branch": None,
+        "version": 3,
+        "createdAt": "2026-11-15T17:59:32.123456789Z",
+        "updatedAt": "2026-11-15T17:59:32.123456789Z",
+        "manifestSize": 500,
+        "metadata": {},
+    }
+
+
+def test_a_tag_that_exists_is_not_replaced() -> None:
+    store = DictStore()
+    create_tag(store, "v1", TARGET, clock=ManualClock(ns=1))
+    with pytest.raises(AlreadyExistsError, match="tag v1 already exists"):
+        create_tag(store, "v1", NEXT, clock=ManualClock(ns=2))
+    assert refs.decode_tag(store.objects[layout.tag("v1")]).version == 3
+
+
+def test_of_many_who_create_a_tag_one_succeeds(tmp_path) -> None:  # type: ignore[no-untyped-def]
+    store = open_store(Location.parse(tmp_path))
+
+    def create(number: int) -> bool:
+        try:
+            create_tag(store, "v1", TARGET, clock=ManualClock(ns=number))
+        except AlreadyExistsError:
+            return False
+        return True
+
+    with ThreadPoolExecutor(4) as pool:
+        assert sum(pool.map(create, range(8))) == 1
+
+
+def test_moving_a_tag_keeps_when_it_was_made_and_what_others_wrote() -> None:
+    made = {"version": 1, "branch": None, "createdAt": "then", "metadata": {"a": "b"}, "x": 1}
+    store = DictStore({layout.tag("v1"): json.dumps(made).encode()})
+    moved = move_tag(store, "v1", NEXT, clock=ManualClock(ns=NS))
+    assert (moved.version, moved.branch, moved.created_at) == (4, "side", "then")
+    body = json.loads(store.objects[layout.tag("v1")])
+    assert (body["metadata"], body["x"]) == ({"a": "b"}, 1)
+
+
+def test_a_removed_tag_is_gone() -> None:
+    store = DictStore()
+    create_tag(store, "v1", TARGET, clock=ManualClock())
+    remove_tag(store, "v1")
+    assert store.objects == {}
+
+
+@pytest.mark.parametrize("change", [remove_tag, remove_branch])
+def test_removing_what_is_not_there_is_told(change) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(RefNotFoundError, match="does not exist"):
+        change(DictStore(), "none")
+
+
+def test_moving_a_tag_that_is_not_there_is_told() -> None:
+    with pytest.raises(RefNotFoundError, match="tag none does not exist"):
+        move_tag(DictStore(), "none", NEXT, clock=ManualClock())
+
+
+def test_a_branch_extends_the_lineage_of_its_parent() -> None:
+    store = DictStore()
+    parents = (Fork(version=Version(1), uuid="0" * 32),)
+    create_branch(store, "a/b", NEXT, lineage=parents, clock=ManualClock(ns=NS), ids=SystemIds(0))
+    body = json.loads(store.objects["_refs/branches/a%2Fb.json"])
+    assert (body["parentBranch"], body["parentVersion"]) == ("side", 4)
+    assert body["createAt"] == NS // 10**9
+    mapping = body["identifier"]["version_mapping"]
+    assert mapping[0] == [1, "0" * 32]
+    assert (mapping[1][0], len(mapping[1][1])) == (4, 32)
+
+
+def test_a_branch_that_exists_is_not_replaced() -> None:
+    store = DictStore()
+    tools = {"lineage": (), "clock": ManualClock(), "ids": SystemIds(0)}
+    create_branch(store, "b", TARGET, **tools)
+    with pytest.raises(AlreadyExistsError, match="branch b already exists"):
+        create_branch(store, "b", TARGET, **tools)
+
+
+@pytest.mark.parametrize("stop", Stop)
+def test_a_tag_whose_reply_was_lost_is_created_once(stop: Stop) -> None:
+    store = FailingCalls([0], stop=stop, only=CREATES).on(DictStore())
+    assert create_tag(store, "v1", TARGET, clock=ManualClock()).version == 3
+
+
+def test_a_store_that_never_replies_leaves_it_uncertain() -> None:
+    store = FailingCalls(range(100)).on(DictStore())
+    with pytest.raises(UncertainCommitError):
+        create_tag(store, "v1", TARGET, clock=ManualClock())
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "x.lock"])
+def test_bad_names_are_refused(name: str) -> None:
+    with pytest.raises(InvalidNameError):
+        create_tag(DictStore(), name, TARGET, clock=ManualClock())
+
+
+def test_times_have_nine_digits() -> None:
+    assert timestamp_text(5) == "1970-01-01T00:00:00.000000005Z"
