@@ -8,15 +8,14 @@ from functools import cached_property
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.data.all_valid import all_valid
 from lancelake.data.file_schema import BLOB_VALUE, file_field
 from lancelake.data.retype import retype, struct_of
+from lancelake.data.tight_lists import rebuilt_list, tightened
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
 from lancelake.format.file_version import FileVersion
 from lancelake.format.schema import Field, Schema, quote_segment
-
-# A fixed-size list has no offsets.
-_OWN_BUFFERS_OF_LISTS = {pa.list_(pa.null(), 1).id: 1}
 
 
 @dataclass(frozen=True)
@@ -28,90 +27,76 @@ class Conformer:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the schema, or name the column whose values do not fit."""
-        arrays = [
-            _Values(self.version, (field.name,)).conform(field, batch.column(field.name))
-            for field in self.schema.fields
-        ]
+        arrays = [node.conform(batch.column(node.field.name)) for node in self._nodes]
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
+
+    @cached_property
+    def _nodes(self) -> tuple[_Node, ...]:
+        return tuple(_node(field, (), self.version) for field in self.schema.fields)
 
     @cached_property
     def _target(self) -> pa.Schema:
         """The file's schema, but for blobs, whose values are yet to be stored."""
-        return pa.schema(
-            [
-                pa.field(f.name, BLOB_VALUE) if f.is_blob_v2 else file_field(f)
-                for f in self.schema.fields
-            ]
-        )
+        return pa.schema([node.arrow for node in self._nodes])
 
 
-@dataclass(frozen=True, slots=True)
-class _Values:
-    """The values at one path."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Node:
+    """A field, and how its values are checked and converted."""
 
-    version: FileVersion
-    path: tuple[str, ...]
+    field: Field
+    arrow: pa.Field
+    where: str
+    children: tuple[_Node, ...]
+    refuses_null: bool
+    is_plain: bool
+    """Whether values of the right type need no look at them, down to the leaves."""
 
-    def conform(self, field: Field, array: pa.Array, parent: pa.Array | None = None) -> pa.Array:
-        """Return the values as `field` keeps them; below a null `parent` anything may lie."""
-        opened = array.storage if isinstance(array, pa.ExtensionArray) else array
-        target = file_field(field).type
-        if pa.types.is_null(opened.type) and field.logical_type != "null":
-            opened = pa.nulls(len(opened), target)
-        valid = self._without_forbidden_nulls(field, opened, parent)
-        if field.is_json:
-            return self._json(valid)
-        if field.is_blob_v2:
-            return self._blob(valid)
-        if not field.children:
-            return self._cast(valid, target)
-        if field.logical_type == "struct":
-            return self._struct(field, valid, parent)
-        if field.logical_type == "map":
-            return self._map(field, valid, target)
-        return self._list(field, valid, target)
+    def conform(self, array: pa.Array, parent: pa.Array | None = None) -> pa.Array:
+        """Return the values as files keep them; where `parent` is null anything may lie."""
+        target = self.arrow.type
+        if self.is_plain and array.type.equals(target, check_metadata=True):
+            return array
+        values = array.storage if isinstance(array, pa.ExtensionArray) else array
+        if pa.types.is_null(values.type) and self.field.logical_type != "null":
+            values = pa.nulls(len(values), target)
+        values = self._without_forbidden_nulls(values, parent)
+        if self.field.is_json:
+            return self._json(values)
+        if self.field.is_blob_v2:
+            return self._blob(values)
+        if not self.children:
+            return self._cast(values, target)
+        if self.field.logical_type == "struct":
+            return self._struct(values, parent)
+        if self.field.logical_type == "map":
+            return self._map(values)
+        return self._list(values)
 
-    def _below(self, name: str) -> _Values:
-        return _Values(self.version, (*self.path, name))
-
-    def _struct(self, field: Field, array: pa.StructArray, parent: pa.Array | None) -> pa.Array:
-        if self.version is FileVersion.V2_0 and array.null_count:
-            raise SchemaMismatchError(
-                f"column {self._where} has a null struct, which data files 2.0 cannot hold",
-                path=self._where,
-                action='Write with data_storage_version="2.1" or later.',
-            )
+    def _struct(self, array: pa.StructArray, parent: pa.Array | None) -> pa.Array:
         positions = {member.name: i for i, member in enumerate(array.type)}
         outer = array if array.null_count else parent
-        children = [
-            self._below(child.name).conform(child, array.field(positions[child.name]), outer)
-            for child in field.children
+        members = [
+            child.conform(array.field(positions[child.field.name]), outer)
+            for child in self.children
         ]
-        return struct_of(children, [file_field(child) for child in field.children], array)
+        return struct_of(members, list(self.arrow.type), array)
 
-    def _map(self, field: Field, array: pa.MapArray, target: pa.MapType) -> pa.Array:
-        (entries,) = field.children
-        key, value = entries.children
+    def _map(self, array: pa.MapArray) -> pa.Array:
+        (entries,) = self.children
         tight = tightened(array)
-        within = self._below(entries.name)
-        keys = within._below(key.name).conform(key, tight.values.field(0))
-        items = within._below(value.name).conform(value, tight.values.field(1))
-        pairs = pa.StructArray.from_arrays(
-            [keys, items], fields=[target.key_field, target.item_field]
+        members = [child.conform(tight.values.field(i)) for i, child in enumerate(entries.children)]
+        fields = [self.arrow.type.key_field, self.arrow.type.item_field]
+        return rebuilt_list(
+            tight, self.arrow.type, pa.StructArray.from_arrays(members, fields=fields)
         )
-        return _relisted(tight, target, pairs)
 
-    def _list(self, field: Field, array: pa.Array, target: pa.DataType) -> pa.Array:
-        (child,) = field.children
+    def _list(self, array: pa.Array) -> pa.Array:
+        (item,) = self.children
+        target = self.arrow.type
         same_kind = self._cast(array, _like(target, array.type.value_field))
-        if pa.types.is_fixed_size_list(target):
-            size = target.list_size
-            values = same_kind.values.slice(same_kind.offset * size, len(same_kind) * size)
-            inner = self._below(child.name).conform(child, values)
-            mask = same_kind.is_null() if same_kind.null_count else None
-            return pa.FixedSizeListArray.from_arrays(inner, type=target, mask=mask)
         tight = tightened(same_kind)
-        return _relisted(tight, target, self._below(child.name).conform(child, tight.values))
+        return rebuilt_list(tight, target, item.conform(tight.values))
 
     def _blob(self, array: pa.StructArray) -> pa.Array:
         given = {member.name: i for i, member in enumerate(array.type)}
@@ -132,8 +117,8 @@ class _Values:
             return retype(array, target) if _same_shape(array.type, target) else array.cast(target)
         except (pa.ArrowException, NotImplementedError) as error:
             raise SchemaMismatchError(
-                f"values of column {self._where} do not fit type {target}: {error}",
-                path=self._where,
+                f"values of column {self.where} do not fit type {target}: {error}",
+                path=self.where,
                 expected=str(target),
                 found=str(array.type),
             ) from error
@@ -145,56 +130,41 @@ class _Values:
             return jsonb.encode_array(array)
         except SchemaMismatchError as error:
             raise SchemaMismatchError(
-                f"column {self._where} has a value that is not JSON: {error.problem}",
-                path=self._where,
+                f"column {self.where} has a value that is not JSON: {error.problem}",
+                path=self.where,
                 action="Fix the text.",
             ) from error
 
-    def _without_forbidden_nulls(
-        self, field: Field, array: pa.Array, parent: pa.Array | None
-    ) -> pa.Array:
-        """Refuse nulls in a required column; below null parents, make them any value."""
-        nulls = array.null_count
-        if field.nullable or not nulls:
+    def _without_forbidden_nulls(self, array: pa.Array, parent: pa.Array | None) -> pa.Array:
+        """Refuse nulls where there must be none; below null parents, make them any value."""
+        if not self.refuses_null or not array.null_count:
             return array
         seen = array.is_null() if parent is None else pc.and_(array.is_null(), parent.is_valid())
-        if pc.any(seen).as_py():
-            raise SchemaMismatchError(
-                f"column {self._where} has nulls, and the table does not allow them",
-                path=self._where,
-                action="Fill in the nulls, or make the column nullable.",
-            )
-        return _all_valid(array)
-
-    @property
-    def _where(self) -> str:
-        return ".".join(quote_segment(name) for name in self.path)
+        if not pc.any(seen).as_py():
+            return all_valid(array)
+        if self.field.nullable:
+            problem = f"column {self.where} has a null struct, which data files 2.0 cannot hold"
+            action = 'Write with data_storage_version="2.1" or later.'
+        else:
+            problem = f"column {self.where} has nulls, and the table does not allow them"
+            action = "Fill in the nulls, or make the column nullable."
+        raise SchemaMismatchError(problem, path=self.where, action=action)
 
 
-def tightened(array: pa.Array) -> pa.Array:
-    """Return a list or map array whose values are just those between its offsets."""
-    offsets = array.offsets
-    if len(array) == 0:
-        return array.slice(0, 0) if len(array.values) == 0 else pa.array([], array.type)
-    first, last = offsets[0].as_py(), offsets[-1].as_py()
-    if array.offset == 0 and first == 0 and last == len(array.values):
-        return array
-    values = array.values.slice(first, last - first)
-    moved = pc.subtract(offsets, pa.scalar(first, offsets.type))
-    validity = array.is_valid().buffers()[1] if array.null_count else None
-    return pa.Array.from_buffers(
-        array.type,
-        len(array),
-        [validity, moved.buffers()[1]],
-        array.null_count,
-        children=[values],
-    )
-
-
-def _relisted(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
-    buffers = array.buffers()[:2]
-    return pa.Array.from_buffers(
-        target, len(array), buffers, array.null_count, array.offset, [values]
+def _node(field: Field, path: tuple[str, ...], version: FileVersion) -> _Node:
+    here = (*path, field.name)
+    below = () if field.is_blob_v2 else field.children
+    children = tuple(_node(child, here, version) for child in below)
+    is_struct = field.logical_type == "struct"
+    refuses_null = not field.nullable or (is_struct and version is FileVersion.V2_0)
+    is_special = field.is_json or field.is_blob_v2 or field.logical_type.startswith("dict:")
+    return _Node(
+        field=field,
+        arrow=pa.field(field.name, BLOB_VALUE) if field.is_blob_v2 else file_field(field),
+        where=".".join(quote_segment(name) for name in here),
+        children=children,
+        refuses_null=refuses_null,
+        is_plain=not (refuses_null or is_special) and all(child.is_plain for child in children),
     )
 
 
@@ -218,21 +188,8 @@ def _dictionary(array: pa.Array, target: pa.DictionaryType) -> pa.Array:
     # A null among the words is a null that the codec would not see.
     if array.dictionary.null_count:
         return array.dictionary_decode().dictionary_encode().cast(target)
+    if array.type.equals(target):
+        return array
     indices = array.indices.cast(target.index_type)
     words = array.dictionary.cast(target.value_type)
     return pa.DictionaryArray.from_arrays(indices, words)
-
-
-def _all_valid(array: pa.Array) -> pa.Array:
-    """Return the array with arbitrary values in place of its nulls."""
-    dtype = array.type
-    if pa.types.is_dictionary(dtype):
-        indices = array.indices.fill_null(0)
-        return pa.DictionaryArray.from_arrays(indices, array.dictionary, ordered=dtype.ordered)
-    if pa.types.is_struct(dtype):
-        children = [array.field(i) for i in range(dtype.num_fields)]
-        return pa.StructArray.from_arrays(children, fields=list(dtype))
-    children = [array.values] if pa.types.is_nested(dtype) else []
-    own = _OWN_BUFFERS_OF_LISTS.get(dtype.id, 2) if children else len(array.buffers())
-    buffers = [None, *array.buffers()[1:own]]
-    return pa.Array.from_buffers(dtype, len(array), buffers, 0, array.offset, children)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -19,7 +19,8 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.names import data_file_name
 from lancelake.format.schema import Schema
 
-# The most that is handed to the codec at once.
+# The least and the most that is handed to the codec at once.
+_LEAST_BYTES = 1024 * 1024
 _PIECE_BYTES = 32 * 1024 * 1024
 
 
@@ -36,7 +37,7 @@ def write_fragments(
     conform = Conformer(schema, task.file_version)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="settle") as settling:
         output = _Output(task=task, schema=schema, ids=ids, progress=progress, settling=settling)
-        for batch in reader:
+        for batch in _gathered(reader):
             for piece in _pieces(batch, min(_PIECE_BYTES, task.max_bytes_per_file)):
                 output.write(conform(piece))
         return output.finish()
@@ -111,6 +112,20 @@ class _Output:
                 rows=self._rows, files=len(self._fragments), size_bytes=self._size_bytes
             )
             self.progress(counts)
+
+
+def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches: each one costs the codec the same, however few rows it has."""
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes >= _LEAST_BYTES:
+            yield pa.concat_batches(held) if len(held) > 1 else batch
+            held, held_bytes = [], 0
+    if held:
+        yield pa.concat_batches(held)
 
 
 def _pieces(batch: pa.RecordBatch, limit_bytes: int) -> Iterator[pa.RecordBatch]:

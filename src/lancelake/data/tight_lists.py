@@ -1,0 +1,40 @@
+"""Lists whose values are all visible, and lists rebuilt around other values."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+def tightened(array: pa.Array) -> pa.Array:
+    """Return a list of any kind, or a map, whose values are just those of its rows."""
+    if pa.types.is_fixed_size_list(array.type):
+        return _tight_fixed_size(array)
+    offsets = array.offsets
+    first, last = offsets[0].as_py(), offsets[-1].as_py()
+    if array.offset == 0 and first == 0 and last == len(array.values):
+        return array
+    moved = pc.subtract(offsets, pa.scalar(first, offsets.type))
+    buffers = [_validity(array), moved.buffers()[1]]
+    values = array.values.slice(first, last - first)
+    return pa.Array.from_buffers(array.type, len(array), buffers, children=[values])
+
+
+def rebuilt_list(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:
+    """Return a list like `array`, of another type and with other values."""
+    buffers = array.buffers()[: 1 if pa.types.is_fixed_size_list(target) else 2]
+    return pa.Array.from_buffers(
+        target, len(array), buffers, array.null_count, array.offset, [values]
+    )
+
+
+def _tight_fixed_size(array: pa.FixedSizeListArray) -> pa.Array:
+    size = array.type.list_size
+    if array.offset == 0 and len(array.values) == len(array) * size:
+        return array
+    values = array.values.slice(array.offset * size, len(array) * size)
+    return pa.Array.from_buffers(array.type, len(array), [_validity(array)], children=[values])
+
+
+def _validity(array: pa.Array) -> pa.Buffer | None:
+    return array.is_valid().buffers()[1] if array.null_count else None
