@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -152,9 +153,18 @@ def _deletes() -> tuple[Shape, ...]:
     found = [
         _delete(fragment_id, rows) for fragment_id in (FIRST, SECOND) for rows in ((1, 2), (3, 4))
     ]
-    unknown = replace(found[0], name="some rows of fragment 0", rows=None)
     gone = ops.Delete(updated_fragments=(), deleted_fragment_ids=(FIRST,), predicate="all")
-    return (*found, unknown, Shape(name="fragment 0", operation=gone))
+    return (*found, *_unknown_rows(found), Shape(name="fragment 0", operation=gone))
+
+
+def _unknown_rows(known: Iterable[Shape]) -> tuple[Shape, ...]:
+    """Return the same changes as they look when only the fragments are known."""
+    found = {
+        fragment_id: Shape(name=f"some rows of fragment {fragment_id}", operation=s.operation)
+        for s in known
+        for fragment_id in s.rows or ()
+    }
+    return tuple(found.values())
 
 
 def _delete(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
@@ -236,7 +246,7 @@ def _updates() -> tuple[Shape, ...]:
     gone = ops.Update(removed_fragment_ids=(FIRST,), new_fragments=(_new("u"),))
     return (
         *rows,
-        Shape(name="some rows of fragment 0", operation=rows[0].operation),
+        *_unknown_rows(rows),
         Shape(name="fragment 0", operation=gone),
         Shape(name="keys 0 to 4", operation=replace(inserts, inserted_rows=some)),
         Shape(name="keys 100 to 104", operation=replace(inserts, inserted_rows=others)),

@@ -32,6 +32,7 @@ CONDITIONS: dict[str, set[Outcome]] = {
     "u": {OK, R},  # nullability is not asserted to be kept
     "v": {OK, X},  # the fragment is gone
     "w": {OK, R, X},  # the fragment changed, or is gone
+    "y": {OK, R, X},  # nullability is not asserted to be kept, or the field is gone
     "z": {OK, R},  # an indexed column is gone
 }
 
@@ -48,7 +49,7 @@ RF  · · X · · · X · · · · · · · ·
 Up  k a X · f R X · l u · f m · ·
 Pr  u · X · · R X · u R · u X · ·
 UC  · · n · · s t · · · o · · · ·
-DR  · v X g f R X · w u · p X · ·
+DR  · v X g f R X · w y · p X · ·
 MW  X X X m · X X · m X · X m X ·
 Cl  · · · · · · · · · · · · · · ·
 UB  · · · · · · · · · · · · · · r

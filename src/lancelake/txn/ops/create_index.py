@@ -75,9 +75,13 @@ def rebase(op: ops.CreateIndex, rebasing: Rebasing) -> ops.CreateIndex | Retryab
 
 
 def _same_names(op: ops.CreateIndex, theirs: ops.CreateIndex) -> Verdict:
-    names = {i.name for i in (*theirs.new_indices, *theirs.removed_indices)}
-    shared = sorted({i.name for i in op.new_indices} & names)
-    return Retryable(f"index {', '.join(shared)} was changed") if shared else OK
+    new, removed = _names(theirs.new_indices), _names(theirs.removed_indices)
+    shared = _names(op.new_indices) & (new | removed) | _names(op.removed_indices) & new
+    return Retryable(f"index {', '.join(sorted(shared))} was changed") if shared else OK
+
+
+def _names(indices: tuple[IndexMetadata, ...]) -> set[str]:
+    return {i.name for i in indices}
 
 
 def _on_current_columns(op: ops.CreateIndex, context: Context) -> Verdict:

@@ -54,8 +54,7 @@ def conflicts(op: ops.DataReplacement, theirs: ops.Operation, context: Context) 
         case ops.Merge():
             return Retryable("every fragment was rewritten")
         case ops.Project():
-            changes = overlap.changes_field_rules(theirs)
-            return Retryable("the schema changed") if changes else OK
+            return _against_schema(op, theirs)
         case ops.Overwrite() | ops.Restore():
             return Incompatible("the table was replaced")
         case ops.UnknownOperation() | ops.UpdateMemWalState():
@@ -70,6 +69,13 @@ def conflicts(op: ops.DataReplacement, theirs: ops.Operation, context: Context) 
             return OK
         case _:
             assert_never(theirs)
+
+
+def _against_schema(op: ops.DataReplacement, theirs: ops.Project) -> Verdict:
+    if overlap.changes_field_rules(theirs):
+        return Retryable("the schema changed")
+    gone = overlap.replaced_fields(op) - theirs.schema.by_id().keys()
+    return Incompatible(f"field {min(gone)} is gone") if gone else OK
 
 
 def _against_rows(op: ops.DataReplacement, theirs: ops.Delete | ops.Update) -> Verdict:
