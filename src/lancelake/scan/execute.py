@@ -25,9 +25,12 @@ from lancelake.scan.rows import LiveRows, Mask, to_mask
 from lancelake.scan.width import row_bytes
 
 _BATCH_BYTES = 32 << 20
-# A chunk of more bytes falls out of the processor's cache before it is used.
+# A chunk of more bytes falls out of the processor's cache before it is used; one of more rows
+# leaves the codec nothing to decode beside it.
 _CHUNK_BYTES = 4 << 20
-_CHUNK_ROWS = 1 << 19
+_CHUNK_ROWS = 1 << 16
+# Each evaluation of a filter has a price, so it is given several chunks at once.
+_FILTER_ROWS = 1 << 19
 # Fetching a single row costs about as much as streaming this many bytes.
 _ROW_FETCH_BYTES = 8000
 
@@ -145,9 +148,9 @@ class _TaskRun:
     ) -> Iterator[tuple[pa.RecordBatch, int, Mask]]:
         """Yield chunks: the columns read, the offset of the first row, and which rows to keep."""
         reader = self._reader(columns or self._columns.filter)
-        chunk_rows = self._bounded_rows(reader.schema, _CHUNK_ROWS, _CHUNK_BYTES)
+        filter_rows = self._bounded_rows(reader.schema, _FILTER_ROWS, _CHUNK_BYTES)
         first = self._start
-        for batch in reader.batches(start=first, stop=self._stop, batch_rows=chunk_rows):
+        for batch in reader.batches(start=first, stop=self._stop, batch_rows=filter_rows):
             last = first + batch.num_rows
             yield batch, first, self._keep(batch, first, self._live.mask(first, last))
             first = last
