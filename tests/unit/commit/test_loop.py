@@ -1,0 +1,287 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from lancelake.clock import ManualClock
+from lancelake.commit.line import Line
+from lancelake.commit.loop import commit
+from lancelake.commit.request import CommitRequest
+from lancelake.commit.result import CommitResult
+from lancelake.errors import (
+    ContentionError,
+    IncompatibleConflictError,
+    InvalidRequestError,
+    ObjectNotFoundError,
+    RetryableConflictError,
+    TableNotFoundError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from lancelake.format import layout, manifest_codec
+from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
+from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
+from lancelake.storage.store import ObjectStore
+from tests.support.failing_store import InterceptedStore
+from tests.support.scheduled_store import DictStore
+from tests.support.table_builder import (
+    SCHEMA,
+    fragment,
+    line_on,
+    log,
+    means,
+    request,
+    seed,
+    set_config,
+)
+from tests.unit.commit.toy_rules import TOY_RULES
+
+APPEND = Append(fragments=(fragment(7),))
+
+
+@pytest.fixture
+def store() -> DictStore:
+    made = DictStore()
+    seed(made)
+    return made
+
+
+def _commit(
+    store: ObjectStore, asked: CommitRequest, *, clock: ManualClock | None = None
+) -> CommitResult:
+    return commit(line_on(store), asked, means(store, TOY_RULES, clock=clock))
+
+
+def _race(store: DictStore, rivals: int) -> ObjectStore:
+    """Return a store where another writer takes the version before each of the first creates."""
+    left = list(range(rivals))
+
+    def around(call: str, path: str, carry_out: Callable[[], object]) -> object:
+        if call == "create" and left:
+            unique = 100 + left.pop()
+            _commit(store, request(set_config(f"rival {unique}", "x"), unique=unique))
+        return carry_out()
+
+    return InterceptedStore(store, around)
+
+
+def test_a_commit_becomes_the_next_version(store: DictStore) -> None:
+    result = _commit(store, request(APPEND, unique=1))
+    assert (result.version, result.attempts) == (2, 1)
+    assert [f.id for f in result.state.manifest.fragments] == [0, 1, 2]
+
+
+def test_the_result_is_what_a_reader_loads(store: DictStore) -> None:
+    result = _commit(store, request(APPEND, unique=1))
+    landed = log(line_on(store))[-1]
+    assert (landed.loaded.file, landed.loaded.size_bytes) == (
+        result.loaded.file,
+        result.loaded.size_bytes,
+    )
+    assert landed.transaction == result.transaction
+
+
+def test_the_transaction_is_kept_in_the_manifest_and_beside_it(store: DictStore) -> None:
+    result = _commit(store, request(APPEND, unique=1))
+    name = result.state.manifest.transaction_file
+    assert store.objects[layout.transaction(name)] == result.loaded.file.inline_transaction
+
+
+def test_a_table_with_old_names_keeps_them() -> None:
+    store = DictStore()
+    seed(store, naming=ManifestNaming.V1)
+    _commit(store, request(APPEND, unique=1))
+    assert store.exists("_versions/2.manifest")
+
+
+def test_a_compatible_commit_follows_what_came_between(store: DictStore) -> None:
+    _commit(store, request(set_config("a", "1"), unique=1))
+    result = _commit(store, request(set_config("b", "2"), unique=2))
+    assert dict(result.state.manifest.config) == {"a": "1", "b": "2"}
+    assert (result.version, result.metrics.judged) == (3, 1)
+
+
+def test_a_retryable_conflict_names_both_and_the_version(store: DictStore) -> None:
+    _commit(store, request(set_config("a", "1"), unique=1))
+    with pytest.raises(RetryableConflictError) as caught:
+        _commit(store, request(set_config("a", "2"), unique=2))
+    assert (
+        "Retryable commit conflict for version 2: This UpdateConfig transaction was preempted by "
+        "concurrent transaction UpdateConfig at version 2. Please retry."
+    ) in str(caught.value)
+    assert isinstance(caught.value, OSError)
+
+
+def test_an_incompatible_conflict_names_both_and_the_version(store: DictStore) -> None:
+    _commit(store, request(Overwrite(fragments=(), schema=SCHEMA), unique=1))
+    with pytest.raises(IncompatibleConflictError) as caught:
+        _commit(store, request(APPEND, unique=2))
+    assert (
+        "Incompatible transaction: This Append transaction is incompatible with concurrent "
+        "transaction Overwrite at version 2."
+    ) in str(caught.value)
+
+
+def test_a_conflict_leaves_nothing_behind(store: DictStore) -> None:
+    _commit(store, request(set_config("a", "1"), unique=1))
+    before = dict(store.objects)
+    with pytest.raises(RetryableConflictError):
+        _commit(store, request(set_config("a", "2"), unique=2))
+    assert store.objects == before
+
+
+def _delete(number: int) -> Delete:
+    gone = (FragmentId(number),)
+    return Delete(updated_fragments=(), deleted_fragment_ids=gone, predicate="")
+
+
+def test_a_rebased_transaction_is_recorded_as_rebased(store: DictStore) -> None:
+    _commit(store, request(_delete(0), unique=1))
+    result = _commit(store, request(_delete(1), unique=2))
+    assert (result.transaction.read_version, result.metrics.rebases) == (2, 1)
+    assert result.state.manifest.transaction_file.startswith("2-")
+
+
+def test_a_conflict_found_by_the_rebase_is_retryable(store: DictStore) -> None:
+    _commit(store, request(_delete(0), unique=1))
+    with pytest.raises(RetryableConflictError, match="both deleted the same fragment"):
+        _commit(store, request(_delete(0), unique=2))
+
+
+def test_a_transaction_that_landed_before_is_not_published_again(store: DictStore) -> None:
+    asked = request(APPEND, unique=1)
+    first = _commit(store, asked)
+    _commit(store, request(set_config("a", "1"), unique=2))
+    again = _commit(store, asked)
+    assert (again.version, again.attempts, len(log(line_on(store)))) == (first.version, 0, 3)
+
+
+def test_a_lost_race_is_run_again_after_a_wait(store: DictStore) -> None:
+    clock = ManualClock()
+    result = _commit(_race(store, 2), request(APPEND, unique=1), clock=clock)
+    assert (result.version, result.attempts, len(clock.slept)) == (4, 3, 2)
+
+
+def test_after_the_last_lost_race_nothing_is_visible(store: DictStore) -> None:
+    with pytest.raises(ContentionError) as caught:
+        _commit(_race(store, 5), request(APPEND, unique=1, max_retries=3))
+    assert (
+        "Commit conflict for version 4: Failed to commit the transaction after 3 retries."
+        in str(caught.value)
+    )
+    assert len(log(line_on(store))) == 4
+
+
+def test_a_transaction_file_is_written_once(store: DictStore) -> None:
+    puts: list[str] = []
+
+    def around(call: str, path: str, carry_out: Callable[[], object]) -> object:
+        if call == "put":
+            puts.append(path)
+        return carry_out()
+
+    _commit(InterceptedStore(_race(store, 2), around), request(APPEND, unique=1))
+    assert len(puts) == 1
+
+
+def test_restoring_builds_on_the_version_that_was_named(store: DictStore) -> None:
+    _commit(store, request(set_config("a", "1"), unique=1))
+    restore = request(Restore(version=Version(1)), unique=2, read_version=2)
+    result = _commit(store, restore)
+    assert (result.version, dict(result.state.manifest.config)) == (3, {})
+
+
+def test_a_version_that_cannot_be_restored_is_told(store: DictStore) -> None:
+    with pytest.raises(VersionNotFoundError, match="restored"):
+        _commit(store, request(Restore(version=Version(9)), unique=1))
+
+
+def test_read_version_0_means_the_newest(store: DictStore) -> None:
+    _commit(store, request(set_config("a", "1"), unique=1))
+    result = _commit(store, request(set_config("a", "2"), unique=2, read_version=0))
+    assert (result.version, result.transaction.read_version) == (3, 0)
+
+
+@pytest.mark.parametrize(
+    ("read_version", "error"), [(9, VersionNotFoundError), (DETACHED_BIT | 1, InvalidRequestError)]
+)
+def test_a_read_version_that_is_no_version_of_the_line_is_refused(
+    store: DictStore, read_version: int, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        _commit(store, request(APPEND, unique=1, read_version=read_version))
+
+
+def test_a_table_that_is_not_there_is_told() -> None:
+    with pytest.raises(TableNotFoundError):
+        _commit(DictStore(), request(APPEND, unique=1))
+
+
+def _without_transaction(store: DictStore, version: int) -> None:
+    path = layout.manifest(manifest_name(version, ManifestNaming.V2))
+    manifest = manifest_codec.decode(store.objects[path]).manifest
+    store.objects[path] = manifest_codec.encode(manifest)
+    del store.objects[layout.transaction(manifest.transaction_file)]
+
+
+def test_a_version_without_a_transaction_is_named(store: DictStore) -> None:
+    _commit(store, request(set_config("a", "1"), unique=1))
+    _without_transaction(store, 2)
+    with pytest.raises(RetryableConflictError, match="Dataset version 2 does not have a transact"):
+        _commit(store, request(APPEND, unique=2))
+
+
+def test_a_version_that_was_cleaned_up_in_between_is_named(store: DictStore) -> None:
+    for number in (1, 2):
+        asked = request(set_config(f"k{number}", "1"), unique=number, read_version=number)
+        _commit(store, asked)
+    del store.objects[layout.manifest(manifest_name(2, ManifestNaming.V2))]
+    with pytest.raises(RetryableConflictError, match="version 2 is gone"):
+        _commit(store, request(APPEND, unique=3))
+
+
+def test_a_table_with_unknown_writer_features_is_left_alone(store: DictStore) -> None:
+    path = layout.manifest(manifest_name(1, ManifestNaming.V2))
+    file = manifest_codec.decode(store.objects[path])
+    flagged = replace(file.manifest, writer_feature_flags=1 << 20)
+    store.objects[path] = manifest_codec.encode(flagged, transaction=file.inline_transaction)
+    with pytest.raises(UnsupportedError, match="writer features"):
+        _commit(store, request(APPEND, unique=1))
+
+
+def test_the_version_of_a_table_is_what_its_manifest_says(store: DictStore) -> None:
+    path = layout.manifest(manifest_name(1, ManifestNaming.V2))
+    file = manifest_codec.decode(store.objects[path])
+    renumbered = replace(file.manifest, version=Version(7))
+    store.objects[path] = manifest_codec.encode(renumbered, transaction=file.inline_transaction)
+    result = _commit(store, request(APPEND, unique=1, read_version=7))
+    assert result.loaded.name.version == result.version == 8
+
+
+@pytest.mark.parametrize("operation", [APPEND, set_config("a", "1")])
+def test_without_retries_one_attempt_is_made(store: DictStore, operation: Operation) -> None:
+    with pytest.raises(ContentionError, match="after 0 retries"):
+        _commit(_race(store, 1), request(operation, unique=1, max_retries=0))
+
+
+def test_a_known_base_saves_reading_it(store: DictStore) -> None:
+    base = log(line_on(store))[0].loaded
+    gets: list[str] = []
+
+    def around(call: str, path: str, carry_out: Callable[[], object]) -> object:
+        if call == "get" and path != layout.VERSION_HINT:
+            gets.append(path)
+        return carry_out()
+
+    line: Line = line_on(InterceptedStore(store, around))
+    commit(line, request(APPEND, unique=1), means(store, TOY_RULES), base=base)
+    assert gets == []
+
+
+def test_a_missing_hint_is_no_failure(store: DictStore) -> None:
+    _commit(store, request(APPEND, unique=1))
+    with pytest.raises(ObjectNotFoundError):
+        store.get(layout.VERSION_HINT)
