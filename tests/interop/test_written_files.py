@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import hashlib
 from pathlib import Path
 
 import pyarrow as pa
@@ -174,3 +175,54 @@ def test_what_pylance_4_cannot_read_is_read_by_the_newest(
     write_table(tmp_path, table, version, newest_readers_only=True)
     assert_same_table(lancelake.dataset(tmp_path).to_table(), table)
     assert_same_table(official_14.read(tmp_path), table)
+
+
+BLOB_V1 = {b"lance-encoding:blob": b"true"}
+BLOB_V2 = {b"ARROW:extension:name": b"lance.blob.v2"}
+BLOB_VALUE = pa.struct([("data", pa.large_binary()), ("uri", pa.string())])
+BLOBS = [b"small", b"", b"p" * 100_000, b"q" * 70_001, b"d" * 5_000_000]
+READ_BLOBS = """
+import hashlib
+blobs = lance.dataset(uri).take_blobs("b", indices=[0, 1, 2, 3, 4])
+result = [hashlib.sha256(blob.readall()).hexdigest() for blob in blobs]
+"""
+
+
+def _blobs(values: pa.Array, metadata: dict[bytes, bytes]) -> pa.Table:
+    fields = [("a", pa.int64()), pa.field("b", values.type, metadata=metadata), ("c", pa.string())]
+    return pa.table([range(len(values)), values, ["x"] * len(values)], schema=pa.schema(fields))
+
+
+def _digests() -> list[str]:
+    return [hashlib.sha256(blob).hexdigest() for blob in BLOBS]
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+def test_blobs_of_the_first_kind_read_back_equal(
+    tmp_path: Path, official: Official, version: str
+) -> None:
+    write_table(tmp_path, _blobs(pa.array(BLOBS, pa.large_binary()), BLOB_V1), version)
+    assert official.run(tmp_path, READ_BLOBS) == _digests()
+
+
+def test_blobs_of_the_second_kind_read_back_equal(tmp_path: Path, official: Official) -> None:
+    values = pa.array([{"data": blob} for blob in BLOBS], BLOB_VALUE)
+    write_table(tmp_path, _blobs(values, BLOB_V2), "2.2")
+    assert official.run(tmp_path, READ_BLOBS) == _digests()
+
+
+def test_blobs_of_the_second_kind_are_described_as_official_releases_do(
+    tmp_path: Path, official_14: Official
+) -> None:
+    rows = [*({"data": blob} for blob in BLOBS), None, {"uri": "file:///nowhere"}]
+    table = _blobs(pa.array(rows, BLOB_VALUE), BLOB_V2)
+    write_table(tmp_path / "ours", table, "2.2", allow_external_blobs=True)
+    official_14.write(
+        tmp_path / "theirs",
+        table,
+        data_storage_version="2.2",
+        allow_external_blob_outside_bases=True,
+    )
+    ours = official_14.read(tmp_path / "ours")
+    assert_same_table(ours, official_14.read(tmp_path / "theirs"))
+    assert_same_table(lancelake.dataset(tmp_path / "ours").to_table(), ours)
