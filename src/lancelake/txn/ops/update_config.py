@@ -69,17 +69,24 @@ def conflicts(op: ops.UpdateConfig, theirs: ops.Operation, context: Context) -> 
 
 
 def _against_config(op: ops.UpdateConfig, theirs: ops.UpdateConfig) -> Verdict:
-    shared = overlap.on_same_keys(op.config, theirs.config) | overlap.on_same_keys(
-        op.table_metadata, theirs.table_metadata
-    )
+    shared = overlap.on_same_keys(op.config, theirs.config)
     if shared:
-        return Incompatible(f"both set {', '.join(sorted(shared))}")
+        return Incompatible(f"both set config {', '.join(sorted(shared))}")
+    if _same_table_metadata(op, theirs):
+        return Incompatible("both change the same metadata of the table")
     if op.schema_metadata is not None and theirs.schema_metadata is not None:
         return Incompatible("both change the metadata of the schema")
     fields = op.field_metadata.keys() & theirs.field_metadata.keys()
     if fields:
         return Incompatible(f"both change the metadata of field {min(fields)}")
     return OK
+
+
+def _same_table_metadata(op: ops.UpdateConfig, theirs: ops.UpdateConfig) -> bool:
+    mine, other = op.table_metadata, theirs.table_metadata
+    if mine is None or other is None:
+        return False
+    return mine.replace or other.replace or not mine.entries.keys().isdisjoint(other.entries)
 
 
 RULES: Rules[ops.UpdateConfig] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
