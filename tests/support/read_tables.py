@@ -112,3 +112,22 @@ def _current(table: pa.Table, *, has_all: bool) -> pa.Table:
         "z": pa.nulls(len(keys), pa.struct([("q", pa.int8())])),
     }
     return pa.table(columns)
+
+
+def versioned(path: Path) -> None:
+    """Make a table of four versions with tags, a branch of two and a detached version.
+
+    Rows: 3 in version 1, then 6, 5 and 5; on branch `feat/x`, forked from version 2, 6 and 9.
+    """
+    table = lance.write_dataset(rows(0, 3), path, commit_message="first")
+    table = lance.write_dataset(rows(3, 6), path, mode="append")
+    table.delete("key = 4")
+    table.update_config({"some": "thing"})
+    table.tags.create("first", 1)
+    table.tags.create("then", 2)
+    branch = table.create_branch("feat/x", 2)
+    lance.write_dataset(rows(6, 9), branch.uri, mode="append")
+    table.tags.create("aside", ("feat/x", 3))
+    fragment = lance.LanceFragment.create(str(path), rows(10, 14))
+    operation = lance.LanceOperation.Append([fragment])
+    lance.LanceDataset.commit(str(path), operation, read_version=4, detached=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lancelake.commit.versions import list_versions
+from lancelake.errors import VersionNotFoundError
 from lancelake.storage.location import Location
 from lancelake.table.snapshot import Snapshot
 
@@ -28,10 +29,14 @@ class VersionSummary:
 
 
 def history(location: Location, *, newest_first: bool = False) -> Iterator[Snapshot]:
-    """Yield every version that can be opened, one at a time."""
+    """Yield every version that is still there, one at a time."""
     names = list_versions(location)
     for name in reversed(names) if newest_first else names:
-        yield Snapshot.load(location, name)
+        try:
+            yield Snapshot.load(location, name)
+        except VersionNotFoundError:
+            # Cleaned up since the versions were listed.
+            continue
 
 
 def summarize(snapshot: Snapshot) -> VersionSummary:
