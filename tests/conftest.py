@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.support.official import RELEASES, Official, OfficialPool, is_installed
 
@@ -23,6 +23,13 @@ settings.register_profile(
 )
 settings.register_profile(
     "deep", deadline=None, max_examples=1000, print_blob=True, suppress_health_check=SLOW
+)
+# Reports the first failure as it was drawn: quick, for the first look at many failures.
+settings.register_profile(
+    "first",
+    settings.get_profile("ci"),
+    phases=(Phase.explicit, Phase.generate),
+    report_multiple_bugs=False,
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 

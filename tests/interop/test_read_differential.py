@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from hypothesis import event, given
 from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, DrawFn
 
-from tests.strategies.histories import histories, predicates, quoted
+from tests.strategies.histories import histories, open_members, predicates, quoted
 from tests.strategies.history import run_history
 from tests.strategies.target import FILE_VERSIONS, Target
 from tests.support.compare import assert_same_schema, assert_same_table
@@ -75,7 +75,7 @@ class Case:
         self.oracle.ensure_same(
             self.subject,
             lambda reader: reader.take(self.uri, version, indices, columns),
-            assert_same_table,
+            _assert_same_taken,
         )
 
 
@@ -101,16 +101,19 @@ def a_case(officials: OfficialPool, target: Target, data: DataObject) -> Iterato
         )
 
 
-@st.composite
-def projections(draw: DrawFn, schema: pa.Schema) -> list[str] | dict[str, str]:
-    """Draw columns in any order, struct members by path, or SQL expressions by name."""
-    paths = [quoted(f.name) for f in schema]
+def columns_of(schema: pa.Schema) -> st.SearchStrategy[list[str]]:
+    """Draw top-level columns in any order."""
+    return st.lists(st.sampled_from(schema.names), min_size=1, max_size=4, unique=True)
+
+
+def paths_of(schema: pa.Schema) -> st.SearchStrategy[list[str]]:
+    """Draw columns and struct members by path, in any order."""
+    paths = [quoted(name) for name in schema.names]
     for field in schema:
-        if pa.types.is_struct(field.type):
-            paths += [f"{quoted(field.name)}.{quoted(member.name)}" for member in field.type]
-    if draw(st.integers(0, 3)) == 0:
-        return {"twice": "key * 2", "same": draw(st.sampled_from(paths))}
-    return draw(st.lists(st.sampled_from(paths), min_size=1, max_size=4, unique=True))
+        # Official releases give garbage for members of packed structs.
+        members = open_members(field)
+        paths += [f"{quoted(field.name)}.{quoted(member.name)}" for member in members]
+    return st.lists(st.sampled_from(paths), min_size=1, max_size=4, unique=True)
 
 
 @st.composite
@@ -163,7 +166,7 @@ def test_projections_give_the_same_columns(
     with a_case(officials, target, data) as case:
         version = data.draw(st.sampled_from(case.versions), label="version")
         schema = _schema(case, version)
-        columns = data.draw(projections(schema), label="columns")
+        columns = data.draw(st.one_of(columns_of(schema), paths_of(schema)), label="columns")
         with_row_id = data.draw(st.booleans(), label="with_row_id")
         case.ensure_same_scan(version, columns=columns, with_row_id=with_row_id)
 
@@ -173,11 +176,13 @@ def test_projections_give_the_same_columns(
 def test_filters_limits_and_orders_select_the_same_rows(
     officials: OfficialPool, target: Target, data: DataObject
 ) -> None:
-    with a_case(officials, target, data) as case:
+    filterable = replace(target, misreads_when_filtered=False)
+    with a_case(officials, filterable, data) as case:
         version = data.draw(st.sampled_from(case.versions), label="version")
         schema = _schema(case, version)
         where = data.draw(filters(schema), label="filter")
-        limit = data.draw(st.one_of(st.none(), st.integers(0, 9)), label="limit")
+        # Release 4.0.2 takes a limit of 0 for no limit when rows are filtered or ordered.
+        limit = data.draw(st.one_of(st.none(), st.integers(1, 9)), label="limit")
         offset = data.draw(st.one_of(st.none(), st.integers(0, 5)), label="offset")
         page = {"limit": limit, "offset": offset}
         case.ensure_same_scan(version, filter=where, with_row_id=True)
@@ -201,15 +206,18 @@ def test_rows_are_taken_alike_by_position(
         places = st.lists(st.integers(0, rows - 1), min_size=1, max_size=8)
         indices = data.draw(places, label="indices")
         schema = _schema(case, version)
-        columns = data.draw(st.one_of(st.none(), projections(schema)), label="columns")
-        if isinstance(columns, dict):
-            columns = None
+        columns = data.draw(st.one_of(st.none(), columns_of(schema)), label="columns")
         case.ensure_same_take(version, indices, columns)
 
 
 def _schema(case: Case, version: int) -> pa.Schema:
     code = "result = lance.dataset(uri, version=version).schema"
     return case.writer.run(case.uri, code, version=version)
+
+
+def _assert_same_taken(actual: pa.Table, expected: pa.Table) -> None:
+    """Ignore schema metadata: official takes keep it only when the positions ascend."""
+    assert_same_table(actual.replace_schema_metadata(), expected.replace_schema_metadata())
 
 
 def _assert_equal(actual: int, expected: int) -> None:

@@ -123,7 +123,7 @@ def _leaf(draw: DrawFn, target: Target, name: str, nullable: bool, depth: int) -
 
 @st.composite
 def _struct(draw: DrawFn, target: Target, name: str, nullable: bool, depth: int) -> pa.Field:
-    if depth == 0 and draw(st.integers(0, 7)) == 0:
+    if target.holds_packed_structs and depth == 0 and draw(st.integers(0, 7)) == 0:
         whole_bytes = fixed_width(target).filter(lambda t: not pa.types.is_boolean(t))
         packed = draw(st.lists(whole_bytes, min_size=1, max_size=3))
         members = [pa.field(f"p{i}", t, nullable=False) for i, t in enumerate(packed)]

@@ -179,7 +179,7 @@ def _drop_column(draw: DrawFn, target: Target, state: _State) -> Draft | None:
     if len(columns) < 2:
         return None
     field = draw(st.sampled_from(columns))
-    members = _open_members(field)
+    members = open_members(field)
     inside: bool = draw(st.booleans())
     if len(members) > 1 and inside:
         member = draw(st.sampled_from(members))
@@ -197,7 +197,7 @@ def _rename_column(draw: DrawFn, target: Target, state: _State) -> Draft | None:
     if not columns or name is None:
         return None
     field = draw(st.sampled_from(columns))
-    members = _open_members(field)
+    members = open_members(field)
     inside: bool = draw(st.booleans())
     if members and inside:
         free = [n for n in MEMBER_NAMES if n not in {m.name for m in members}]
@@ -262,7 +262,8 @@ MAKERS: tuple[Maker, ...] = (
 
 def quoted(name: str) -> str:
     """Quote what is not a plain word, as field paths want it."""
-    return name if name.isascii() and name.isidentifier() else f"`{name}`"
+    plain = name.isascii() and name.isidentifier() and name != "select"
+    return name if plain else f"`{name}`"
 
 
 def _free_name(draw: DrawFn, schema: pa.Schema) -> str | None:
@@ -281,7 +282,7 @@ def _is_nullable_throughout(field: pa.Field) -> bool:
     return bool(field.nullable) and all(_is_nullable_throughout(f) for f in below)
 
 
-def _open_members(field: pa.Field) -> list[pa.Field]:
+def open_members(field: pa.Field) -> list[pa.Field]:
     """Return the members of a struct that is stored member by member."""
     is_open = pa.types.is_struct(field.type) and b"lance-encoding:packed" not in (
         field.metadata or {}

@@ -11,10 +11,15 @@ FILE_VERSIONS = ("legacy", "2.0", "2.1", "2.2")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A writing release and the data file version it is asked for."""
+    """A writing release and the data file version it is asked for.
+
+    `misreads_when_filtered` admits packed structs and fixed-size lists of structs: official
+    releases read them right in a plain scan, and wrongly under a filter.
+    """
 
     release: str
     file_version: str
+    misreads_when_filtered: bool = True
 
     @property
     def name(self) -> str:
@@ -43,7 +48,13 @@ class Target:
     @property
     def holds_structs_in_fixed_size_lists(self) -> bool:
         """True for 2.2 in 4.0.2, at top level; 14.0.2 cannot read them beside other columns."""
-        return self.file_version == "2.2" and self.release == "4.0.2"
+        is_readable = self.file_version == "2.2" and self.release == "4.0.2"
+        return is_readable and self.misreads_when_filtered
+
+    @property
+    def holds_packed_structs(self) -> bool:
+        """True unless filters are to be tried."""
+        return self.misreads_when_filtered
 
     @property
     def holds_offset_zones(self) -> bool:

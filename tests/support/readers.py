@@ -11,6 +11,7 @@ import pyarrow as pa
 import lancelake
 from tests.support.official import Official, OfficialPool
 
+face: Any = lancelake  # names its functions like modules of the package behind it
 Options = Any  # keyword arguments of `to_table`, as pylance names them
 
 
@@ -37,25 +38,25 @@ class LancelakeReader:
 
     def schema(self, uri: str, version: int | str) -> pa.Schema:
         """Return the schema of a version."""
-        return lancelake.dataset(uri, version=version).schema
+        return face.dataset(uri, version=version).schema
 
     def read(self, uri: str, version: int | str, **options: Options) -> pa.Table:
         """Scan a version."""
         ordering = options.pop("order_by", None)
         if ordering is not None:
-            options["order_by"] = [lancelake.ColumnOrdering(*order) for order in ordering]
-        return lancelake.dataset(uri, version=version).to_table(**options)
+            options["order_by"] = [face.ColumnOrdering(*order) for order in ordering]
+        return face.dataset(uri, version=version).to_table(**options)
 
     def count_rows(self, uri: str, version: int | str, where: str | None) -> int:
         """Count the rows of a version."""
-        return lancelake.dataset(uri, version=version).count_rows(where)
+        return int(face.dataset(uri, version=version).count_rows(where))
 
     def take(
         self, uri: str, version: int | str, indices: Sequence[int], columns: Sequence[str] | None
     ) -> pa.Table:
         """Read rows of a version by position."""
         names = None if columns is None else list(columns)
-        return lancelake.dataset(uri, version=version).take(list(indices), columns=names)
+        return face.dataset(uri, version=version).take(list(indices), columns=names)
 
 
 class OfficialReader:
