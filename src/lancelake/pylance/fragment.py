@@ -45,7 +45,9 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
 
     def __repr__(self) -> str:
         paths = [file.path for file in self._fragment.files]
-        return f"LanceFileFragment(id={self.fragment_id}, data_files={paths})"
+        deleted = self.deletion_file()
+        rest = "" if deleted is None else f", deletion_file={deleted!r}"
+        return f"LanceFileFragment(id={self.fragment_id}, data_files={paths}{rest})"
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LanceFragment, (self._ds, self.fragment_id))
@@ -87,7 +89,7 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
 
     def data_files(self) -> list[DataFile]:
         """The files with the fragment's columns."""
-        return self.metadata.data_files()
+        return list(self.metadata.files)
 
     def deletion_file(self) -> str | None:
         """Path of the deletion file, if there is one."""
