@@ -51,7 +51,7 @@ def next_state(
     after = rules_of(operation).apply(mended, target)
     if not isinstance(operation, ops.Restore):
         after = _ordered(migrations.with_counts(after, options.facts))
-        after = migrations.repaired(after)
+        after = migrations.repaired(after, before=head)
         # A restored version keeps its author: readers mend what authors are known to get wrong.
         after = replace(after, manifest=replace(after.manifest, writer_version=options.writer))
     finished = _finished(after, transaction, target)

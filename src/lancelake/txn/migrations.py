@@ -9,7 +9,7 @@ from uuid import UUID
 
 from pyroaring import BitMap
 
-from lancelake.errors import CorruptTableError
+from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId
@@ -53,9 +53,11 @@ def with_counts(state: TableState, facts: Facts) -> TableState:
     return replace(state, manifest=replace(state.manifest, fragments=fragments))
 
 
-def repaired(state: TableState) -> TableState:
+def repaired(state: TableState, *, before: TableState) -> TableState:
     """Mend what needs no reading: fields listed twice, a wrong file version, empty fragments."""
-    manifest = _with_right_file_version(_without_double_fields(state.manifest))
+    known = {i for f in before.manifest.fragments for i in _double_fields(f)}
+    single = _without_double_fields(state.manifest, known)
+    manifest = _with_right_file_version(single, _file_versions(before.manifest))
     if any(f.live_rows == 0 for f in manifest.fragments):
         live = tuple(f for f in manifest.fragments if f.live_rows != 0)
         manifest = replace(manifest, fragments=live)
@@ -136,22 +138,33 @@ def _sized(file: DataFile, facts: Facts) -> DataFile:
     return file if size is None else replace(file, file_size_bytes=size)
 
 
-def _with_right_file_version(manifest: Manifest) -> Manifest:
-    versions = {file.version for f in manifest.fragments for file in f.files}
+def _file_versions(manifest: Manifest) -> set[FileVersion]:
+    return {file.version for f in manifest.fragments for file in f.files}
+
+
+def _with_right_file_version(manifest: Manifest, known: set[FileVersion]) -> Manifest:
+    versions = _file_versions(manifest)
     if versions <= {manifest.data_version}:
         return manifest
     if manifest.data_version is FileVersion.LEGACY and len(versions) == 1:
         return replace(manifest, data_version=versions.pop())
+    if known <= {manifest.data_version}:
+        # The files that do not fit come with the change, which is judged as such.
+        return manifest
     names = ", ".join(sorted(v.value for v in versions))
     msg = f"a table of file version {manifest.data_version.value} with files of {names}"
     action = "Restore a version from before the files were mixed."
     raise CorruptTableError(msg, expected=manifest.data_version.value, found=names, action=action)
 
 
-def _without_double_fields(manifest: Manifest) -> Manifest:
+def _without_double_fields(manifest: Manifest, known: set[FieldId]) -> Manifest:
     doubled = sorted({i for f in manifest.fragments for i in _double_fields(f)})
     if not doubled:
         return manifest
+    if not known.issuperset(doubled):
+        added = min(set(doubled) - known)
+        msg = f"a fragment would hold field {added} in two files"
+        raise InvalidRequestError(msg, field_id=added)
     listed = (i for f in manifest.fragments for file in f.files for i in file.fields)
     first = max(manifest.schema.max_field_id, *listed) + 1
     fresh = {old: FieldId(first + n) for n, old in enumerate(doubled)}

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+import pytest
+
+from lancelake.errors import UnsupportedError
+from lancelake.format import operations as ops
+from lancelake.txn import registry, shapes
+from lancelake.txn.rules import Context, Incompatible
+from tests.unit.txn.making import after, table
+
+STRANGER = ops.UnknownOperation(tag=115, data=b"")
+CONTEXT = Context(base=table(), theirs_after=table())
+
+
+def test_it_cannot_be_carried_out() -> None:
+    with pytest.raises(UnsupportedError, match="115"):
+        after(STRANGER)
+
+
+@pytest.mark.parametrize("kind", shapes.shapes(), ids=lambda k: str(k.__name__))
+def test_nothing_goes_with_it(kind: type[ops.Operation]) -> None:
+    known = shapes.shapes()[kind][0].operation
+    assert isinstance(registry.conflicts(known, STRANGER, CONTEXT), Incompatible)
+    assert isinstance(registry.conflicts(STRANGER, known, CONTEXT), Incompatible)
