@@ -19,7 +19,7 @@ from lancelake.format.transaction import Transaction
 from lancelake.txn import build, index_upkeep, metadata, row_ids
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.state import TableState
-from tests.interop.official_histories import HISTORIES, LATER_HISTORIES, Step, written
+from tests.interop.official_histories import HISTORIES, LATER_HISTORIES, Step, read, written
 from tests.support.official import Official
 
 CASES = [
@@ -97,7 +97,7 @@ def _fragment_reuse(step: Step) -> IndexMetadata | None:
 
 
 def _forget_faults(step: Step, before: Step, ours: dict[str, Any], theirs: dict[str, Any]) -> None:
-    """Take out of both what release 4.0 is known to do otherwise; see decision 15."""
+    """Take out of both what release 4.0 is known to do otherwise; see decision 16."""
     match step.transaction.operation:
         case ops.Overwrite():
             first = (before.state.manifest.max_fragment_id or 0) + 1
@@ -199,3 +199,30 @@ def _difference(ours: Any, theirs: Any) -> Any:
         found = {k: _difference(ours.get(k), theirs.get(k)) for k in keys}
         return {k: v for k, v in found.items() if v is not None}
     return f"{ours!r} instead of {theirs!r}"
+
+
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_clone_equals_that_of_official_releases(
+    official: Official, tmp_path: Path, *, stable: bool
+) -> None:
+    uri, copy = str(tmp_path / "table"), str(tmp_path / "copy")
+    source = written(official, uri, ("bitmap", "delete rows", "config"), stable=stable)[-1]
+    official.shallow_clone(uri, copy, source.state.manifest.version)
+    assert _clone_difference(source.state, read(copy)[0]) is None
+
+
+def test_a_branch_equals_that_of_official_releases(official: Official, tmp_path: Path) -> None:
+    uri = str(tmp_path / "table")
+    source = written(official, uri, ("bitmap", "delete rows"), stable=False)[-1]
+    branch = official.branch(uri, "dev", source.state.manifest.version)
+    assert _clone_difference(source.state, read(branch)[0]) is None
+
+
+def _clone_difference(source: TableState, copied: Step) -> Any:
+    manifest = copied.state.manifest
+    assert manifest.timestamp_ns is not None
+    assert manifest.writer_version is not None
+    options = BuildOptions(timestamp_ns=manifest.timestamp_ns, writer=manifest.writer_version)
+    base = manifest.base_paths[-1]
+    ours = build.clone(copied.transaction, source, base.path, options)
+    return _difference(plain(ours), plain(copied.state))

@@ -10,7 +10,7 @@ from tests.support.official import Official
 
 TEXT_INDEX = ("CreateIndex", "text over fragment 1")
 
-# Where we differ on purpose (decision 15): ours, theirs.
+# Where we differ on purpose (decision 16): ours, theirs.
 DELIBERATE = {
     # An index on a column that is gone would be published.
     (TEXT_INDEX, ("Project", "without text")): ("R", "·"),

@@ -49,8 +49,10 @@ def ordered(fragments: Iterable[Fragment]) -> tuple[Fragment, ...]:
 
 def without_dead_files(fragment: Fragment) -> Fragment:
     """Leave out the files whose columns were all replaced."""
-    files = tuple(f for f in fragment.files if not f.fields or set(f.fields) != {TOMBSTONE})
-    return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
+    if not any(TOMBSTONE in f.fields for f in fragment.files):
+        return fragment
+    files = tuple(f for f in fragment.files if any(i != TOMBSTONE for i in f.fields))
+    return replace(fragment, files=files)
 
 
 def without_dropped_files(fragment: Fragment, fields: Collection[FieldId]) -> Fragment:

@@ -10,6 +10,7 @@ from uuid import UUID
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId
@@ -55,9 +56,8 @@ def with_counts(state: TableState, facts: Facts) -> TableState:
 
 def repaired(state: TableState, *, before: TableState) -> TableState:
     """Mend what needs no reading: fields listed twice, a wrong file version, empty fragments."""
-    known = {i for f in before.manifest.fragments for i in _double_fields(f)}
-    single = _without_double_fields(state.manifest, known)
-    manifest = _with_right_file_version(single, _file_versions(before.manifest))
+    single = _without_double_fields(state.manifest, before.manifest)
+    manifest = _with_right_file_version(single, before.manifest)
     if any(f.live_rows == 0 for f in manifest.fragments):
         live = tuple(f for f in manifest.fragments if f.live_rows != 0)
         manifest = replace(manifest, fragments=live)
@@ -139,16 +139,18 @@ def _sized(file: DataFile, facts: Facts) -> DataFile:
 
 
 def _file_versions(manifest: Manifest) -> set[FileVersion]:
-    return {file.version for f in manifest.fragments for file in f.files}
+    files = (file for f in manifest.fragments for file in f.files)
+    numbers = {(f.file_major_version, f.file_minor_version) for f in files}
+    return {file_version.from_numbers(*pair) for pair in numbers}
 
 
-def _with_right_file_version(manifest: Manifest, known: set[FileVersion]) -> Manifest:
+def _with_right_file_version(manifest: Manifest, before: Manifest) -> Manifest:
     versions = _file_versions(manifest)
     if versions <= {manifest.data_version}:
         return manifest
     if manifest.data_version is FileVersion.LEGACY and len(versions) == 1:
         return replace(manifest, data_version=versions.pop())
-    if known <= {manifest.data_version}:
+    if _file_versions(before) <= {manifest.data_version}:
         # The files that do not fit come with the change, which is judged as such.
         return manifest
     names = ", ".join(sorted(v.value for v in versions))
@@ -157,12 +159,12 @@ def _with_right_file_version(manifest: Manifest, known: set[FileVersion]) -> Man
     raise CorruptTableError(msg, expected=manifest.data_version.value, found=names, action=action)
 
 
-def _without_double_fields(manifest: Manifest, known: set[FieldId]) -> Manifest:
-    doubled = sorted({i for f in manifest.fragments for i in _double_fields(f)})
+def _without_double_fields(manifest: Manifest, before: Manifest) -> Manifest:
+    doubled = sorted(_all_double_fields(manifest))
     if not doubled:
         return manifest
-    if not known.issuperset(doubled):
-        added = min(set(doubled) - known)
+    if added_fields := set(doubled) - _all_double_fields(before):
+        added = min(added_fields)
         msg = f"a fragment would hold field {added} in two files"
         raise InvalidRequestError(msg, field_id=added)
     listed = (i for f in manifest.fragments for file in f.files for i in file.fields)
@@ -175,6 +177,11 @@ def _without_double_fields(manifest: Manifest, known: set[FieldId]) -> Manifest:
         without_dropped_files(_last_renumbered(f, fresh), kept) for f in manifest.fragments
     )
     return replace(manifest, schema=schema, fragments=fragments)
+
+
+def _all_double_fields(manifest: Manifest) -> set[FieldId]:
+    several = (f for f in manifest.fragments if len(f.files) > 1)
+    return {i for f in several for i in _double_fields(f)}
 
 
 def _double_fields(fragment: Fragment) -> set[FieldId]:

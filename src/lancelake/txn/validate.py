@@ -42,12 +42,13 @@ def ensure_sound(after: TableState, *, before: TableState) -> None:
 
 def ensure_schema(schema: Schema) -> None:
     """Raise unless names and ids lead to one field each."""
-    names = schema.names
-    for name in names:
+    names: set[str] = set()
+    for name in schema.names:
         if "." in name:
             raise InvalidRequestError(f"column name {name!r} has a dot in it", column=name)
-        if names.count(name) > 1:
+        if name in names:
             raise InvalidRequestError(f"column {name!r} appears twice", column=name)
+        names.add(name)
     seen: set[int] = set()
     for field in schema.walk():
         if field.id < 0 or field.id in seen:
