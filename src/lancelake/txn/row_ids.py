@@ -63,6 +63,17 @@ def for_moved_rows(
     return Assigned(fragments=tuple(found), next_row_id=next_row_id)
 
 
+def ensure_free(added: Iterable[Fragment], existing: Iterable[Fragment]) -> None:
+    """Raise when rows come with ids that rows of the table have."""
+    given = [row_id_values(f) for f in added if f.row_ids is not None]
+    if not given:
+        return
+    taken = np.concatenate([row_id_values(f) for f in existing] or [given[0][:0]])
+    shared = np.intersect1d(np.concatenate(given), taken)
+    if len(shared):
+        raise InvalidRequestError(f"row id {int(shared[0])} is taken", row_id=int(shared[0]))
+
+
 def has_all_row_ids(fragment: Fragment) -> bool:
     """Whether a fragment came with an id for each row, that is, holds moved rows only."""
     if fragment.row_ids is None or fragment.physical_rows is None:

@@ -26,6 +26,7 @@ def apply(op: ops.Append, head: TableState, target: Target) -> TableState:
     added = fragments.numbered(op.fragments, fragments.next_id(before))
     next_row_id = before.next_row_id
     if before.has_stable_row_ids:
+        row_ids.ensure_free(op.fragments, before.fragments)
         assigned = row_ids.for_new_rows(added, next_row_id=next_row_id, version=target.version)
         added, next_row_id = assigned.fragments, assigned.next_row_id
     manifest = replace(before, fragments=(*before.fragments, *added), next_row_id=next_row_id)

@@ -9,7 +9,7 @@ from lancelake.format import operations as ops
 from lancelake.format.ids import FragmentId
 from lancelake.txn import shapes
 from lancelake.txn.rules import OK, Retryable
-from tests.unit.txn.making import after, fragment_ids, row_id_list, table, verdict, versions
+from tests.unit.txn.making import after, fragment_ids, ids, row_id_list, table, verdict, versions
 
 NEW = shapes.fragment(FragmentId(0), path="new.lance")
 APPEND = ops.Append(
@@ -57,3 +57,9 @@ def test_rows_are_written_again_when_their_column_was_cast() -> None:
 def test_rows_go_with_an_added_column_that_may_be_null() -> None:
     added = shapes.shapes()[ops.Merge][1].operation
     assert verdict(APPEND, added) == OK
+
+
+def test_rows_cannot_come_with_ids_that_are_taken() -> None:
+    op = ops.Append(fragments=(replace(NEW, row_ids=ids([3])),))
+    with pytest.raises(InvalidRequestError, match="row id 3 is taken"):
+        after(op, table(stable=True))
