@@ -94,8 +94,13 @@ def test_a_strict_overwrite_whose_reply_was_lost_is_recognised(store: DictStore)
     assert result.version == 2
 
 
-def test_a_strict_overwrite_after_another_commit_fails(store: DictStore) -> None:
-    _commit(store, RIVAL)
+@pytest.mark.parametrize(
+    "rival", [RIVAL, request(Overwrite(fragments=(), schema=SCHEMA), unique=4)]
+)
+def test_a_strict_overwrite_after_another_commit_fails(
+    store: DictStore, rival: CommitRequest
+) -> None:
+    _commit(store, rival)
     strict = request(Overwrite(fragments=(), schema=SCHEMA), unique=3, max_retries=0)
     with pytest.raises(ContentionError, match="Failed to commit the transaction after 0 retries"):
         _commit(store, strict)

@@ -53,14 +53,11 @@ def test_every_order_of_two_writers_is_sound(mine: str, theirs: str) -> None:
         ensure_sound(done)
 
 
-@pytest.mark.parametrize("losses", [1, 2])
 @pytest.mark.parametrize(
     ("mine", "theirs"), [("append", "append"), ("set a", "set a"), ("delete 0", "delete 1")]
 )
-def test_every_order_of_two_writers_with_lost_replies_is_sound(
-    mine: str, theirs: str, losses: int
-) -> None:
-    for done in every_run(_pair(mine, theirs), losses=losses):
+def test_every_order_of_two_writers_with_a_lost_reply_is_sound(mine: str, theirs: str) -> None:
+    for done in every_run(_pair(mine, theirs), losses=1):
         ensure_sound(done)
 
 

@@ -34,7 +34,9 @@ def test_every_order_of_two_operations_is_sound(mine: str, theirs: str) -> None:
         ensure_sound(done)
 
 
-@pytest.mark.parametrize("name", sorted(CHANGES))
+@pytest.mark.parametrize(
+    "name", ["append", "create index", "delete row 3", "restore", "update row 5"]
+)
 def test_every_order_of_an_operation_and_an_append_with_a_lost_reply_is_sound(name: str) -> None:
     for done in every_run(_race(name, "append"), losses=1):
         ensure_sound(done)

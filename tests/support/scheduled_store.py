@@ -93,6 +93,7 @@ class Fate(Enum):
     DONE = "done"
     REPLY_LOST = "reply lost"
     REQUEST_LOST = "request lost"
+    DELAYED = "reply lost, and done some time later"
 
 
 @dataclass(slots=True)
@@ -141,6 +142,7 @@ class Scheduler:
         self._running: set[str] = set()
         self._lock = threading.Lock()
         self._quiet = threading.Event()
+        self._delayed: builtins.list[Callable[[], Any]] = []
 
     def run(
         self, writers: dict[str, Callable[[ObjectStore], T]], store: ObjectStore
@@ -202,14 +204,30 @@ class Scheduler:
         if not self._running:
             self._quiet.set()
 
+    def delay(self, carry_out: Callable[[], Any]) -> None:
+        """Let a call take effect some time later."""
+        self._delayed.append(carry_out)
+
+    def _chosen(self) -> str | None:
+        """Choose the next writer, after any delayed calls; None when all is done."""
+        while True:
+            waiting = sorted(self._waiting)
+            ways = len(waiting) + len(self._delayed)
+            if ways == 0:
+                return None
+            choice = self._schedule.choose(ways)
+            if choice < len(waiting):
+                return waiting[choice]
+            with suppress(AlreadyExistsError):
+                self._delayed.pop(choice - len(waiting))()
+
     def _conduct(self) -> None:
         while True:
             self._quiet.wait()
             self._quiet.clear()
-            waiting = sorted(self._waiting)
-            if not waiting:
+            chosen = self._chosen()
+            if chosen is None:
                 return
-            chosen = waiting[self._schedule.choose(len(waiting))]
             del self._waiting[chosen]
             self._running.add(chosen)
             self._turns[chosen].set()
@@ -231,4 +249,7 @@ class _View:
                     carry_out()
                 raise StorageUnavailableError(f"no reply for {path!r}")
             case Fate.REQUEST_LOST:
+                raise StorageUnavailableError(f"no reply for {path!r}")
+            case Fate.DELAYED:
+                self._scheduler.delay(carry_out)
                 raise StorageUnavailableError(f"no reply for {path!r}")

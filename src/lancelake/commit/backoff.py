@@ -19,7 +19,7 @@ class SlotBackoff:
     attempt_s: float
 
     def delay_s(self, wait: int, chance: float) -> float:
-        """Return the wait number `wait` (from 0): one of 2, 4, 8, ... times two slots."""
+        """Return wait number `wait` (from 0): fewer than 4, 8, 16, ... slots."""
         slots = 1 << min(wait + _FIRST_EXPONENT, _MOST_EXPONENT)
         return int(chance * slots) * _MARGIN * self.attempt_s
 

@@ -48,14 +48,22 @@ class Standing:
         self.head_kind = _UNRECORDED
 
     def catch_up(self) -> Landed | None:
-        """Look at all that was committed since; return our own commit if it is among it."""
+        """Look at all that was committed since; return our own commit if it is among it.
+
+        A strict request is not judged: it has failed when anything came between.
+        """
+        conflict: ConflictError | None = None
         for landed in self._commits():
             theirs = landed.transaction
             if theirs is not None and theirs.uuid == self._request.transaction.uuid:
                 return landed
-            self._judge(landed)
+            if conflict is None and not self._request.is_strict:
+                # Our own commit may lie further on, made when more was known.
+                conflict = self._judged(landed)
             self.head = landed.loaded
             self._fitted = None if self._needs_rebase else self._request.transaction
+        if conflict is not None:
+            raise conflict
         return None
 
     def fitted(self) -> Transaction:
@@ -93,11 +101,11 @@ class Standing:
             version = error.version or 0
             raise self._unjudged(version, f"version {version} is gone") from error
 
-    def _judge(self, landed: Landed) -> None:
+    def _judged(self, landed: Landed) -> ConflictError | None:
         theirs, version = landed.transaction, landed.loaded.version
         if theirs is None:
             reason = f"Dataset version {version} does not have a transaction file"
-            raise self._unjudged(version, reason)
+            return self._unjudged(version, reason)
         self.judged += 1
         self.head_kind = type(theirs.operation).__name__
         mine = self._request.transaction.operation
@@ -105,10 +113,11 @@ class Standing:
         match verdict:
             case Compatible(needs_rebase):
                 self._needs_rebase = self._needs_rebase or needs_rebase
+                return None
             case Retryable(reason):
-                raise self._conflict(RetryableConflictError, version, reason)
+                return self._conflict(RetryableConflictError, version, reason)
             case Incompatible(reason):
-                raise self._conflict(IncompatibleConflictError, version, reason)
+                return self._conflict(IncompatibleConflictError, version, reason)
             case _:
                 assert_never(verdict)
 

@@ -25,6 +25,7 @@ from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
 from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.format.operations import Append, Delete, Operation, Overwrite, Restore
 from lancelake.storage.store import ObjectStore
+from lancelake.txn.rules import Context, Retryable, Verdict
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import DictStore
 from tests.support.table_builder import (
@@ -37,7 +38,7 @@ from tests.support.table_builder import (
     seed,
     set_config,
 )
-from tests.unit.commit.toy_rules import TOY_RULES
+from tests.unit.commit.toy_rules import TOY_RULES, ToyRules
 
 APPEND = Append(fragments=(fragment(7),))
 
@@ -157,6 +158,20 @@ def test_a_transaction_that_landed_before_is_not_published_again(store: DictStor
     _commit(store, request(set_config("a", "1"), unique=2))
     again = _commit(store, asked)
     assert (again.version, again.attempts, len(log(line_on(store)))) == (first.version, 0, 3)
+
+
+def test_a_transaction_that_landed_is_found_behind_what_it_now_conflicts_with(
+    store: DictStore,
+) -> None:
+    class Forgetful(ToyRules):
+        def conflicts(self, mine: Operation, theirs: Operation, context: Context) -> Verdict:
+            return Retryable("the rows are no longer known")
+
+    _commit(store, request(set_config("a", "1"), unique=1))
+    asked = request(APPEND, unique=2)
+    _commit(store, asked)
+    again = commit(line_on(store), asked, means(store, Forgetful()))
+    assert again.version == 3
 
 
 def test_a_lost_race_is_run_again_after_a_wait(store: DictStore) -> None:
