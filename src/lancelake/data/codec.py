@@ -55,9 +55,10 @@ def _open(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
     uri, options = _address(place)
     names = None if columns is None else list(columns)
     try:
-        return LanceFileReader(uri, storage_options=options or None, columns=names)
-    except (ValueError, OSError, RuntimeError) as error:
-        raise _explained(place, error) from error
+        with explained(place.path):
+            return LanceFileReader(uri, storage_options=options or None, columns=names)
+    except CorruptTableError as error:
+        raise _reason(place, error) from error.__cause__
 
 
 def _address(place: FileAt) -> tuple[str, dict[str, str]]:
@@ -66,7 +67,7 @@ def _address(place: FileAt) -> tuple[str, dict[str, str]]:
     return place.uri, place.root.storage_options
 
 
-def _explained(place: FileAt, error: Exception) -> LanceTableError:
+def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:
     """Say what is wrong by asking the store, which has errors with a meaning."""
     try:
         missing = not open_store(place.root).exists(place.path)
@@ -74,5 +75,4 @@ def _explained(place: FileAt, error: Exception) -> LanceTableError:
         return denied
     if missing:
         return CorruptTableError(f"data file {place.path} is missing", path=place.path)
-    problem = f"data file {place.path} cannot be opened: {error}"
-    return CorruptTableError(problem, path=place.path)
+    return error

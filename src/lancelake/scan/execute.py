@@ -215,8 +215,10 @@ class _TaskRun:
         return self._finisher(batch, lambda meta: self._meta_column(meta, offsets))
 
     def _meta_column(self, meta: MetaColumn, offsets: RowOffsets) -> pa.Array:
-        column = self._meta.column(meta, offsets, self._live.ranks(offsets))
-        if self._spec.include_deleted_rows and meta is MetaColumn.ROW_ID and self._deleted:
+        ranks = LiveRows(self._deleted, self._task.live_before).ranks(offsets)
+        column = self._meta.column(meta, offsets, ranks)
+        hidden = meta in (MetaColumn.ROW_ID, MetaColumn.ROW_ADDRESS)
+        if self._spec.include_deleted_rows and hidden and self._deleted:
             gone = np.isin(offsets, np.frombuffer(self._deleted.to_array(), dtype=np.uint32))
             return pa.array(column.to_numpy(), mask=gone)
         return column
