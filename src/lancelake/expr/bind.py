@@ -26,6 +26,7 @@ _BEFORE_VALUES = frozenset({"AND", "ELSE", "NOT", "OR", "THEN", "WHEN"})
 # fmt: on
 # Types that Lance knows by names that DataFusion does not.
 _TYPE_NAMES = {"BINARY": "BYTEA", "DATETIME": "TIMESTAMP"}
+_JOINS = ("AND", "OR")
 _BLANK = (TokenKind.SPACE, TokenKind.COMMENT)
 _NAMES = (TokenKind.NAME, TokenKind.QUOTED_NAME)
 _TEXTS = (TokenKind.STRING, TokenKind.QUOTED_STRING)
@@ -88,7 +89,7 @@ class _Binder:
                 return f"[{_quoted(_name(member))}]", position + 2
             case TokenKind.QUOTED_NAME:
                 return self._column(position, required=True)
-            case TokenKind.NAME if self._is_negated_match(position):
+            case TokenKind.NAME if self._is_joined_match(position):
                 return self._match_found(position)
             case TokenKind.NAME if self._is_type(position):
                 return _TYPE_NAMES.get(token.text.upper(), token.text), position + 1
@@ -104,19 +105,25 @@ class _Binder:
         follows_value = before is not None and before.text in ("]", ")")
         return follows_value and after is not None and after.kind in _NAMES
 
-    def _is_negated_match(self, position: int) -> bool:
-        """Whether this is the `regexp_match` of `NOT regexp_match(...)`."""
+    def _is_joined_match(self, position: int) -> bool:
+        """Whether this is a `regexp_match` that is negated, or joined with other conditions."""
         if self._tokens[position].text.lower() != "regexp_match":
             return False
-        earlier = (self._tokens[i] for i in range(position - 1, -1, -1))
-        outside = (t for t in earlier if t.kind not in _BLANK and t.text != "(")
-        word = next(outside, None)
-        follower = self._next(self._closing(position))
-        is_tested = follower is not None and follower.text.upper() in ("IS", "[")
-        return word is not None and word.text.upper() == "NOT" and not is_tested
+        before = self._word(range(position - 1, -1, -1), "(")
+        after = self._word(range(self._closing(position) + 1, len(self._tokens)), ")")
+        if before not in ("", "NOT", *_JOINS) or after not in ("", *_JOINS):
+            return False
+        return bool(before or after)
+
+    def _word(self, positions: range, parenthesis: str) -> str:
+        """Return the first word in this direction that is no such parenthesis, in capitals."""
+        found = (self._tokens[i] for i in positions)
+        words = (t for t in found if t.kind not in _BLANK and t.text != parenthesis)
+        word = next(words, None)
+        return "" if word is None else word.text.upper()
 
     def _match_found(self, position: int) -> tuple[str, int]:
-        """DataFusion negates conditions only: ask whether there is a match."""
+        """DataFusion negates and joins conditions only: ask whether there is a match."""
         end = self._closing(position) + 1
         call = self._tokens[position].text + self._rewritten(position + 1, end)
         return f"({call} IS NOT NULL)", end

@@ -130,9 +130,25 @@ def test_comments_are_left_out(text: str) -> None:
         ("not (regexp_match(upper, '(x)'))", f"not ((regexp_match({FIRST}, '(x)') IS NOT NULL))"),
         ("regexp_match(upper, 'x')", f"regexp_match({FIRST}, 'x')"),
         ("NOT regexp_match(upper, 'x') IS NULL", f"NOT regexp_match({FIRST}, 'x') IS NULL"),
+        (
+            "NOT (a = 1 AND regexp_match(upper, 'x'))",
+            f"NOT ({FIRST} = 1 AND (regexp_match({SECOND}, 'x') IS NOT NULL))",
+        ),
+        (
+            "(regexp_match(upper, 'x')) OR a = 1",
+            f"((regexp_match({FIRST}, 'x') IS NOT NULL)) OR {SECOND} = 1",
+        ),
+        (
+            "a = 1 AND (regexp_match(upper, 'x'))[1] = 'x'",
+            f"{FIRST} = 1 AND (regexp_match({SECOND}, 'x'))[1] = 'x'",
+        ),
+        (
+            "array_length(regexp_match(upper, 'x')) = 1",
+            f"array_length(regexp_match({FIRST}, 'x')) = 1",
+        ),
     ],
 )
-def test_negated_match_asks_whether_there_is_one(text: str, sql: str) -> None:
+def test_negated_or_joined_match_asks_whether_there_is_one(text: str, sql: str) -> None:
     assert bind(text, SCHEMA).sql == sql
 
 
