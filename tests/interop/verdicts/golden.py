@@ -1,0 +1,121 @@
+"""Where are the answers of official releases, and the changes they were asked about, kept?"""
+
+from __future__ import annotations
+
+import base64
+import json
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).with_name("golden")
+CHANGES = FOLDER / "changes.json"
+
+Verdicts = dict[tuple[str, str], str]
+"""What is said to (mine, theirs): `ok, N rows`, `retry`, `conflict` or `invalid: reason`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change as the latest release records it: its transactions, its deletion files."""
+
+    transactions: tuple[bytes, ...]
+    deletions: Mapping[str, bytes]
+    knows_rows: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """A table, as the files of its first version, and the changes made from it."""
+
+    table: Mapping[str, bytes]
+    changes: Mapping[str, Change]
+
+
+def load_verdicts(release: str) -> dict[str, Verdicts]:
+    """Return what a release said, by scene."""
+    body = json.loads(_verdicts(release).read_text(encoding="utf-8"))
+    return {
+        scene: {
+            (mine, theirs): verdict
+            for theirs, said in judged.items()
+            for verdict, names in said.items()
+            for mine in names
+        }
+        for scene, judged in body.items()
+    }
+
+
+def store_verdicts(release: str, found: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
+    """Keep what a release said: by scene, theirs and mine."""
+    body = {
+        scene: {theirs: _grouped(said) for theirs, said in judged.items()}
+        for scene, judged in found.items()
+    }
+    _verdicts(release).write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+
+
+def load_scenes() -> dict[str, Scene]:
+    """Return the tables and changes by scene."""
+    body = json.loads(CHANGES.read_text(encoding="utf-8"))
+    return {
+        name: Scene(
+            table=_unpacked(scene["table"]),
+            changes={
+                key: Change(
+                    transactions=tuple(_bytes(t) for t in each["transactions"]),
+                    deletions=_unpacked(each["deletions"]),
+                    knows_rows=each["knows_rows"],
+                )
+                for key, each in scene["changes"].items()
+            },
+        )
+        for name, scene in body.items()
+    }
+
+
+def store_scenes(scenes: Mapping[str, Scene]) -> None:
+    """Keep the tables and changes."""
+    body = {
+        name: {
+            "table": _packed(scene.table),
+            "changes": {
+                key: {
+                    "transactions": [_text(t) for t in each.transactions],
+                    "deletions": _packed(each.deletions),
+                    "knows_rows": each.knows_rows,
+                }
+                for key, each in scene.changes.items()
+            },
+        }
+        for name, scene in scenes.items()
+    }
+    CHANGES.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+
+
+def _verdicts(release: str) -> Path:
+    return FOLDER / f"{release}.json"
+
+
+def _grouped(said: Mapping[str, str]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for mine, verdict in said.items():
+        found.setdefault(verdict, []).append(mine)
+    return dict(sorted(found.items()))
+
+
+def _packed(files: Mapping[str, bytes]) -> dict[str, str]:
+    return {path: _text(data) for path, data in sorted(files.items())}
+
+
+def _unpacked(files: Mapping[str, str]) -> dict[str, bytes]:
+    return {path: _bytes(text) for path, text in files.items()}
+
+
+def _text(data: bytes) -> str:
+    return base64.b64encode(zlib.compress(data, 9)).decode()
+
+
+def _bytes(text: str) -> bytes:
+    return zlib.decompress(base64.b64decode(text))
