@@ -17,7 +17,6 @@ from lancelake.data.write_task import Progress, WriteCounts, WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.names import data_file_name
-from lancelake.format.schema import Schema
 
 # The least and the most that is handed to the codec at once.
 _LEAST_BYTES = 1024 * 1024
@@ -34,12 +33,17 @@ def write_fragments(
     """
     schema = ensure_fits(task.schema, reader.schema, casts=task.casts)
     ensure_storable(schema, task.file_version, newest_readers_only=task.newest_readers_only)
-    conform = Conformer(schema, task.file_version)
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="settle") as settling:
-        output = _Output(task=task, schema=schema, ids=ids, progress=progress, settling=settling)
+        output = _Output(
+            task=task,
+            conform=Conformer(schema, task.file_version),
+            ids=ids,
+            progress=progress,
+            settling=settling,
+        )
         for batch in _gathered(reader):
             for piece in _pieces(batch, min(_PIECE_BYTES, task.max_bytes_per_file)):
-                output.write(conform(piece))
+                output.write(piece)
         return output.finish()
 
 
@@ -48,7 +52,7 @@ class _Output:
     """The files of one call: one is open, those before it are closed."""
 
     task: WriteTask
-    schema: Schema
+    conform: Conformer
     ids: Ids
     progress: Progress | None
     settling: ThreadPoolExecutor
@@ -67,7 +71,7 @@ class _Output:
             writer = self._writer()
             room = self.task.max_rows_per_file - writer.rows
             part, rest = rest.slice(0, room), rest.slice(room)
-            writer.write(part)
+            writer.write(self.conform(part))
             self._rows += part.num_rows
             self._report()
             if writer.rows >= self.task.max_rows_per_file or self._is_large(writer):
@@ -86,7 +90,7 @@ class _Output:
     def _writer(self) -> DataFileWriter:
         if self._open is None:
             name = data_file_name(self.ids.uuid4())
-            self._open = self._last = DataFileWriter(self.task, self.schema, name)
+            self._open = self._last = DataFileWriter(self.task, self.conform.schema, name)
         return self._open
 
     def _close(self, writer: DataFileWriter) -> None:

@@ -12,11 +12,12 @@ def tightened(array: pa.Array) -> pa.Array:
         return _tight_fixed_size(array)
     offsets = array.offsets
     first, last = offsets[0].as_py(), offsets[-1].as_py()
-    if array.offset == 0 and first == 0 and last == len(array.values):
+    if array.offset == 0 and first == 0 and last == len(array.values) > 0:
         return array
     moved = pc.subtract(offsets, pa.scalar(first, offsets.type))
     buffers = [_validity(array), moved.buffers()[1]]
-    values = array.values.slice(first, last - first)
+    # Arrow for Rust refuses an empty slice from the middle of texts.
+    values = array.values.slice(first, last - first) if last > first else _none_of(array)
     return pa.Array.from_buffers(array.type, len(array), buffers, children=[values])
 
 
@@ -38,3 +39,7 @@ def _tight_fixed_size(array: pa.FixedSizeListArray) -> pa.Array:
 
 def _validity(array: pa.Array) -> pa.Buffer | None:
     return array.is_valid().buffers()[1] if array.null_count else None
+
+
+def _none_of(array: pa.Array) -> pa.Array:
+    return pa.nulls(0, array.values.type)

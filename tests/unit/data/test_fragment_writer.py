@@ -217,6 +217,21 @@ def test_decimals_that_are_not_aligned_are_written(tmp_path: Path) -> None:
     assert lancelake.dataset(tmp_path).to_table()["c"].to_pylist() == values.to_pylist()
 
 
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_slices_of_structs_in_structs_are_written(tmp_path: Path, version: str) -> None:
+    table = pa.table({"c": [{"p": {"x": i, "l": [{"y": i}]}} for i in range(9)]})
+    write_table(tmp_path, table, version, max_rows_per_file=2)
+    assert lancelake.dataset(tmp_path).to_table() == table
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+def test_lists_that_are_empty_in_one_file_only_are_written(tmp_path: Path, version: str) -> None:
+    values = [[{"s": "x" * 3000}], [], [], [{"s": "y"}], []]
+    table = pa.table({"c": values, "d": [["z" * 3000], [], [], ["y"], []]})
+    write_table(tmp_path, table, version, max_rows_per_file=1)
+    assert lancelake.dataset(tmp_path).to_table() == table
+
+
 @given(cuts=st.lists(st.integers(1, 5), max_size=8), limit=st.integers(1, 12))
 def test_any_cut_into_batches_and_files_keeps_the_rows(
     tmp_path_factory: pytest.TempPathFactory, cuts: list[int], limit: int
