@@ -24,8 +24,10 @@ RUN = re.compile(r"^```console\n\$ lancelake (?P<args>[^\n]*)\n.*?^```$", re.DOT
 WIDTH = 100
 # What differs from run to run, or from machine to machine.
 VOLATILE = (
-    (r"/\S*photos\.lance", "<uri>"),
-    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC", "<time>"),
+    (r"/\S*\.lance", "<uri>"),
+    (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>"),
+    (r"[\d,]+ ms\b", "<duration>"),
+    (r'"manifest_size": \d+', "<size>"),
     (r"just now|\d+ (s|min|h|seconds?|minutes?|hours?) ago", "<age>"),
     (r"[01]{24}[0-9a-f]{10,26}…?", "<file>"),
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "<uuid>"),
@@ -34,13 +36,20 @@ VOLATILE = (
     (r"(?<![\w.])[\d.]+ [KMG]?i?B\b|file_size_bytes: \d+", "<size>"),
     (r" +", " "),
 )
+FILES = {
+    "day-1.csv": "station,temperature\nharbour,11.5\nmill,9.0\n",
+    "day-2.jsonl": '{"station": "harbour", "temperature": 12.0}\n',
+    "day-3.jsonl": '{"station": "mill", "temperature": 8.5}\n',
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the table of the demo."""
+    """Return a folder with the table of the demo, and files to write."""
     path = tmp_path_factory.mktemp("docs")
     _demo().write(str(path / "photos.lance"))
+    for name, text in FILES.items():
+        (path / name).write_text(text, encoding="utf-8")
     return path
 
 

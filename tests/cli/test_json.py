@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from lancelake.cli.group import COMMANDS
 from tests.support.official import Official
 from tests.support.table_surgery import edit_manifest, manifest_path
 
@@ -159,9 +158,11 @@ def test_bytes_and_times_are_json_safe(
     }
 
 
-@pytest.mark.parametrize("command", sorted(COMMANDS.keys() - {"show", "take"}))
-def test_every_command_answers_for_an_empty_table(
+@pytest.mark.parametrize(
+    "command", ["check", "config list", "count", "files", "head", "info", "log", "schema"]
+)
+def test_an_empty_table_is_answered_for(
     command: str, document: Document, official_14: Official, tmp_path: Path
 ) -> None:
     official_14.write(tmp_path / "t.lance", pa.table({"x": pa.array([], pa.int64())}))
-    assert document(command, tmp_path / "t.lance")
+    assert document(*command.split(), tmp_path / "t.lance")

@@ -41,6 +41,11 @@ def open_at(location: Location, when: str | None) -> Snapshot:
     return _by_name(location, main, when)
 
 
+def open_head(location: Location, branch: str | None) -> Snapshot:
+    """Open the newest version of a branch, or of what lies at the location when none is named."""
+    return open_at(location, None if branch is None else f"{branch}:")
+
+
 def _on_branch(main: Location, branch: str, rest: str) -> Snapshot:
     if rest in _LATEST:
         return open_snapshot(main, OnBranch(branch))

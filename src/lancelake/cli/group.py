@@ -24,10 +24,18 @@ COMMANDS = {
     "log": "Show the versions, newest first, and what each one did.",
     "show": "Show a manifest, a transaction or a ref as it is stored.",
     "files": "Show the fragments and their files.",
+    "diff": "Show what differs between two versions.",
     "head": "Show the first rows.",
     "count": "Count the rows.",
     "take": "Show rows by their number.",
     "check": "Look for damage, and for what deserves attention.",
+    "write": "Write files into a table.",
+    "config": "Show and change settings: config and metadata.",
+    "tag": "Show and change tags: names of versions.",
+    "branch": "Show and change branches: lines of versions of their own.",
+    "clone": "Make a table of a version of another.",
+    "restore": "Make an old version the newest again.",
+    "matrix": "Show which changes can be made at the same time.",
 }
 
 _BROKEN_PIPE = 141

@@ -15,7 +15,7 @@ from lancelake.cli.group import LazyGroup
 app = typer.Typer(
     name="lancelake",
     cls=LazyGroup,
-    help="Look into Lance tables: versions, files, rows, and whether all is in order.",
+    help="Look into Lance tables and change them: rows, versions, files, tags, branches.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

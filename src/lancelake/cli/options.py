@@ -49,6 +49,21 @@ Filter = Annotated[
     str | None,
     typer.Option("--filter", "-f", metavar="SQL", show_default=False, help="Only rows that match."),
 ]
+Message = Annotated[
+    str | None,
+    typer.Option(
+        "--message", "-m", metavar="TEXT", show_default=False, help="What the log says about it."
+    ),
+]
+Branch = Annotated[
+    str | None,
+    typer.Option(
+        "--branch",
+        metavar="NAME",
+        show_default=False,
+        help="Change this branch. Without it, the main line.",
+    ),
+]
 
 
 def location(uri: str, options: list[str] | None) -> Location:

@@ -1,0 +1,94 @@
+"""`lancelake branch`: lines of versions beside the main one."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_at
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.documents import branch_document
+from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.report import report, target_text, version_body, version_rows
+from lancelake.cli.tables import Column, Listing, cut, right
+from lancelake.commit.versions import latest_version
+from lancelake.errors import LanceTableError
+from lancelake.storage.location import Location
+from lancelake.table.branches import remove_branch
+from lancelake.table.clone import create_branch
+from lancelake.table.publish import CommitChoices
+from lancelake.table.refs import branch_location, list_branches, load_branch
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show and change branches: lines of versions of their own.",
+)
+
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", show_default=False, help="Name of the branch.")
+]
+
+
+@app.command("list")
+def list_command(
+    uri: Uri, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show all branches."""
+    main = open_at(location(uri, options), None).main_location
+    branches = list_branches(main)
+    heads = {name: _head(main, name) for name in branches}
+    if output is OutputFormat.JSON:
+        body = [{**branch_document(n, b), "latest_version": heads[n]} for n, b in branches.items()]
+        print_json({"uri": main.uri, "branches": body})
+        return
+    table = Listing([cut("branch"), Column("from"), right("latest")])
+    for name, branch in branches.items():
+        origin = target_text(branch.parent_branch or "main", branch.parent_version)
+        table.add(words.printable(name), words.printable(origin), str(heads[name] or "?"))
+    console = stdout()
+    console.print(table)
+    console.print(Text(words.plural(len(branches), "branch", "branches"), style="dim"))
+
+
+@app.command("create")
+def create_command(
+    uri: Uri,
+    name: Name,
+    at: At = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Start a branch at a version."""
+    source = open_at(location(uri, options), at)
+    made = create_branch(source, name, CommitChoices(message=message))
+    origin = target_text(source.branch or "main", source.version)
+    body = {**version_body(made), "parent_branch": source.branch, "parent_version": source.version}
+    report(output, body, [*version_rows(made), ("from", words.printable(origin))])
+
+
+@app.command("delete")
+def delete_command(
+    uri: Uri, name: Name, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Delete a branch with all its versions, unless another branch began on it."""
+    main = open_at(location(uri, options), None).main_location
+    before = load_branch(main, name)
+    remove_branch(main, name)
+    origin = target_text(before.parent_branch or "main", before.parent_version)
+    body = {"uri": main.uri, "deleted": branch_document(name, before)}
+    text = Text.assemble(words.printable(name), (f"  was from {words.printable(origin)}", "dim"))
+    report(output, body, [("deleted", text)])
+
+
+def _head(main: Location, name: str) -> int | None:
+    """Return the newest version of a branch; None when it has none that can be read."""
+    try:
+        return latest_version(branch_location(main, name)).version
+    except LanceTableError:
+        return None

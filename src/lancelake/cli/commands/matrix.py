@@ -1,0 +1,121 @@
+"""`lancelake matrix`: which changes go together."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.options import Output
+from lancelake.cli.tables import Column, Listing, cut, right
+from lancelake.errors import NotFoundError
+from lancelake.txn.matrix import Cell, Outcome, matrix
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_STYLES = {Outcome.OK: "dim", Outcome.RETRY: "yellow", Outcome.REFUSED: "red"}
+_MEANINGS = {
+    Outcome.OK: "both are kept: mine is committed on top of theirs",
+    Outcome.RETRY: "mine has to be done again, on the newest version",
+    Outcome.REFUSED: "mine contradicts theirs: someone has to decide",
+}
+
+Mine = Annotated[
+    str | None,
+    typer.Argument(metavar="MINE", show_default=False, help="Only this operation, and why."),
+]
+Theirs = Annotated[
+    str | None,
+    typer.Argument(metavar="THEIRS", show_default=False, help="Only after this one, by example."),
+]
+
+
+@app.command("matrix")
+def matrix_command(
+    mine: Mine = None, theirs: Theirs = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show which changes can be made at the same time.
+
+    Mine was prepared on a version that is no longer the newest: theirs was committed since.
+    """
+    rows = matrix()
+    chosen = [cell for row in rows for cell in row if _is_meant(cell, mine, theirs)]
+    if not chosen:
+        names = ", ".join(row[0].mine.__name__ for row in rows)
+        problem = f"there is no operation {' or '.join(n for n in (mine, theirs) if n)!r}"
+        raise NotFoundError(problem, action=f"The operations are {names}.")
+    if output is OutputFormat.JSON:
+        print_json({"meanings": _meanings(), "cells": [_document(cell) for cell in chosen]})
+        return
+    console = stdout()
+    if mine is None:
+        _print_grid(console, rows)
+    elif theirs is None:
+        _print_row(console, chosen)
+    else:
+        _print_cases(console, chosen[0])
+    console.print()
+    for outcome in Outcome:
+        console.print(_mark(outcome.value) + Text(f"  {_MEANINGS[outcome]}", style="dim"))
+
+
+def _is_meant(cell: Cell, mine: str | None, theirs: str | None) -> bool:
+    pairs = ((mine, cell.mine), (theirs, cell.theirs))
+    return all(name is None or name.lower() == kind.__name__.lower() for name, kind in pairs)
+
+
+def _print_grid(console: Console, rows: tuple[tuple[Cell, ...], ...]) -> None:
+    """Print all pairs; columns have the numbers of the rows."""
+    numbers = [right(str(i)) for i in range(1, len(rows) + 1)]
+    table = Listing([right(""), Column("mine \\ theirs"), *numbers])
+    for number, row in enumerate(rows, start=1):
+        marks = [_mark(cell.mark) for cell in row]
+        table.add(Text(str(number), style="dim"), row[0].mine.__name__, *marks)
+    console.print(table)
+
+
+def _print_row(console: Console, cells: list[Cell]) -> None:
+    table = Listing([Column("mine"), Column("theirs"), Column("outcome"), cut("why")])
+    for cell in cells:
+        why = [condition.partition(": ")[2] for condition in cell.conditions]
+        names = (cell.mine.__name__, cell.theirs.__name__)
+        table.add(*names, _mark(cell.mark), Text("; ".join(why), style="dim"))
+    console.print(table)
+
+
+def _print_cases(console: Console, cell: Cell) -> None:
+    heads = (cell.mine.__name__, cell.theirs.__name__)
+    table = Listing(
+        [cut(f"my {heads[0]}"), cut(f"their {heads[1]}"), Column("outcome"), cut("why")]
+    )
+    for case in cell.cases:
+        table.add(case.mine, case.theirs, _mark(case.outcome.value), Text(case.reason, "dim"))
+    console.print(table)
+
+
+def _mark(text: str) -> Text:
+    return Text().join(Text(letter, style=_STYLES[Outcome(letter)]) for letter in text)
+
+
+def _meanings() -> dict[str, str]:
+    return {outcome.name.lower(): _MEANINGS[outcome] for outcome in Outcome}
+
+
+def _document(cell: Cell) -> dict[str, Any]:  # JSON
+    return {
+        "mine": cell.mine.__name__,
+        "theirs": cell.theirs.__name__,
+        "outcomes": [o.name.lower() for o in Outcome if o in cell.outcomes],
+        "cases": [
+            {
+                "mine": case.mine,
+                "theirs": case.theirs,
+                "outcome": case.outcome.name.lower(),
+                "reason": case.reason or None,
+            }
+            for case in cell.cases
+        ],
+    }

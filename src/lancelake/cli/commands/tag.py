@@ -1,0 +1,108 @@
+"""`lancelake tag`: names of versions."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_at
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.documents import tag_document
+from lancelake.cli.options import At, Output, StorageOptions, Uri, location
+from lancelake.cli.report import report, target_text
+from lancelake.cli.tables import Column, Listing, cut
+from lancelake.format.refs import Tag
+from lancelake.table.open import AtVersion
+from lancelake.table.refs import list_tags, load_tag
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.tags import create_tag, move_tag, remove_tag
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show and change tags: names of versions.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the tag.")]
+
+
+@app.command("list")
+def list_command(
+    uri: Uri, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show all tags."""
+    main = open_at(location(uri, options), None).main_location
+    tags = list_tags(main)
+    if output is OutputFormat.JSON:
+        body = [tag_document(name, tag) for name, tag in tags.items()]
+        print_json({"uri": main.uri, "tags": body})
+        return
+    table = Listing([cut("tag"), Column("version"), Column("created", is_optional=True)])
+    for name, tag in tags.items():
+        version = target_text(tag.branch, tag.version)
+        table.add(words.printable(name), version, Text(_day(tag.created_at), style="dim"))
+    console = stdout()
+    console.print(table)
+    console.print(Text(words.plural(len(tags), "tag"), style="dim"))
+
+
+@app.command("create")
+def create_command(
+    uri: Uri,
+    name: Name,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Give a version a name, which keeps it from being cleaned up."""
+    snapshot = open_at(location(uri, options), at)
+    tag = create_tag(snapshot, name, AtVersion(snapshot.version))
+    _report(output, snapshot, name, tag)
+
+
+@app.command("move")
+def move_command(
+    uri: Uri,
+    name: Name,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Let a tag name another version."""
+    snapshot = open_at(location(uri, options), at)
+    before = load_tag(snapshot.main_location, name)
+    tag = move_tag(snapshot, name, AtVersion(snapshot.version))
+    _report(output, snapshot, name, tag, before)
+
+
+@app.command("delete")
+def delete_command(
+    uri: Uri, name: Name, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Forget a tag; the version stays."""
+    snapshot = open_at(location(uri, options), None)
+    before = load_tag(snapshot.main_location, name)
+    remove_tag(snapshot, name)
+    body = {"uri": snapshot.main_location.uri, "deleted": tag_document(name, before)}
+    was = f"was {target_text(before.branch, before.version)}"
+    report(output, body, [("deleted", Text.assemble(words.printable(name), (f"  {was}", "dim")))])
+
+
+def _report(
+    output: OutputFormat, snapshot: Snapshot, name: str, tag: Tag, before: Tag | None = None
+) -> None:
+    former = None if before is None else tag_document(name, before)
+    body = {"uri": snapshot.main_location.uri, **tag_document(name, tag), "before": former}
+    target = Text(target_text(tag.branch, tag.version))
+    if before is not None:
+        target.append(f"  was {target_text(before.branch, before.version)}", style="dim")
+    report(output, body, [("tag", Text(words.printable(name), "bold cyan")), ("version", target)])
+
+
+def _day(created_at: str | None) -> str:
+    """Return the time to the second, as the document holds it."""
+    return "" if created_at is None else words.printable(created_at.partition(".")[0])

@@ -1,0 +1,196 @@
+"""`lancelake write`: files into a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_head
+from lancelake.cli.console import OutputFormat, stderr
+from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.report import report, version_body, version_rows
+from lancelake.cli.source_files import SourceFormat, Sources, find_sources
+from lancelake.clock import SystemClock
+from lancelake.data.write_task import MAX_ROWS_PER_FILE, WriteCounts
+from lancelake.errors import InvalidRequestError, TableNotFoundError
+from lancelake.format import file_version
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.file_version import FileVersion
+from lancelake.format.operations import Append, Overwrite
+from lancelake.storage.location import Location
+from lancelake.table.publish import CommitChoices
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.write import SchemaMode, WriteMode, WriteOptions, write, write_onto
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+Source = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCE",
+        show_default=False,
+        help="Files or patterns such as 'day-*.parquet'; - for an Arrow stream on standard input.",
+    ),
+]
+Mode = Annotated[
+    WriteMode,
+    typer.Option("--mode", help="A table that must not exist yet, more rows, or all rows anew."),
+]
+Format = Annotated[
+    SourceFormat | None,
+    typer.Option(
+        "--format", show_default=False, help="What the files hold, where names do not say it."
+    ),
+]
+MaxRows = Annotated[
+    int, typer.Option("--max-rows-per-file", min=1, help="Most rows of a data file.")
+]
+DataVersion = Annotated[
+    str | None,
+    typer.Option(
+        "--data-storage-version",
+        metavar="VERSION",
+        show_default=False,
+        help="Format of the data files of a table made anew: 2.0, 2.1 or 2.2. "
+        f"Without it, {file_version.DEFAULT.value}.",
+    ),
+]
+StableRowIds = Annotated[
+    bool, typer.Option("--stable-row-ids", help="Rows of a table made anew keep their ids.")
+]
+MergeSchema = Annotated[
+    bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
+]
+
+
+@app.command("write")
+def write_command(
+    sources: Source,
+    uri: Uri,
+    mode: Mode = WriteMode.CREATE,
+    format: Format = None,
+    max_rows_per_file: MaxRows = MAX_ROWS_PER_FILE,
+    data_storage_version: DataVersion = None,
+    stable_row_ids: StableRowIds = False,
+    merge_schema: MergeSchema = False,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Write files into a table, in one version.
+
+    Files are Parquet, CSV, JSON lines or Arrow (file or stream), told by their names. Text takes
+    its types from the table, where there is one, and else from its first rows.
+    """
+    clock = SystemClock()
+    began = clock.monotonic_s()
+    names = find_sources(sources)
+    place = location(uri, options)
+    base = _existing(place, branch)
+    chosen = WriteOptions(
+        mode=mode,
+        schema_mode=SchemaMode.MERGE if merge_schema else SchemaMode.STRICT,
+        max_rows_per_file=max_rows_per_file,
+        data_version=_data_version(data_storage_version),
+        choices=CommitChoices(message=message, enable_stable_row_ids=stable_row_ids),
+    )
+    _ensure_kept(base, chosen)
+    is_append = base is not None and mode is WriteMode.APPEND
+    types = public_schema(base.manifest.schema) if base is not None and is_append else None
+    reading = Sources(names=names, format=format, types=types)
+    made = _written(base, place, reading, chosen)
+    milliseconds = round((clock.monotonic_s() - began) * 1000)
+    _report(output, made, milliseconds)
+
+
+def _data_version(name: str | None) -> FileVersion | None:
+    return None if name is None else file_version.from_name(name)
+
+
+def _existing(place: Location, branch: str | None) -> Snapshot | None:
+    """Open the table, which need not be there unless a branch of it is meant."""
+    try:
+        return open_head(place, branch)
+    except TableNotFoundError:
+        if branch is not None:
+            raise
+        return None
+
+
+def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:
+    """Refuse wishes that more rows cannot fulfil: the table has decided."""
+    if base is None or options.mode is not WriteMode.APPEND:
+        return
+    manifest = base.manifest
+    wished = options.data_version
+    if wished is not None and wished is not manifest.data_version:
+        problem = f"data files of this table have format {manifest.data_version.value}"
+    elif options.choices.enable_stable_row_ids and not manifest.has_stable_row_ids:
+        problem = "rows of this table have no stable ids"
+    else:
+        return
+    action = "Leave out the option, or write all rows anew with --mode overwrite."
+    raise InvalidRequestError(problem, table=base.location.uri, action=action)
+
+
+def _written(
+    base: Snapshot | None, place: Location, reading: Sources, options: WriteOptions
+) -> Snapshot:
+    reader = reading.reader(is_merging=options.schema_mode is SchemaMode.MERGE)
+    with _watched(reading, options) as watched:
+        if base is None:
+            return write(reader, place, watched)
+        return write_onto(base, reader, watched)
+
+
+@contextmanager
+def _watched(reading: Sources, options: WriteOptions) -> Iterator[WriteOptions]:
+    """Show how far the work is, where there is a terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield options
+        return
+    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
+    with Progress(
+        *columns, TextColumn("{task.description}"), console=console, transient=True
+    ) as bar:
+        task = bar.add_task("", total=reading.total_bytes)
+
+        def step(counts: WriteCounts) -> None:
+            bar.update(task, completed=reading.done_bytes, description=_amount(counts))
+
+        yield replace(options, progress=step)
+
+
+def _report(output: OutputFormat, made: Snapshot, milliseconds: int) -> None:
+    counts = _counts(made)
+    body = {
+        **version_body(made),
+        "rows": counts.rows,
+        "files": counts.files,
+        "bytes": counts.size_bytes,
+        "milliseconds": milliseconds,
+    }
+    took = Text(f"{milliseconds:,} ms")
+    report(output, body, [*version_rows(made), ("written", _amount(counts)), ("took", took)])
+
+
+def _counts(made: Snapshot) -> WriteCounts:
+    """Count what the transaction of the version brought."""
+    operation = None if made.transaction is None else made.transaction.operation
+    if isinstance(operation, Append | Overwrite):
+        return WriteCounts.of(operation.fragments)
+    return WriteCounts()
+
+
+def _amount(counts: WriteCounts) -> str:
+    rows, files = words.plural(counts.rows, "row"), words.plural(counts.files, "file")
+    return f"{rows}  {files}, {words.size(counts.size_bytes)}"

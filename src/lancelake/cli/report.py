@@ -1,0 +1,45 @@
+"""How does a command tell what it did?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.tables import facts
+from lancelake.table.snapshot import Snapshot
+
+
+def report(
+    output: OutputFormat, body: Mapping[str, object], rows: Iterable[tuple[str, Text | str]]
+) -> None:
+    """Print `body` for programs, or `rows` for people."""
+    if output is OutputFormat.JSON:
+        print_json(dict(body))
+    else:
+        stdout().print(facts(rows))
+
+
+def version_body(snapshot: Snapshot) -> dict[str, object]:
+    """Return which version a change made, for programs."""
+    return {
+        "uri": snapshot.location.uri,
+        "branch": snapshot.branch,
+        "version": snapshot.version,
+    }
+
+
+def version_rows(snapshot: Snapshot) -> Iterator[tuple[str, Text]]:
+    """Yield which version a change made, for people."""
+    yield "table", Text(words.printable(snapshot.location.uri), style="bold")
+    number = Text(str(snapshot.version))
+    if snapshot.branch is not None:
+        number.append(f"  on branch {words.printable(snapshot.branch)}", style="cyan")
+    yield "version", number
+
+
+def target_text(branch: str | None, version: int) -> str:
+    """Say a version on a branch, as `--at` takes it."""
+    return f"{branch}:{version}" if branch else str(version)

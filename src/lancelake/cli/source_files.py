@@ -1,0 +1,319 @@
+"""Which rows do files hold? Parquet, CSV, JSON lines and Arrow, as one stream of batches."""
+
+from __future__ import annotations
+
+import glob
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, assert_never
+
+import pyarrow as pa
+
+from lancelake.errors import (
+    InvalidRequestError,
+    LanceTableError,
+    NotFoundError,
+    SchemaMismatchError,
+    StorageError,
+)
+
+STDIN = "-"
+
+_BLOCK_BYTES = 16 * 1024 * 1024
+_BATCH_ROWS = 64 * 1024
+_ARROW_FILE = b"ARROW1"
+_COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+
+
+class SourceFormat(Enum):
+    """What files hold."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+    JSONL = "jsonl"
+    ARROW = "arrow"
+
+
+_SUFFIXES = {
+    ".parquet": SourceFormat.PARQUET,
+    ".pq": SourceFormat.PARQUET,
+    ".csv": SourceFormat.CSV,
+    ".jsonl": SourceFormat.JSONL,
+    ".ndjson": SourceFormat.JSONL,
+    ".json": SourceFormat.JSONL,
+    ".arrow": SourceFormat.ARROW,
+    ".arrows": SourceFormat.ARROW,
+    ".ipc": SourceFormat.ARROW,
+    ".feather": SourceFormat.ARROW,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Opened:
+    """A file that is being read; `share` says how much of it has been."""
+
+    schema: pa.Schema
+    batches: Iterator[pa.RecordBatch]
+    share: Callable[[], float]
+
+
+@dataclass(slots=True, kw_only=True)
+class Sources:
+    """Files that are read one after the other.
+
+    Text has no types of its own: columns that `types` knows get theirs from there, the others
+    from the first part of the first file.
+    """
+
+    names: tuple[str, ...]
+    format: SourceFormat | None = None
+    types: pa.Schema | None = None
+    _finished_bytes: int = 0
+    _current: tuple[int, Callable[[], float]] | None = field(default=None, repr=False)
+
+    def reader(self, *, is_merging: bool = False) -> pa.RecordBatchReader:
+        """Return all rows; the columns are those of the first file, or of all when merging.
+
+        Columns go by name; one that a later file lacks is null in its rows.
+        """
+        first = self._open(self.names[0])
+        schema = self._typed(self.names[0], first.schema)
+        if is_merging:
+            others = [self._typed(name, self._open(name).schema) for name in self.names[1:]]
+            schema = _united([schema, *others])
+        return pa.RecordBatchReader.from_batches(schema, self._batches(first, schema))
+
+    @property
+    def total_bytes(self) -> int | None:
+        """Size of all files; None when it cannot be known."""
+        if self.names == (STDIN,):
+            return None
+        return sum(_size(name) for name in self.names)
+
+    @property
+    def done_bytes(self) -> int:
+        """How much of that has been read."""
+        if self._current is None:
+            return self._finished_bytes
+        size, share = self._current
+        return self._finished_bytes + int(size * min(1.0, share()))
+
+    def _batches(self, first: _Opened, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+        for position, name in enumerate(self.names):
+            opened = self._open(name) if position else first
+            size = 0 if name == STDIN else _size(name)
+            self._current = (size, opened.share)
+            with _told(name):
+                for batch in opened.batches:
+                    yield _fitted(name, batch, schema)
+            self._current = None
+            self._finished_bytes += size
+
+    def _open(self, name: str) -> _Opened:
+        kind = self._kind(name)
+        with _told(name):
+            match kind:
+                case SourceFormat.PARQUET:
+                    return _open_parquet(name)
+                case SourceFormat.CSV:
+                    return _open_csv(name, self.types)
+                case SourceFormat.JSONL:
+                    return _open_jsonl(name, self.types)
+                case SourceFormat.ARROW:
+                    return _open_arrow(name)
+                case _:
+                    assert_never(kind)
+
+    def _kind(self, name: str) -> SourceFormat:
+        if self.format is not None:
+            return self.format
+        if name == STDIN:
+            return SourceFormat.ARROW
+        suffixes = [s.lower() for s in Path(name).suffixes if s.lower() not in _COMPRESSED]
+        found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
+        if found is None:
+            msg = f"{name!r} does not say by its name what it holds"
+            raise InvalidRequestError(msg, action="Say it with --format.")
+        return found
+
+    def _typed(self, name: str, schema: pa.Schema) -> pa.Schema:
+        """Give columns of text the types they are to have."""
+        is_text = self._kind(name) in (SourceFormat.CSV, SourceFormat.JSONL)
+        if self.types is None or not is_text:
+            return schema
+        known = {f.name: f.type for f in self.types}
+        return pa.schema([f.with_type(known.get(f.name, f.type)) for f in schema])
+
+
+def find_sources(patterns: list[str]) -> tuple[str, ...]:
+    """Return the files that are meant, those of a pattern in the order of their names."""
+    if STDIN in patterns and len(patterns) > 1:
+        raise InvalidRequestError("standard input cannot be read together with files")
+    return tuple(name for pattern in patterns for name in _matching(pattern))
+
+
+def _matching(pattern: str) -> list[str]:
+    if pattern == STDIN or Path(pattern).is_file():
+        return [pattern]
+    if Path(pattern).is_dir():
+        msg = f"{pattern!r} is a folder"
+        raise InvalidRequestError(msg, action=f"Name its files, as in '{pattern}/*.parquet'.")
+    if "://" in pattern:
+        msg = f"{pattern!r} is not on this machine"
+        raise InvalidRequestError(msg, action="Bring the files here first, or pipe them in.")
+    found = sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())  # noqa: PTH207  # a pattern may be absolute
+    if not found:
+        raise NotFoundError(f"there is no file {pattern!r}", path=pattern)
+    return found
+
+
+def _open_parquet(name: str) -> _Opened:
+    import pyarrow.parquet as pq  # noqa: PLC0415  # slow to load, and only one format is needed
+
+    if name == STDIN:
+        msg = "Parquet cannot be read from standard input: its directory is at the end"
+        raise InvalidRequestError(msg, action="Save it as a file first.")
+    file = pq.ParquetFile(name)
+    found = file.metadata
+    groups = [found.row_group(i) for i in range(found.num_row_groups)]
+    size = sum(group.total_byte_size for group in groups)
+    rows = max(1, min(_BATCH_ROWS, _BLOCK_BYTES * found.num_rows // max(1, size)))
+    return _counted(file.schema_arrow, file.iter_batches(batch_size=rows), found.num_rows)
+
+
+def _open_csv(name: str, types: pa.Schema | None) -> _Opened:
+    from pyarrow import csv  # noqa: PLC0415  # slow to load, and only one format is needed
+
+    stream, share = _stream(name)
+    known = {f.name: _text_type(f.type) for f in types or ()}
+    reader = csv.open_csv(
+        stream,
+        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
+        convert_options=csv.ConvertOptions(column_types=known),
+    )
+    return _Opened(schema=reader.schema, batches=iter(reader), share=share)
+
+
+def _open_jsonl(name: str, types: pa.Schema | None) -> _Opened:
+    from pyarrow import json  # noqa: PLC0415  # slow to load, and only one format is needed
+
+    stream, share = _stream(name)
+    known = types and pa.schema([f.with_type(_text_type(f.type)) for f in types])
+    reader = json.open_json(
+        stream,
+        read_options=json.ReadOptions(block_size=_BLOCK_BYTES),
+        parse_options=json.ParseOptions(explicit_schema=known),
+    )
+    return _Opened(schema=reader.schema, batches=iter(reader), share=share)
+
+
+def _open_arrow(name: str) -> _Opened:
+    if name == STDIN:
+        reader = pa.ipc.open_stream(sys.stdin.buffer)
+        return _Opened(schema=reader.schema, batches=iter(reader), share=lambda: 0.0)
+    with Path(name).open("rb") as file:
+        is_file = file.read(len(_ARROW_FILE)) == _ARROW_FILE
+    if not is_file:
+        stream, share = _stream(name)
+        reader = pa.ipc.open_stream(stream)
+        return _Opened(schema=reader.schema, batches=iter(reader), share=share)
+    whole = pa.ipc.open_file(pa.memory_map(name))
+    numbers = range(whole.num_record_batches)
+    done = [0]
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for number in numbers:
+            done[0] = number
+            yield whole.get_batch(number)
+
+    share = lambda: done[0] / max(1, len(numbers))  # noqa: E731  # one value of three
+    return _Opened(schema=whole.schema, batches=batches(), share=share)
+
+
+def _counted(schema: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> _Opened:
+    """Tell how much was read by the rows that came."""
+    done = [0]
+
+    def counting() -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            done[0] += batch.num_rows
+            yield batch
+
+    return _Opened(schema=schema, batches=counting(), share=lambda: done[0] / max(1, rows))
+
+
+def _stream(name: str) -> tuple[Any, Callable[[], float]]:  # pyarrow's files have no types
+    """Open a file for reading from front to back, unpacking it when it is compressed."""
+    if name == STDIN:
+        return sys.stdin.buffer, lambda: 0.0
+    raw = pa.OSFile(name)
+    size = max(1, _size(name))
+    packed = _COMPRESSED.get(Path(name).suffix.lower())
+    stream = pa.CompressedInputStream(raw, packed) if packed else raw
+    return stream, lambda: 1.0 if raw.closed else raw.tell() / size
+
+
+def _text_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the type that text is read as, on its way to another."""
+    if isinstance(dtype, pa.ExtensionType):
+        return _text_type(dtype.storage_type)
+    if pa.types.is_fixed_size_list(dtype):
+        return pa.list_(_text_type(dtype.value_type))
+    return dtype
+
+
+def _united(schemas: list[pa.Schema]) -> pa.Schema:
+    try:
+        return pa.unify_schemas(schemas)
+    except pa.ArrowException as error:
+        raise SchemaMismatchError(f"the files do not go together: {error}") from error
+
+
+def _fitted(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Bring a batch into the columns and types of all."""
+    if batch.schema.equals(schema):
+        return batch
+    extra = [n for n in batch.schema.names if n not in schema.names]
+    if extra:
+        raise SchemaMismatchError(
+            f"{name!r} has columns that the first file lacks: {', '.join(extra)}",
+            action="Write it on its own, or with --merge-schema.",
+        )
+    columns = [_column(name, batch, f) for f in schema]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _column(name: str, batch: pa.RecordBatch, target: pa.Field) -> pa.Array:
+    position = batch.schema.get_field_index(target.name)
+    if position < 0:
+        return pa.nulls(batch.num_rows, target.type)
+    try:
+        return batch.column(position).cast(target.type)
+    except pa.ArrowException as error:
+        msg = f"column {target.name!r} of {name!r} does not fit: {error}"
+        raise SchemaMismatchError(msg, expected=str(target.type)) from error
+
+
+def _size(name: str) -> int:
+    return Path(name).stat().st_size
+
+
+class _told:  # noqa: N801  # read as a verb: with _told(name)
+    """Turns what goes wrong with a file into our errors."""
+
+    def __init__(self, name: str) -> None:
+        self._name = "standard input" if name == STDIN else repr(name)
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if error is None or isinstance(error, LanceTableError):
+            return
+        if isinstance(error, pa.ArrowException):
+            msg = f"{self._name} cannot be read: {error}"
+            raise InvalidRequestError(msg, action="Fix the file, or the --format.") from error
+        if isinstance(error, OSError):
+            raise StorageError(f"{self._name} cannot be read: {error}") from error

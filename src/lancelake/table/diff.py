@@ -1,0 +1,180 @@
+"""What differs between two versions: columns, settings, fragments, rows and indices?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from lancelake.format.fragment import Fragment
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.schema import Field, Schema
+from lancelake.table.changes import live_rows
+from lancelake.table.snapshot import Snapshot
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair(Generic[T]):
+    """A thing before and after; None where it is not there."""
+
+    name: str
+    before: T | None
+    after: T | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A field of the schema without those below it."""
+
+    id: int
+    path: str
+    type: str
+    nullable: bool
+    metadata: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FragmentFacts:
+    """What a fragment holds; counts are None where the manifest does not tell."""
+
+    rows: int | None
+    deleted_rows: int | None
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexFacts:
+    """The segments of an index."""
+
+    segments: tuple[str, ...]
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """All that differs; things that are the same are not listed."""
+
+    rows: Pair[int]
+    columns: tuple[Pair[Column], ...]
+    config: tuple[Pair[str], ...]
+    table_metadata: tuple[Pair[str], ...]
+    schema_metadata: tuple[Pair[str], ...]
+    features: tuple[Pair[str], ...]
+    base_paths: tuple[Pair[str], ...]
+    fragments: tuple[Pair[FragmentFacts], ...]
+    indices: tuple[Pair[IndexFacts], ...]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing differs."""
+        lists = (self.columns, self.config, self.table_metadata, self.schema_metadata)
+        more = (self.features, self.base_paths, self.fragments, self.indices)
+        return self.rows.before == self.rows.after and not any(lists) and not any(more)
+
+
+def diff(before: Snapshot, after: Snapshot) -> Diff:
+    """Compare two versions, which need not follow each other, by what their manifests say."""
+    old, new = before.manifest, after.manifest
+    return Diff(
+        rows=Pair(name="rows", before=live_rows(before), after=live_rows(after)),
+        columns=_columns(old.schema, new.schema),
+        config=_pairs(old.config, new.config),
+        table_metadata=_pairs(old.table_metadata, new.table_metadata),
+        schema_metadata=_pairs(_texts(old.schema.metadata), _texts(new.schema.metadata)),
+        features=_pairs(_features(before), _features(after)),
+        base_paths=_pairs(_bases(before), _bases(after)),
+        fragments=_fragments(before, after),
+        indices=_pairs(_indices(before), _indices(after)),
+    )
+
+
+def _pairs(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[Pair[T], ...]:
+    """Pair what differs, in the order of names."""
+    names = sorted({*old, *new})
+    pairs = (Pair(name=n, before=old.get(n), after=new.get(n)) for n in names)
+    return tuple(pair for pair in pairs if pair.before != pair.after)
+
+
+def _columns(old: Schema, new: Schema) -> tuple[Pair[Column], ...]:
+    """Pair columns by id, so that a renamed one is one that changed."""
+    before, after = _by_id(old), _by_id(new)
+    pairs = (
+        Pair(name=(after.get(i) or before[i]).path, before=before.get(i), after=after.get(i))
+        for i in sorted({*before, *after})
+    )
+    return tuple(pair for pair in pairs if pair.before != pair.after)
+
+
+def _by_id(schema: Schema) -> dict[int, Column]:
+    return {field.id: _column(schema, field) for field in schema.walk()}
+
+
+def _column(schema: Schema, field: Field) -> Column:
+    return Column(
+        id=field.id,
+        path=schema.path_of(field.id) or field.name,
+        type=field.logical_type,
+        nullable=field.nullable,
+        metadata=_texts(field.metadata),
+    )
+
+
+def _fragments(before: Snapshot, after: Snapshot) -> tuple[Pair[FragmentFacts], ...]:
+    """Pair fragments by id; those that share no file are different ones with the same id."""
+    old = {f.id: f for f in before.manifest.fragments}
+    new = {f.id: f for f in after.manifest.fragments}
+    found: list[Pair[FragmentFacts]] = []
+    for number in sorted({*old, *new}):
+        was, became = (_facts(f) for f in (old.get(number), new.get(number)))
+        if was == became:
+            continue
+        if was and became and set(was.files).isdisjoint(became.files):
+            found.append(Pair(name=str(number), before=was, after=None))
+            found.append(Pair(name=str(number), before=None, after=became))
+        else:
+            found.append(Pair(name=str(number), before=was, after=became))
+    return tuple(found)
+
+
+def _facts(fragment: Fragment | None) -> FragmentFacts | None:
+    if fragment is None:
+        return None
+    return FragmentFacts(
+        rows=fragment.live_rows,
+        deleted_rows=fragment.num_deleted_rows,
+        files=tuple(file.path for file in fragment.files),
+    )
+
+
+def _indices(snapshot: Snapshot) -> dict[str, IndexFacts]:
+    by_name: dict[str, list[IndexMetadata]] = {}
+    for index in snapshot.indices:
+        by_name.setdefault(index.name, []).append(index)
+    schema = snapshot.manifest.schema
+    return {
+        name: IndexFacts(
+            segments=tuple(sorted(str(s.uuid) for s in segments)),
+            columns=tuple(schema.path_of(i) or str(i) for i in segments[0].fields),
+        )
+        for name, segments in by_name.items()
+    }
+
+
+def _features(snapshot: Snapshot) -> dict[str, str]:
+    manifest = snapshot.manifest
+    return {
+        "data_file_version": manifest.data_version.value,
+        "reader_flags": str(manifest.reader_feature_flags),
+        "stable_row_ids": "yes" if manifest.has_stable_row_ids else "no",
+        "writer_flags": str(manifest.writer_feature_flags),
+    }
+
+
+def _bases(snapshot: Snapshot) -> dict[str, str]:
+    return {str(base.id): base.path for base in snapshot.manifest.base_paths}
+
+
+def _texts(metadata: Mapping[str, bytes]) -> dict[str, str]:
+    return {key: value.decode(errors="replace") for key, value in metadata.items()}
