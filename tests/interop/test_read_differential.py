@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import pickle
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +17,10 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject, DrawFn
 
 from tests.strategies.histories import histories, open_members, predicates, quoted
-from tests.strategies.history import run_history
+from tests.strategies.history import History, run_history
 from tests.strategies.target import FILE_VERSIONS, Target
 from tests.support.compare import assert_same_schema, assert_same_table
-from tests.support.official import RELEASES, Official, OfficialPool, is_installed
+from tests.support.official import RELEASES, Info, Official, OfficialPool, is_installed
 from tests.support.oracle import Oracle
 from tests.support.readers import Reader, reader_under_test
 
@@ -86,19 +88,30 @@ def a_case(officials: OfficialPool, target: Target, data: DataObject) -> Iterato
         pytest.skip(f"official release {target.release} is not installed under .interop/")
     writer = officials(target.release)
     history = data.draw(histories(target), label="history")
-    with tempfile.TemporaryDirectory(prefix="differential-") as folder:
-        uri = f"{folder}/table.lance"
+    uri, info = _written(writer, history)
+    yield Case(
+        uri=uri,
+        writer=writer,
+        oracle=Oracle(officials, target.release),
+        subject=reader_under_test(officials),
+        versions=info.versions,
+        tags=tuple(info.tags),
+    )
+
+
+_tables = tempfile.TemporaryDirectory(prefix="differential-")
+_results: dict[bytes, tuple[str, Info]] = {}
+
+
+def _written(writer: Official, history: History) -> tuple[str, Info]:
+    """Run a history once: the same one drawn again must find the same versions."""
+    key = hashlib.sha256(pickle.dumps(history)).digest()
+    if key not in _results:
+        uri = f"{_tables.name}/{len(_results)}.lance"
         for step, outcome in zip(history.steps, run_history(writer, uri, history)[1:], strict=True):
             event(f"{type(step).__name__} {'refused' if outcome.refusal else 'done'}")
-        info = writer.info(uri)
-        yield Case(
-            uri=uri,
-            writer=writer,
-            oracle=Oracle(officials, target.release),
-            subject=reader_under_test(officials),
-            versions=info.versions,
-            tags=tuple(info.tags),
-        )
+        _results[key] = (uri, writer.info(uri))
+    return _results[key]
 
 
 def columns_of(schema: pa.Schema) -> st.SearchStrategy[list[str]]:
