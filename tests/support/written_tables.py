@@ -25,7 +25,7 @@ Options = Any  # further fields of a WriteTask
 
 
 def write_table(
-    root: str | Path,
+    root: str | Path | Location,
     table: pa.Table,
     version: str,
     *,
@@ -35,7 +35,7 @@ def write_table(
     """Write a table as version 1 of a new table, and return its fragments."""
     schema = arrow_schema.from_arrow(table.schema)
     reader = table.to_reader(batch_rows)
-    where = Location.parse(root)
+    where = root if isinstance(root, Location) else Location.parse(root)
     fragments = write_fragments(
         WriteTask(root=where, schema=schema, file_version=file_version.from_name(version), **task),
         reader,
