@@ -18,7 +18,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _STYLES = {Outcome.OK: "dim", Outcome.RETRY: "yellow", Outcome.REFUSED: "red"}
 _MEANINGS = {
-    Outcome.OK: "both are kept: mine is committed on top of theirs",
+    Outcome.OK: "both are kept: mine is committed on top of theirs, unless both took the same rows",
     Outcome.RETRY: "mine has to be done again, on the newest version",
     Outcome.REFUSED: "mine contradicts theirs: someone has to decide",
 }

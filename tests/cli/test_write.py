@@ -1,0 +1,278 @@
+"""Do files of every kind become rows of a table?"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import pty
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyarrow import csv
+from typer.testing import Result
+
+from tests.support.official import Official
+
+Document = Callable[..., Any]
+Output = Callable[..., str]
+Run = Callable[..., Result]
+
+ROWS = pa.table({"id": [1, 2, 3], "text": ["a", None, "c"], "score": [0.5, 1.5, 2.5]})
+PLAIN = ROWS.set_column(1, "text", pa.array(["a", "b", "c"]))
+
+
+def _arrow_file(path: Path, table: pa.Table) -> None:
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def _arrow_stream(path: Path, table: pa.Table) -> None:
+    with pa.ipc.new_stream(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=2)
+
+
+def _json_lines(path: Path, table: pa.Table) -> None:
+    path.write_text("".join(json.dumps(row) + "\n" for row in table.to_pylist()))
+
+
+def _zipped_csv(path: Path, table: pa.Table) -> None:
+    plain = io.BytesIO()
+    csv.write_csv(table, plain)
+    path.write_bytes(gzip.compress(plain.getvalue()))
+
+
+WRITERS: dict[str, Callable[[Path, pa.Table], None]] = {
+    "t.parquet": lambda path, table: pq.write_table(table, path, row_group_size=2),
+    "t.csv": lambda path, table: csv.write_csv(table, path),
+    "t.csv.gz": _zipped_csv,
+    "t.jsonl": _json_lines,
+    "t.arrow": _arrow_file,
+    "t.arrows": _arrow_stream,
+}
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "rows.parquet"
+    pq.write_table(ROWS, path)
+    return path
+
+
+def _rows(document: Document, uri: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = document("head", uri, "-n", "100")["rows"]
+    return rows
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_rows_of(name: str, document: Document, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name, PLAIN)
+    body = document("write", tmp_path / name, tmp_path / "t.lance")
+    assert (body["version"], body["branch"], body["rows"], body["files"]) == (1, None, 3, 1)
+    assert _rows(document, tmp_path / "t.lance") == PLAIN.to_pylist()
+
+
+def test_official_lance_reads_what_is_written(
+    output: Output, official_14: Official, source: Path, tmp_path: Path
+) -> None:
+    output("write", source, tmp_path / "t.lance")
+    assert official_14.read(tmp_path / "t.lance").to_pylist() == ROWS.to_pylist()
+
+
+def test_people_are_told_rows_files_bytes_version_and_time(
+    output: Output, source: Path, tmp_path: Path
+) -> None:
+    lines = output("write", source, tmp_path / "t.lance", width=300).splitlines()
+    assert [line.split()[0] for line in lines] == ["table", "version", "written", "took"]
+    assert lines[2].split()[1:5] == ["3", "rows", "1", "file,"]
+    assert lines[3].endswith(" ms")
+
+
+def test_the_document_has_all_keys(document: Document, source: Path, tmp_path: Path) -> None:
+    body = document("write", source, tmp_path / "t.lance")
+    assert set(body) == {"uri", "branch", "version", "rows", "files", "bytes", "milliseconds"}
+
+
+def test_a_pattern_is_read_in_the_order_of_names(document: Document, tmp_path: Path) -> None:
+    for i in (2, 0, 1):
+        pq.write_table(ROWS.slice(i, 1), tmp_path / f"part-{i}.parquet")
+    assert document("write", tmp_path / "part-*.parquet", tmp_path / "t.lance")["rows"] == 3
+    assert [r["id"] for r in _rows(document, tmp_path / "t.lance")] == [1, 2, 3]
+
+
+def test_files_of_several_formats_go_together(
+    document: Document, source: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "more.jsonl").write_text('{"score": 9.0, "id": 4}\n')
+    document("write", source, tmp_path / "more.jsonl", tmp_path / "t.lance")
+    assert _rows(document, tmp_path / "t.lance")[3] == {"id": 4, "text": None, "score": 9.0}
+
+
+def test_a_column_that_only_a_later_file_has_is_refused(
+    run: Run, source: Path, tmp_path: Path
+) -> None:
+    pq.write_table(ROWS.append_column("new", [[1, 2, 3]]), tmp_path / "more.parquet")
+    result = run("write", source, tmp_path / "more.parquet", tmp_path / "t.lance", width=300)
+    assert result.exit_code == 2
+    assert "--merge-schema" in result.stderr
+    assert run("info", tmp_path / "t.lance").exit_code == 3
+
+
+def test_merging_takes_the_columns_of_all_files(
+    document: Document, source: Path, tmp_path: Path
+) -> None:
+    pq.write_table(pa.table({"id": [4], "new": ["x"]}), tmp_path / "more.parquet")
+    document("write", source, tmp_path / "more.parquet", tmp_path / "t.lance", "--merge-schema")
+    last = _rows(document, tmp_path / "t.lance")[3]
+    assert last == {"id": 4, "text": None, "score": None, "new": "x"}
+
+
+def test_merging_adds_columns_to_the_table(
+    document: Document, source: Path, tmp_path: Path
+) -> None:
+    document("write", source, tmp_path / "t.lance")
+    pq.write_table(pa.table({"id": [4], "new": ["x"]}), tmp_path / "more.parquet")
+    more = ("--mode", "append", "--merge-schema")
+    assert document("write", tmp_path / "more.parquet", tmp_path / "t.lance", *more)["rows"] == 1
+    assert [r["new"] for r in _rows(document, tmp_path / "t.lance")] == [None] * 3 + ["x"]
+
+
+def test_append_and_overwrite(document: Document, source: Path, tmp_path: Path) -> None:
+    document("write", source, tmp_path / "t.lance")
+    assert document("write", source, tmp_path / "t.lance", "--mode", "append")["version"] == 2
+    assert document("count", tmp_path / "t.lance")["rows"] == 6
+    assert document("write", source, tmp_path / "t.lance", "--mode", "overwrite")["version"] == 3
+    assert document("count", tmp_path / "t.lance")["rows"] == 3
+
+
+def test_append_where_there_is_no_table_makes_one(
+    document: Document, source: Path, tmp_path: Path
+) -> None:
+    assert document("write", source, tmp_path / "t.lance", "--mode", "append")["version"] == 1
+
+
+@pytest.mark.parametrize("name", ["t.csv", "t.jsonl"])
+def test_appended_text_takes_the_types_of_the_table(
+    name: str, document: Document, tmp_path: Path
+) -> None:
+    typed = pa.table({"id": pa.array([1], pa.int16()), "text": ["7"]})
+    pq.write_table(typed, tmp_path / "first.parquet")
+    document("write", tmp_path / "first.parquet", tmp_path / "t.lance")
+    WRITERS[name](tmp_path / name, pa.table({"text": ["8"], "id": [2]}))
+    document("write", tmp_path / name, tmp_path / "t.lance", "--mode", "append")
+    assert _rows(document, tmp_path / "t.lance")[1] == {"id": 2, "text": "8"}
+
+
+def test_vectors_in_json_lines_take_the_length_of_the_table(
+    document: Document, tmp_path: Path
+) -> None:
+    vectors = pa.array([[1.0, 2.0]], pa.list_(pa.float32(), 2))
+    pq.write_table(pa.table({"v": vectors}), tmp_path / "first.parquet")
+    document("write", tmp_path / "first.parquet", tmp_path / "t.lance")
+    (tmp_path / "more.jsonl").write_text('{"v": [3, 4.5]}\n')
+    document("write", tmp_path / "more.jsonl", tmp_path / "t.lance", "--mode", "append")
+    assert _rows(document, tmp_path / "t.lance")[1] == {"v": [3.0, 4.5]}
+
+
+def test_appends_to_a_branch(document: Document, source: Path, tmp_path: Path) -> None:
+    uri = tmp_path / "t.lance"
+    document("write", source, uri)
+    document("branch", "create", uri, "side")
+    body = document("write", source, uri, "--mode", "append", "--branch", "side")
+    assert (body["branch"], body["version"]) == ("side", 2)
+    assert (document("count", uri)["rows"], document("count", uri, "--at", "side:")["rows"]) == (
+        3,
+        6,
+    )
+
+
+def test_options_of_the_table_are_kept(document: Document, source: Path, tmp_path: Path) -> None:
+    options = ("--max-rows-per-file", "2", "--data-storage-version", "2.2", "--stable-row-ids")
+    body = document("write", source, tmp_path / "t.lance", *options, "-m", "hello")
+    assert body["files"] == 2
+    info = document("info", tmp_path / "t.lance")
+    assert (info["data_file_version"], info["stable_row_ids"]) == ("2.2", True)
+    assert document("log", tmp_path / "t.lance")["versions"][0]["message"] == "hello"
+
+
+@pytest.mark.parametrize(
+    "wish", [["--data-storage-version", "2.2"], ["--stable-row-ids"]], ids=lambda w: w[0]
+)
+def test_an_append_cannot_change_what_the_table_decided(
+    wish: list[str], run: Run, output: Output, source: Path, tmp_path: Path
+) -> None:
+    output("write", source, tmp_path / "t.lance")
+    assert run("write", source, tmp_path / "t.lance", "--mode", "append", *wish).exit_code == 2
+
+
+def test_an_arrow_stream_comes_from_standard_input(tmp_path: Path) -> None:
+    _arrow_stream(tmp_path / "rows", ROWS)
+    command = [sys.executable, "-m", "lancelake", "write", "-", str(tmp_path / "t.lance")]
+    with (tmp_path / "rows").open("rb") as stream:
+        done = subprocess.run(command, stdin=stream, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"3 rows" in done.stdout
+
+
+def test_a_bar_is_shown_at_a_terminal(source: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lancelake", "write", str(source), str(tmp_path / "t.lance")]
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, env=environment, check=True)
+    os.close(theirs)
+    with os.fdopen(ours, "rb", buffering=0) as screen:
+        assert "%" in screen.read(65536).decode()
+
+
+@pytest.mark.parametrize(
+    ("args", "code"),
+    [
+        (["{tmp}/nothing.parquet", "{tmp}/t.lance"], 3),
+        (["{tmp}/nothing-*.parquet", "{tmp}/t.lance"], 3),
+        (["{tmp}", "{tmp}/t.lance"], 2),
+        (["s3://bucket/rows.parquet", "{tmp}/t.lance"], 2),
+        (["{tmp}/rows.dat", "{tmp}/t.lance"], 2),
+        (["{tmp}/rows.parquet", "-", "{tmp}/t.lance"], 2),
+        (["{tmp}/rows.parquet", "{tmp}/t.lance", "--format", "arrow"], 2),
+        (["{tmp}/rows.dat", "{tmp}/t.lance", "--format", "parquet"], 2),
+        (["{tmp}/bad.csv", "{tmp}/t.lance"], 2),
+        (["{tmp}/bad.jsonl", "{tmp}/t.lance"], 2),
+        (["{tmp}/rows.parquet", "{tmp}/t.lance", "--data-storage-version", "9.9"], 5),
+        (["{tmp}/rows.parquet", "{tmp}/t.lance", "--data-storage-version", "legacy"], 2),
+        (["{tmp}/rows.parquet", "{tmp}/t.lance", "--max-rows-per-file", "0"], 2),
+        (["{tmp}/rows.parquet", "{tmp}/t.lance", "--mode", "upsert"], 2),
+        (["{tmp}/rows.parquet", "{tmp}/t.lance", "--branch", "side"], 3),
+        (["{tmp}/rows.parquet"], 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
+)
+def test_exit_code_of(args: list[str], code: int, run: Run, source: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.dat").write_bytes(b"anything")
+    (tmp_path / "bad.csv").write_text("a,b\n1,2\n1,2,3\n")
+    (tmp_path / "bad.jsonl").write_text('{"a": 1}\n{"a": \n')
+    result = run("write", *(a.format(tmp=tmp_path) for a in args))
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert "Traceback" not in result.stderr
+
+
+def test_a_table_that_is_there_exits_with_4(
+    run: Run, output: Output, source: Path, tmp_path: Path
+) -> None:
+    output("write", source, tmp_path / "t.lance")
+    assert run("write", source, tmp_path / "t.lance").exit_code == 4
+
+
+def test_columns_of_another_type_are_refused(
+    run: Run, output: Output, source: Path, tmp_path: Path
+) -> None:
+    output("write", source, tmp_path / "t.lance")
+    pq.write_table(pa.table({"id": ["x"]}), tmp_path / "other.parquet")
+    result = run("write", tmp_path / "other.parquet", tmp_path / "t.lance", "--mode", "append")
+    assert result.exit_code == 2
