@@ -26,7 +26,7 @@ REPO = Path(__file__).resolve().parents[2]
 SCRIPT = REPO / "tests" / "support" / "doomed_writer.py"
 KILLS = int(os.environ.get("LANCELAKE_KILLS", "20"))
 # Accesses to files of the table that one operation makes, more or less.
-ACCESSES = 25
+ACCESSES = 16
 
 Operation = dict[str, Any]
 
