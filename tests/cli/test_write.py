@@ -19,6 +19,8 @@ import pytest
 from pyarrow import csv
 from typer.testing import Result
 
+from lancelake.cli.commands import write
+from lancelake.errors import IncompatibleConflictError
 from tests.support.official import Official
 
 Document = Callable[..., Any]
@@ -203,13 +205,19 @@ def test_options_of_the_table_are_kept(document: Document, source: Path, tmp_pat
 
 
 @pytest.mark.parametrize(
-    "wish", [["--data-storage-version", "2.2"], ["--stable-row-ids"]], ids=lambda w: w[0]
+    "wish",
+    [
+        ["append", "--data-storage-version", "2.2"],
+        ["append", "--stable-row-ids"],
+        ["overwrite", "--stable-row-ids"],
+    ],
+    ids=" ".join,
 )
-def test_an_append_cannot_change_what_the_table_decided(
+def test_what_the_table_decided_is_not_changed_in_silence(
     wish: list[str], run: Run, output: Output, source: Path, tmp_path: Path
 ) -> None:
     output("write", source, tmp_path / "t.lance")
-    assert run("write", source, tmp_path / "t.lance", "--mode", "append", *wish).exit_code == 2
+    assert run("write", source, tmp_path / "t.lance", "--mode", *wish).exit_code == 2
 
 
 def test_an_arrow_stream_comes_from_standard_input(tmp_path: Path) -> None:
@@ -276,3 +284,35 @@ def test_columns_of_another_type_are_refused(
     pq.write_table(pa.table({"id": ["x"]}), tmp_path / "other.parquet")
     result = run("write", tmp_path / "other.parquet", tmp_path / "t.lance", "--mode", "append")
     assert result.exit_code == 2
+
+
+def test_an_overwrite_changes_the_format_of_data_files(
+    document: Document, source: Path, tmp_path: Path
+) -> None:
+    document("write", source, tmp_path / "t.lance")
+    anew = ("--mode", "overwrite", "--data-storage-version", "2.2")
+    document("write", source, tmp_path / "t.lance", *anew)
+    assert document("info", tmp_path / "t.lance")["data_file_version"] == "2.2"
+
+
+def test_text_that_changes_its_type_is_refused(run: Run, tmp_path: Path) -> None:
+    lines = ["a", *("1" for _ in range(9_000_000)), "oops"]
+    (tmp_path / "late.csv").write_text("\n".join(lines))
+    result = run("write", tmp_path / "late.csv", tmp_path / "t.lance", width=300)
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "late.csv" in result.stderr
+    assert run("info", tmp_path / "t.lance").exit_code == 3
+
+
+def test_a_conflict_exits_with_8(
+    run: Run, output: Output, source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output("write", source, tmp_path / "t.lance")
+
+    def refuse(*_: object) -> None:
+        raise IncompatibleConflictError.between(
+            mine="Append", theirs="Restore", version=2, reason=""
+        )
+
+    monkeypatch.setattr(write, "write_onto", refuse)
+    assert run("write", source, tmp_path / "t.lance", "--mode", "append").exit_code == 8

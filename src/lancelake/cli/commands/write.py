@@ -63,7 +63,7 @@ DataVersion = Annotated[
     ),
 ]
 StableRowIds = Annotated[
-    bool, typer.Option("--stable-row-ids", help="Rows of a table made anew keep their ids.")
+    bool, typer.Option("--stable-row-ids", help="Rows of a new table keep their ids.")
 ]
 MergeSchema = Annotated[
     bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
@@ -126,19 +126,19 @@ def _existing(place: Location, branch: str | None) -> Snapshot | None:
 
 
 def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:
-    """Refuse wishes that more rows cannot fulfil: the table has decided."""
-    if base is None or options.mode is not WriteMode.APPEND:
+    """Refuse wishes that the table, which has decided, cannot fulfil."""
+    if base is None or options.mode is WriteMode.CREATE:
         return
     manifest = base.manifest
-    wished = options.data_version
-    if wished is not None and wished is not manifest.data_version:
+    if options.choices.enable_stable_row_ids and not manifest.has_stable_row_ids:
+        problem = "rows of this table have no stable ids, and cannot get them"
+        action = "Leave out --stable-row-ids, or write another table."
+        raise InvalidRequestError(problem, table=base.location.uri, action=action)
+    wished = options.data_version or manifest.data_version
+    if options.mode is WriteMode.APPEND and wished is not manifest.data_version:
         problem = f"data files of this table have format {manifest.data_version.value}"
-    elif options.choices.enable_stable_row_ids and not manifest.has_stable_row_ids:
-        problem = "rows of this table have no stable ids"
-    else:
-        return
-    action = "Leave out the option, or write all rows anew with --mode overwrite."
-    raise InvalidRequestError(problem, table=base.location.uri, action=action)
+        action = "Leave out --data-storage-version, or write all rows anew with --mode overwrite."
+        raise InvalidRequestError(problem, table=base.location.uri, action=action)
 
 
 def _written(
