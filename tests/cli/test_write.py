@@ -19,6 +19,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import Result
 
+from lancelake.cli import source_files
 from lancelake.cli.commands import write
 from lancelake.errors import IncompatibleConflictError
 from tests.support.official import Official
@@ -295,8 +296,11 @@ def test_an_overwrite_changes_the_format_of_data_files(
     assert document("info", tmp_path / "t.lance")["data_file_version"] == "2.2"
 
 
-def test_text_that_changes_its_type_is_refused(run: Run, tmp_path: Path) -> None:
-    lines = ["a", *("1" for _ in range(9_000_000)), "oops"]
+def test_text_that_changes_its_type_is_refused(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(source_files, "_BLOCK_BYTES", 64)
+    lines = ["a", *("1" for _ in range(1000)), "oops"]
     (tmp_path / "late.csv").write_text("\n".join(lines))
     result = run("write", tmp_path / "late.csv", tmp_path / "t.lance", width=300)
     assert (result.exit_code, result.stdout) == (2, "")
