@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
+from lancelake.data.computed_once import computed_once
 from lancelake.data.retype import struct_of
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
@@ -33,11 +33,11 @@ class Assembler:
             columns.append(_column(node, field.type, found, num_rows))
         return pa.RecordBatch.from_arrays(columns, schema=target)
 
-    @cached_property
+    @computed_once
     def _fields(self) -> tuple[Field, ...]:
         return tuple(described(field) for field in self.schema.fields)
 
-    @cached_property
+    @computed_once
     def _target(self) -> pa.Schema:
         return pa.schema([storage_field(field) for field in self._fields])
 

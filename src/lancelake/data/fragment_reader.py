@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import pyarrow as pa
 
 from lancelake.data.assemble import Assembler
 from lancelake.data.column_reader import ColumnReader, RowOffsets
+from lancelake.data.computed_once import computed_once
 from lancelake.data.open_columns import open_columns, stored_rows
 from lancelake.data.projection import FileProjection, split
 from lancelake.data.table_files import FileAt, TableFiles
@@ -27,7 +27,7 @@ class FragmentReader:
     fragment: Fragment
     schema: Schema
 
-    @cached_property
+    @computed_once
     def physical_rows(self) -> int:
         """Rows in the files, from the manifest or else from a file."""
         if self.fragment.physical_rows is not None:
@@ -57,11 +57,11 @@ class FragmentReader:
             raise CorruptTableError(problem, table=self.files.root.uri)
         return self._assemble(parts, num_rows)
 
-    @cached_property
+    @computed_once
     def _assemble(self) -> Assembler:
         return Assembler(self.schema)
 
-    @cached_property
+    @computed_once
     def _readers(self) -> tuple[ColumnReader, ...]:
         parts = split(self.fragment, self.schema)
         return tuple(reader for part in parts for reader in self._open(part))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
 from typing import assert_never
 
 import numpy as np
 import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
+from lancelake.data.computed_once import computed_once
 from lancelake.data.table_files import TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
@@ -71,7 +71,7 @@ class RowMeta:
         ids: U64Array = self._row_ids[offsets]
         return ids
 
-    @cached_property
+    @computed_once
     def _row_ids(self) -> U64Array:
         data = self._load(self.fragment.row_ids)
         if data is None:
@@ -79,11 +79,11 @@ class RowMeta:
             raise CorruptTableError(problem, table=self.files.root.uri)
         return RowIdSequence.decode(data, physical_rows=self.physical_rows).values()
 
-    @cached_property
+    @computed_once
     def _created(self) -> U64Array:
         return self._versions(self.fragment.created_at_versions)
 
-    @cached_property
+    @computed_once
     def _last_updated(self) -> U64Array:
         return self._versions(self.fragment.last_updated_at_versions)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Protocol
 
+from lancelake.data.computed_once import computed_once
 from lancelake.errors import CorruptTableError
 from lancelake.storage.store import ObjectStore
 
@@ -43,7 +43,7 @@ class StoreSource:
         """Length of the file, which never changes."""
         return self._size_bytes
 
-    @cached_property
+    @computed_once
     def _size_bytes(self) -> int:
         return self.store.head(self.path).size_bytes
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
+from lancelake.data.computed_once import computed_once
 from lancelake.data.scan_source import ScanSource
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
@@ -56,7 +56,7 @@ class Snapshot:
         """The branch the version is on; None on the main line."""
         return self.manifest.branch
 
-    @cached_property
+    @computed_once
     def main_location(self) -> Location:
         """Root of the table's main line, where tags and branches are recorded."""
         if self.branch is None:
@@ -64,19 +64,19 @@ class Snapshot:
         suffix = f"/{layout.branch_root(self.branch)}"
         return Location(uri=self.location.uri.removesuffix(suffix), options=self.location.options)
 
-    @cached_property
+    @computed_once
     def files(self) -> TableFiles:
         """Where the version's files lie."""
         return TableFiles(root=self.location, bases=self.manifest.base_paths)
 
-    @cached_property
+    @computed_once
     def source(self) -> ScanSource:
         """The version as a scan takes it."""
         path = layout.manifest(self.name.name)
         manifest_at = FileAt(root=self.location, path=path)
         return ScanSource(files=self.files, manifest_at=manifest_at, manifest=self.manifest)
 
-    @cached_property
+    @computed_once
     def indices(self) -> tuple[IndexMetadata, ...]:
         """Index entries of the version."""
         if self.file.index_section is None:
@@ -86,7 +86,7 @@ class Snapshot:
         except LanceTableError as error:
             raise error.at(self.location.uri, self.version) from error.__cause__
 
-    @cached_property
+    @computed_once
     def transaction(self) -> Transaction | None:
         """What led to the version; None when it was not recorded or no longer is."""
         data = self.file.inline_transaction

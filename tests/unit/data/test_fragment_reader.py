@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from lancelake.data import fragment_reader
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.data.scan_source import ScanSource
@@ -17,6 +20,7 @@ from tests.support.compare import assert_same_table
 from tests.support.read_tables import open_source, rows, varied
 
 COLUMNS = ("key", "st", "n", "z")
+WAIT_S = 30
 
 
 @pytest.fixture(scope="module")
@@ -103,3 +107,27 @@ def test_files_of_different_lengths_are_damage(source: ScanSource) -> None:
     mixed = replace(first, files=(first.files[1], other.files[0]), physical_rows=10)
     with pytest.raises(CorruptTableError, match="rows"):
         next(reader_of(source, mixed, "key", "n").batches(start=0, stop=10, batch_rows=100))
+
+
+def test_file_that_is_slow_to_open_does_not_stop_other_fragments(
+    source: ScanSource, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started, done = threading.Event(), threading.Event()
+    slow = source.manifest.fragments[0].files[0].path
+    opened = fragment_reader.open_columns
+
+    def waiting(files: Any, part: Any, manifest: Any) -> Any:
+        if part.file.path == slow:
+            started.set()
+            done.wait(WAIT_S)
+        return opened(files, part, manifest)
+
+    monkeypatch.setattr(fragment_reader, "open_columns", waiting)
+    first = np.array([0], dtype=np.uint64)
+    thread = threading.Thread(target=lambda: reader(source, 0, "key").take(first))
+    thread.start()
+    assert started.wait(WAIT_S)
+    assert reader(source, 1, "key").take(first)["key"].to_pylist() == [10]
+    assert thread.is_alive()
+    done.set()
+    thread.join(WAIT_S)
