@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -21,12 +22,57 @@ from lancelake.storage.open import open_store
 
 _OPEN_READERS = 128
 
-_readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], LanceFileReader] = RecentlyUsed(
+
+class CodecReader:
+    """A reader of the codec that several threads may ask.
+
+    The codec refuses a call while another thread's call on the same reader runs; the streams
+    that calls return are free of that.
+    """
+
+    def __init__(self, reader: LanceFileReader) -> None:
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._num_rows = int(reader.num_rows())
+
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return self._num_rows
+
+    def read_range(
+        self, start: int, count: int, *, batch_rows: int, readahead: int
+    ) -> pa.RecordBatchReader:
+        """Stream consecutive rows."""
+        with self._lock:
+            result = self._reader.read_range(
+                start, count, batch_size=batch_rows, batch_readahead=readahead
+            )
+            return result.to_batches()
+
+    def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
+        """Stream single rows, which ascend without repeats, in one batch."""
+        with self._lock:
+            # The public wrapper checks the order of the rows one by one, in Python.
+            return self._reader._reader.take_rows(rows, len(rows), readahead)
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Return one of the file's global buffers."""
+        with self._lock:
+            return bytes(self._reader.read_global_buffer(index))
+
+    def column_sizes(self) -> list[int]:
+        """Bytes of each column."""
+        with self._lock:
+            statistics = self._reader.file_statistics()
+        return [int(column.size_bytes) for column in statistics.columns]
+
+
+_readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = RecentlyUsed(
     _OPEN_READERS
 )
 
 
-def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
+def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     """Open a data file for some of its columns, given as the codec names them."""
     return _readers.get((place, columns), lambda: _open(place, columns))
 
@@ -51,12 +97,13 @@ def _unreadable(path: str, error: BaseException) -> CorruptTableError:
     return CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
 
 
-def _open(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
+def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     uri, options = _address(place)
     names = None if columns is None else list(columns)
     try:
         with explained(place.path):
-            return LanceFileReader(uri, storage_options=options or None, columns=names)
+            reader = LanceFileReader(uri, storage_options=options or None, columns=names)
+            return CodecReader(reader)
     except CorruptTableError as error:
         raise _reason(place, error) from error.__cause__
 

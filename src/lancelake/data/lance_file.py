@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-from lance.file import LanceFileReader
 
 from lancelake.data import file_layout
-from lancelake.data.codec import explained, open_reader
+from lancelake.data.codec import CodecReader, explained, open_reader
 from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.data.container import open_container
 from lancelake.data.file_layout import FileLayout, PhysicalColumn, quoted_path
@@ -47,13 +46,13 @@ class LanceFile:
 
     schema: pa.Schema
     _place: FileAt
-    _reader: LanceFileReader
+    _reader: CodecReader
     _shapes: tuple[Shape, ...]
 
     @property
     def num_rows(self) -> int:
         """Physical rows of the file."""
-        return int(self._reader.num_rows())
+        return self._reader.num_rows()
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
@@ -61,9 +60,9 @@ class LanceFile:
             return
         with explained(self._place.path):
             result = self._reader.read_range(
-                start, stop - start, batch_size=batch_rows, batch_readahead=_READAHEAD
+                start, stop - start, batch_rows=batch_rows, readahead=_READAHEAD
             )
-            for batch in result.to_batches():
+            for batch in result:
                 yield self._shaped(batch)
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
@@ -73,8 +72,7 @@ class LanceFile:
             arrays = [pa.array([], field.type) for field in self.schema]
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         with explained(self._place.path):
-            # The public wrapper checks the order of the rows one by one, in Python.
-            rows = self._reader._reader.take_rows(offsets.tolist(), count, _READAHEAD)
+            rows = self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD)
             return self._shaped(pa.concat_batches(list(rows)))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -168,12 +166,12 @@ class WantedColumns:
         return tuple(shaper.shape(field, 0) for field in self.fields)
 
 
-def load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None = None) -> FileLayout:
+def load_layout(place: FileAt, file: DataFile, reader: CodecReader | None = None) -> FileLayout:
     """Return the columns of a file; it never changes, and files of one schema share them."""
     return _known.get(place, lambda: _load_layout(place, file, reader))
 
 
-def _load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None) -> FileLayout:
+def _load_layout(place: FileAt, file: DataFile, reader: CodecReader | None) -> FileLayout:
     message = file_pb2.FileDescriptor()
     data = (reader or open_reader(place, None)).read_global_buffer(0)
     parse(message, data, what=f"schema of data file {place.path}")
@@ -182,7 +180,7 @@ def _load_layout(place: FileAt, file: DataFile, reader: LanceFileReader | None) 
     return _layouts.get(key, lambda: file_layout.decode(message, file.version))
 
 
-def _guessed(place: FileAt, columns: tuple[str, ...]) -> LanceFileReader | None:
+def _guessed(place: FileAt, columns: tuple[str, ...]) -> CodecReader | None:
     """Try the table's own names, which most files have."""
     if not columns:
         return None

@@ -32,12 +32,11 @@ def stored_rows(files: TableFiles, file: DataFile) -> int:
     if file.version is FileVersion.LEGACY:
         source = StoreSource(open_store(place.root), place.path)
         return LegacyFile.open(source, file, (), manifest=None).num_rows
-    return int(open_reader(place, None).num_rows())
+    return open_reader(place, None).num_rows()
 
 
 def column_sizes(files: TableFiles, file: DataFile) -> list[int]:
     """Return the bytes each column of a data file takes; nothing for legacy files."""
     if file.version is FileVersion.LEGACY:
         return []
-    statistics = open_reader(files.data_file(file), None).file_statistics()
-    return [int(column.size_bytes) for column in statistics.columns]
+    return open_reader(files.data_file(file), None).column_sizes()
