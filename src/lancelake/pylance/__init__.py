@@ -22,7 +22,7 @@ from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
 from lancelake.pylance.writing import write_options, write_rows
 from lancelake.storage.location import Location
-from lancelake.table.open import time_reference
+from lancelake.table.open import open_snapshot, time_reference
 
 
 def dataset(
@@ -52,15 +52,16 @@ def dataset(
         raise UnsupportedError("opening a table through a namespace is not offered")
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
-    found = LanceDataset(
+    if version is None and asof is not None:
+        place = Location.parse(uri, storage_options)
+        found = open_snapshot(place, time_reference(to_datetime(asof)))
+        return LanceDataset._of(found, default_scan_options)
+    return LanceDataset(
         uri,
         version,
         storage_options=storage_options,
         default_scan_options=default_scan_options,
     )
-    if version is None and asof is not None:
-        return found._as_of(time_reference(to_datetime(asof)))
-    return found
 
 
 def write_dataset(

@@ -37,7 +37,7 @@ from lancelake.scan.count import count_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.table.history import history, summarize
-from lancelake.table.open import AsOf, AtVersion, Latest, open_snapshot
+from lancelake.table.open import AtVersion, Latest, open_snapshot
 from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
@@ -189,11 +189,6 @@ class LanceDataset(DatasetChanges, pads.Dataset):  # type: ignore[misc]  # pyarr
         place = self._snapshot
         found = open_snapshot(place.location, reference(version), main=place.main_location)
         return LanceDataset._of(found, self._default_scan_options)
-
-    def _as_of(self, when: AsOf) -> LanceDataset:
-        return LanceDataset._of(
-            open_snapshot(self._snapshot.location, when), self._default_scan_options
-        )
 
     def checkout_latest(self) -> None:
         """Move this object to the newest version."""
