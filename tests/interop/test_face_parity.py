@@ -381,3 +381,15 @@ def test_every_release_reads_the_same_varied_table(official: Official, tmp_path:
         if "order_by" in asked:
             asked["order_by"] = [lance.ColumnOrdering(*key) for key in options["order_by"]]
         assert_same_table(ds.to_table(**asked), official.read(table.uri, **options))
+
+
+def test_shallow_clone_reads_the_files_of_its_source(tmp_path: Path) -> None:
+    table = varied(tmp_path / "t.lance")
+    clone = tmp_path / "clone.lance"
+    official.dataset(table.uri).shallow_clone(str(clone), 9)
+    assert_same_table(lance.dataset(clone).to_table(), table.rows)
+    assert_same_table(lance.dataset(clone).take([26, 0]), table.rows.take([26, 0]))
+    more = official.dataset(clone).to_table(limit=2)
+    official.write_dataset(more, clone, mode="append")
+    assert lance.dataset(clone).count_rows() == 29
+    assert_same_table(lance.dataset(clone).to_table(), official.dataset(clone).to_table())

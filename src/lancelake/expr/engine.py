@@ -16,6 +16,8 @@ from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.conform import conform
 
 _UNDERSTOOD = 256
+# Places in the rewritten text, which users have not written.
+_PLACE = re.compile(r" at Line: \d+, Column: \d+")
 _UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 
 
@@ -80,12 +82,16 @@ def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], dtype)
 
 
+def _reason(text: str) -> str:
+    """Return what DataFusion says is wrong: the innermost cause, without lists of functions."""
+    cause = text.rpartition("caused by\n")[2].partition("Candidate functions:")[0]
+    words = _PLACE.sub("", cause.removeprefix("DataFusion error: ")).split()
+    return " ".join(words).rstrip(".")
+
+
 def _refused(expression: BoundExpression, error: Exception) -> InvalidExpressionError:
     unknown = _UNKNOWN_FIELD.search(str(error))
     if unknown is not None:
         return no_such_column(unknown[1], expression.text, expression.known)
-    reason = str(error).strip().splitlines()[-1].removeprefix("DataFusion error: ")
-    for position, path in enumerate(expression.paths):
-        reason = reason.replace(f"?table?.{input_name(position)}", ".".join(path))
-    problem = f"expression {expression.text!r} cannot be evaluated: {reason}"
+    problem = f"expression {expression.text!r} cannot be evaluated: {_reason(str(error))}"
     return InvalidExpressionError(problem, text=expression.text)

@@ -6,6 +6,7 @@ import pickle
 import shutil
 from pathlib import Path
 
+import lance
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -133,6 +134,20 @@ def test_deleted_rows_have_the_number_of_the_next_live_one(source: ScanSource) -
     rows = run(plan(source, request)).read_all().to_pylist()
     found = {row["key"]: row["_rowoffset"] for row in rows}
     assert [found[key] for key in (0, 1, 2, 9, 10, 13, 30, 31)] == [0, 1, 1, 7, 7, 10, 22, 22]
+
+
+@pytest.mark.parametrize(("share", "suffix"), [(100, "arrow"), (2, "bin")])
+def test_deletions_of_either_encoding_are_left_out(tmp_path: Path, share: int, suffix: str) -> None:
+    table = pa.table({"k": range(20_000)})
+    written = lance.write_dataset(table, tmp_path / "t", max_rows_per_file=10_000)
+    written.delete(f"k % {share} = 0")
+    assert len(list((tmp_path / "t/_deletions").glob(f"*.{suffix}"))) == 2
+    source = open_source(tmp_path / "t")
+    live = [k for k in range(20_000) if k % share]
+    for request in (ScanRequest(), ScanRequest(filter="k >= 0", batch_size=999)):
+        assert run(plan(source, request)).read_all()["k"].to_pylist() == live
+    page = run(plan(source, ScanRequest(offset=len(live) - 3))).read_all()
+    assert page["k"].to_pylist() == live[-3:]
 
 
 def test_fetch_returns_rows_by_offset(source: ScanSource) -> None:
