@@ -47,7 +47,7 @@ def kinds_in(field: pa.Field) -> set[str]:
 def test_every_logical_type_is_drawn() -> None:
     seen: set[str] = set()
 
-    @settings(max_examples=600)
+    @settings(max_examples=4000)
     @given(fields(NEWEST, "c"))
     def collect(field: pa.Field) -> None:
         seen.update(kinds_in(field))
