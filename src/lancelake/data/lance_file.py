@@ -87,8 +87,10 @@ def open_lance_columns(
 ) -> tuple[ColumnReader, ...]:
     """Open the columns of these fields, which are cut down to what the file has."""
     wanted = WantedColumns.of(fields)
-    reader = _guessed(place, wanted.names)
-    layout = load_layout(place, file, reader)
+    layout = _known.peek(place)
+    reader = None if layout is not None else _guessed(place, wanted.names)
+    if layout is None:
+        layout = load_layout(place, file, reader)
     columns = {i: _column(place, file, layout, i) for i in wanted.columns}
     if not layout.is_plain:
         return _open_groups(place, layout, wanted, columns)

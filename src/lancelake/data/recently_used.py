@@ -19,6 +19,11 @@ class RecentlyUsed(Generic[K, V]):
         self._items: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
 
+    def peek(self, key: K) -> V | None:
+        """Return the value of a key if it is there."""
+        with self._lock:
+            return self._items.get(key)
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if it is not there."""
         with self._lock:
