@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import pickle
+import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from werkzeug.serving import WSGIRequestHandler, make_server
 
 import lancelake.pylance as lance
 from lancelake.errors import (
@@ -19,6 +22,9 @@ from lancelake.errors import (
     VersionNotFoundError,
 )
 from lancelake.pylance import LanceDataset
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.stream import run
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from tests.support.compare import assert_same_table
@@ -176,9 +182,6 @@ class Denying:
 @pytest.fixture
 def denying() -> Iterator[str]:
     """Run a server that refuses all credentials."""
-    import threading
-
-    from werkzeug.serving import WSGIRequestHandler, make_server
 
     class Silent(WSGIRequestHandler):
         def log(self, *_: object) -> None:
@@ -206,12 +209,6 @@ def test_credentials_that_expire_are_told_while_reading(bucket: Location, denyin
     options = {**bucket.storage_options, "aws_endpoint": denying}
     place = Location.parse(found.uri, options)
     # The same version, reached with credentials that no longer hold.
-    from dataclasses import replace
-
-    from lancelake.scan.planner import plan
-    from lancelake.scan.request import ScanRequest
-    from lancelake.scan.stream import run
-
     source = found._snapshot.source
     late = replace(source, files=replace(source.files, root=place))
     with pytest.raises(StorageDeniedError):
