@@ -15,6 +15,7 @@ from lancelake.data.table_files import FileAt
 from lancelake.errors import (
     CorruptTableError,
     LanceTableError,
+    ObjectNotFoundError,
     StorageDeniedError,
     StorageUnavailableError,
 )
@@ -98,10 +99,10 @@ def _unreadable(path: str, error: BaseException) -> CorruptTableError:
 
 
 def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
-    uri, options = _address(place)
     names = None if columns is None else list(columns)
     try:
         with explained(place.path):
+            uri, options = _address(place)
             reader = LanceFileReader(uri, storage_options=options or None, columns=names)
             return CodecReader(reader)
     except CorruptTableError as error:
@@ -110,7 +111,10 @@ def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
 
 def _address(place: FileAt) -> tuple[str, dict[str, str]]:
     if place.root.scheme == "memory":
-        return spool.local_copy(place), {}
+        try:
+            return spool.local_copy(place), {}
+        except ObjectNotFoundError as error:
+            raise _unreadable(place.path, error) from error
     return place.uri, place.root.storage_options
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.column_reader import RowOffsets
+from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
@@ -223,24 +223,24 @@ class _TaskRun:
             return pa.array(column.to_numpy(), mask=gone)
         return column
 
-    @cached_property
+    @computed_once
     def _start(self) -> int:
         return self._task.start
 
-    @cached_property
+    @computed_once
     def _stop(self) -> int:
         return self._outputs.physical_rows if self._task.stop is None else self._task.stop
 
-    @cached_property
+    @computed_once
     def _deleted(self) -> BitMap:
         return load_deletions(self._spec.files, self._task.fragment)
 
-    @cached_property
+    @computed_once
     def _live(self) -> LiveRows:
         deleted = BitMap() if self._spec.include_deleted_rows else self._deleted
         return LiveRows(deleted, self._task.live_before)
 
-    @cached_property
+    @computed_once
     def _meta(self) -> RowMeta:
         return RowMeta(
             self._spec.files,
@@ -249,15 +249,15 @@ class _TaskRun:
             self._spec.has_stable_row_ids,
         )
 
-    @cached_property
+    @computed_once
     def _row_filter(self) -> RowFilter | None:
         return None if self._spec.predicate is None else RowFilter(self._spec.predicate)
 
-    @cached_property
+    @computed_once
     def _outputs(self) -> FragmentReader:
         return self._reader(self._columns.output)
 
-    @cached_property
+    @computed_once
     def _output_rows(self) -> int:
         """Rows per batch: as asked, or as many as fit in a batch of bounded size."""
         rows = self._spec.batch_rows or self._bounded_rows(
