@@ -64,6 +64,19 @@ class Case:
             assert_same_table,
         )
 
+    def ensure_same_selection(self, version: Version, where: str) -> None:
+        """Compare the rows that match, in any order.
+
+        Official scans put rows that an index found apart from the others. Their statistics of
+        legacy files count empty strings as present, while the rows come back as null.
+        """
+        options = {"filter": where, "with_row_id": True, "use_stats": False}
+        self.oracle.ensure_same(
+            self.subject,
+            lambda reader: reader.read(self.uri, version, **options).sort_by("key"),
+            assert_same_table,
+        )
+
     def ensure_same_count(self, version: Version, where: str | None) -> None:
         """Compare numbers of rows."""
         self.oracle.ensure_same(
@@ -198,12 +211,11 @@ def test_filters_limits_and_orders_select_the_same_rows(
         limit = data.draw(st.one_of(st.none(), st.integers(1, 9)), label="limit")
         offset = data.draw(st.one_of(st.none(), st.integers(0, 5)), label="offset")
         page = {"limit": limit, "offset": offset}
-        case.ensure_same_scan(version, filter=where, with_row_id=True)
-        case.ensure_same_scan(version, filter=where, **page)
         case.ensure_same_scan(version, columns=["key"], **page)
+        case.ensure_same_selection(version, where)
         ascending = data.draw(st.booleans(), label="ascending")
-        order = [("key", ascending, False)]
-        case.ensure_same_scan(version, filter=where, order_by=order, **page)
+        ordered = {"order_by": [("key", ascending, False)], "use_stats": False, **page}
+        case.ensure_same_scan(version, filter=where, **ordered)
 
 
 @each_target
