@@ -1,0 +1,1 @@
+"""Where work is done: tasks go in, bytes come out."""
