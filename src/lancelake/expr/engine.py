@@ -24,10 +24,20 @@ _UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 class Evaluator:
     """Computes one expression."""
 
-    def __init__(self, expression: BoundExpression, *, is_condition: bool = False) -> None:
-        """Prepare an expression; a condition is one whose truth decides about rows."""
+    def __init__(
+        self,
+        expression: BoundExpression,
+        *,
+        is_condition: bool = False,
+        target: pa.DataType | None = None,
+    ) -> None:
+        """Prepare an expression; a condition is one whose truth decides about rows.
+
+        With a target the values are cast to this type.
+        """
         self._expression = expression
         self._is_condition = is_condition
+        self._target = target
 
     def result_field(self, name: str, schema: pa.Schema) -> pa.Field:
         """Return the field of the result for batches of this schema."""
@@ -52,7 +62,9 @@ class Evaluator:
             raise _refused(self._expression, error) from error
 
     def _frame(self, inputs: pa.RecordBatch) -> DataFrame:
-        meant = _understood(self._expression.sql, inputs.schema, is_condition=self._is_condition)
+        meant = _understood(
+            self._expression.sql, inputs.schema, self._target, is_condition=self._is_condition
+        )
         return _context().read_batch(inputs).select(meant)
 
     def _inputs(self, batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -65,10 +77,13 @@ class Evaluator:
 
 
 @functools.lru_cache(maxsize=_UNDERSTOOD)
-def _understood(sql: str, schema: pa.Schema, *, is_condition: bool) -> Expr:
+def _understood(
+    sql: str, schema: pa.Schema, target: pa.DataType | None, *, is_condition: bool
+) -> Expr:
     """Parse an expression over inputs of this schema; every task of a scan asks again."""
     frame = SessionContext().read_batch(pa.RecordBatch.from_pylist([], schema=schema))
-    return conform(frame.parse_sql_expr(sql), schema, is_condition=is_condition).alias("value")
+    meant = conform(frame.parse_sql_expr(sql), schema, is_condition=is_condition)
+    return (meant if target is None else meant.cast(target)).alias("value")
 
 
 @functools.cache

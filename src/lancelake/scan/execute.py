@@ -62,6 +62,25 @@ def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
+def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
+    """Return the offsets of the rows of a task that its predicate keeps."""
+    try:
+        found = BitMap()
+        for _, first, keep in _TaskRun(task, columns).kept_rows():
+            found |= BitMap((np.flatnonzero(keep) + first).astype(np.uint32))
+        return found
+    except LanceTableError as error:
+        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
+
+
+def selected(task: ScanTask, rows: BitMap) -> Iterator[pa.RecordBatch]:
+    """Yield the rows at these offsets in order, whatever the predicate says of them."""
+    try:
+        yield from _TaskRun(task).selected(rows)
+    except LanceTableError as error:
+        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
+
+
 class Density:
     """How large a part of the rows a filter has kept so far."""
 
@@ -138,6 +157,19 @@ class _TaskRun:
             few = []
             yield from self._live_batches(first, first + len(keep), keep)
         yield from self._fetched(few)
+
+    def selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
+        """Yield chosen rows: one by one where they are few, else out of a stream of all."""
+        width = row_bytes(self._task.fragment, self._spec.widths, self._columns.output)
+        for first in range(self._start, self._stop, _FILTER_ROWS):
+            last = min(first + _FILTER_ROWS, self._stop)
+            wanted = np.frombuffer((rows & BitMap(range(first, last))).to_array(), dtype=np.uint32)
+            if len(wanted) * _ROW_FETCH_BYTES <= (last - first) * width:
+                yield from self._fetched([wanted.astype(np.uint64)])
+                continue
+            keep = np.zeros(last - first, dtype=np.bool_)
+            keep[wanted.astype(np.int64) - first] = True
+            yield from self._live_batches(first, last, keep)
 
     def rows_at(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return single rows."""

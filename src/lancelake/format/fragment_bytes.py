@@ -1,0 +1,31 @@
+"""Fragments as bytes, to travel from a worker to the driver."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from google.protobuf.message import DecodeError
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import fragment
+from lancelake.format.fragment import Fragment
+from lancelake.proto.transaction_pb2 import Transaction
+
+_FORMAT = b"\x01"
+
+
+def to_bytes(fragments: Iterable[Fragment]) -> bytes:
+    """Write fragments; the first byte tells the format."""
+    message = Transaction.Append(fragments=[fragment.encode(f) for f in fragments])
+    return _FORMAT + message.SerializeToString()
+
+
+def from_bytes(data: bytes) -> tuple[Fragment, ...]:
+    """Read what `to_bytes` wrote."""
+    if data[:1] != _FORMAT:
+        raise CorruptTableError("fragments of a worker are in a format that is not known")
+    try:
+        message = Transaction.Append.FromString(data[1:])
+    except DecodeError as error:
+        raise CorruptTableError("fragments of a worker cannot be decoded") from error
+    return tuple(fragment.decode(f) for f in message.fragments)

@@ -1,0 +1,1 @@
+"""Rows of a table found, taken out, changed."""

@@ -1,0 +1,49 @@
+"""Rows out: those for which a condition holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Progress
+from lancelake.format.operations import Delete
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.rows.find import Condition, condition_text, find_rows
+from lancelake.table.rows.take_out import take_out
+from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deleted:
+    """The version without the rows, and how many they were."""
+
+    snapshot: Snapshot
+    rows: int
+
+
+def delete(
+    base: Snapshot,
+    condition: Condition | None,
+    *,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    retries: Retries = DEFAULT,
+    progress: Progress | None = None,
+) -> Deleted:
+    """Delete rows and commit; None deletes all. Fragments without rows left are dropped."""
+    runs_on = engine or LocalEngine()
+
+    def work(version: Snapshot) -> Deleted:
+        found = find_rows(version, condition, runs_on, progress=progress)
+        gone = take_out(version, found, choices.surroundings.ids)
+        operation = Delete(
+            updated_fragments=gone.updated,
+            deleted_fragment_ids=gone.removed,
+            predicate=condition_text(condition),
+        )
+        chosen = replace(choices, affected_rows=gone.affected)
+        made = publish(version, new_transaction(operation, version.version, chosen), chosen)
+        return Deleted(snapshot=made, rows=gone.rows)
+
+    return until_it_lands(base, work, retries, choices.surroundings)

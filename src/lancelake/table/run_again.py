@@ -1,0 +1,71 @@
+"""Work that is done again when another writer's commit made it void."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from lancelake.clock import Clock, Ids
+from lancelake.commit.backoff import SlotBackoff
+from lancelake.errors import ContentionError, InvalidRequestError, RetryableConflictError
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import Surroundings
+from lancelake.table.snapshot import Snapshot
+
+DEFAULT_RETRIES = 10
+DEFAULT_TIMEOUT_S = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """How often, and for how long, work is done again."""
+
+    most: int = DEFAULT_RETRIES
+    timeout_s: float = DEFAULT_TIMEOUT_S
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be counted."""
+        if self.most < 0 or self.timeout_s < 0:
+            raise InvalidRequestError("retries and their time must not be negative")
+
+
+DEFAULT = Retries()
+
+Result = TypeVar("Result")
+
+
+def until_it_lands(
+    base: Snapshot,
+    work: Callable[[Snapshot], Result],
+    retries: Retries,
+    surroundings: Surroundings,
+) -> Result:
+    """Do work on a version; after a conflict, on the newest, until it lands or patience ends."""
+    clock, ids = surroundings.clock, surroundings.ids
+    started_s = clock.monotonic_s()
+    backoff: SlotBackoff | None = None
+    for attempt in range(retries.most + 1):
+        begun_s = clock.monotonic_s()
+        try:
+            return work(base)
+        except RetryableConflictError as conflict:
+            spent_s = clock.monotonic_s() - started_s
+            if attempt == retries.most or spent_s >= retries.timeout_s:
+                raise _given_up(base, attempt + 1, spent_s) from conflict
+        backoff = backoff or SlotBackoff(attempt_s=clock.monotonic_s() - begun_s)
+        _wait(backoff, attempt, clock, ids, left_s=retries.timeout_s - spent_s)
+        base = open_snapshot(base.location, Latest(), main=base.main_location)
+    raise AssertionError
+
+
+def _wait(backoff: SlotBackoff, attempt: int, clock: Clock, ids: Ids, *, left_s: float) -> None:
+    clock.sleep(min(backoff.delay_s(attempt, ids.random()), max(0.0, left_s)))
+
+
+def _given_up(base: Snapshot, attempts: int, spent_s: float) -> ContentionError:
+    problem = (
+        f"Too many concurrent writers: the work was done {attempts} times in {spent_s:.1f} s, and "
+        "each time another commit made it void"
+    )
+    return ContentionError(problem, table=base.location.uri, attempts=attempts)
