@@ -71,13 +71,17 @@ class RowMeta:
         ids: U64Array = self._row_ids[offsets]
         return ids
 
-    @computed_once
-    def _row_ids(self) -> U64Array:
+    def row_id_sequence(self) -> RowIdSequence:
+        """Stable ids of all physical rows."""
         data = self._load(self.fragment.row_ids)
         if data is None:
             problem = f"fragment {self.fragment.id} has no row ids although row ids are stable"
             raise CorruptTableError(problem, table=self.files.root.uri)
-        return RowIdSequence.decode(data, physical_rows=self.physical_rows).values()
+        return RowIdSequence.decode(data, physical_rows=self.physical_rows)
+
+    @computed_once
+    def _row_ids(self) -> U64Array:
+        return self.row_id_sequence().values()
 
     @computed_once
     def _created(self) -> U64Array:

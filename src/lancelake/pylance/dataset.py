@@ -18,6 +18,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.pylance.changing import DatasetChanges
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
+from lancelake.pylance.reading import DatasetReads
 from lancelake.pylance.reference import VersionLike, reference
 from lancelake.pylance.refs import Branches, Tags
 from lancelake.pylance.scanner import (
@@ -26,15 +27,11 @@ from lancelake.pylance.scanner import (
     Filter,
     LanceScanner,
     ScannerBuilder,
-    request_columns,
-    row_numbers,
 )
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.stats import LanceStats
 from lancelake.pylance.transaction import Transaction, from_transaction
-from lancelake.scan import take as taking
 from lancelake.scan.count import count_rows
-from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.table.history import history, summarize
 from lancelake.table.open import AtVersion, Latest, open_snapshot
@@ -68,7 +65,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(DatasetChanges, pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+class LanceDataset(DatasetChanges, DatasetReads, pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """One version of a table."""
 
     def __init__(
@@ -309,13 +306,6 @@ class LanceDataset(DatasetChanges, pads.Dataset):  # type: ignore[misc]  # pyarr
             )
         chosen = _IDS.sample(total, num_rows)
         return self.take(chosen if randomize_order else sorted(chosen), columns, **kwargs)
-
-    def take(
-        self, indices: Iterable[int] | pa.Array, columns: Columns = None, **kwargs: Any
-    ) -> pa.Table:
-        """Return rows by number, in the order asked for."""
-        request = ScanRequest(columns=request_columns(columns))
-        return taking.take(self._snapshot.source, row_numbers(indices), request)
 
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
         """Count the rows, or those a filter keeps."""

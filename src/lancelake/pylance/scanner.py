@@ -272,7 +272,6 @@ def _ordering(ordering: ColumnOrdering | str) -> Ordering:
 
 def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
     """Turn row numbers as users give them into an array; none may be negative."""
-    """Turn row numbers as users give them into an array."""
     values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
     numbers = [operator.index(i) for i in values]
     if any(i < 0 for i in numbers):

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import load_deletions
+from lancelake.data.projection import project
 from lancelake.data.scan_source import ScanSource
 from lancelake.errors import OutOfRangeError
 from lancelake.format.fragment import Fragment
+from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import fetch
+from lancelake.scan.outputs import ColumnOutput, resolve_outputs
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_lookup import fragment_of, offset_of
 from lancelake.scan.rows import LiveRows
 
 _THREADS = 4
@@ -34,7 +38,7 @@ class _Pick:
 
 def take(source: ScanSource, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
     """Return rows by their number among the live rows in scan order."""
-    scan = plan(source, request)
+    scan = _plan(source, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
     picks = _picks(source, scan, unique)
     return _gathered(scan.schema, picks, inverse)
@@ -48,10 +52,38 @@ def take_from_fragment(
     if len(numbers) and int(numbers.max()) >= rows:
         problem = f"row {int(numbers.max())} was asked for, but fragment {fragment.id} has {rows}"
         raise OutOfRangeError(problem, table=source.files.root.uri)
-    scan = plan(source, request)
+    scan = _plan(source, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
     picks = [_Pick(task, _offsets(source, fragment, unique)) for task in scan.tasks]
     return _gathered(scan.schema, picks, inverse)
+
+
+def take_at(source: ScanSource, addresses: U64Array, request: ScanRequest) -> pa.Table:
+    """Return the rows at these addresses, each of which is one of the version."""
+    scan = _plan(source, request)
+    unique, inverse = np.unique(addresses, return_inverse=True)
+    tasks = {task.fragment.id: task for task in scan.tasks}
+    numbers, starts = np.unique(fragment_of(unique), return_index=True)
+    parts = np.split(offset_of(unique), starts[1:])
+    picks = [
+        _Pick(tasks[number], offsets)
+        for number, offsets in zip(numbers.tolist(), parts, strict=False)
+    ]
+    return _gathered(scan.schema, picks, inverse)
+
+
+def _plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
+    """Plan with members of a struct together in that struct, each column once."""
+    columns = request.columns
+    schema = source.manifest.schema
+    if not isinstance(columns, tuple) or len(set(columns) & set(schema.names)) == len(columns):
+        return plan(source, request)
+    asked = resolve_outputs(schema, ScanRequest(columns=tuple(dict.fromkeys(columns))))
+    paths = tuple(output.path for output in asked if isinstance(output, ColumnOutput))
+    names = [o.path[0] if isinstance(o, ColumnOutput) else o.name for o in asked]
+    cut = replace(source.manifest, schema=project(schema, paths))
+    wanted = replace(request, columns=tuple(dict.fromkeys(names)))
+    return plan(replace(source, manifest=cut), wanted)
 
 
 def _picks(source: ScanSource, scan: ScanPlan, numbers: RowOffsets) -> list[_Pick]:

@@ -70,8 +70,8 @@ def test_columns_are_those_asked_for(source: ScanSource) -> None:
     request = ScanRequest(columns=("st.x", "_rowid", "key"))
     found = take(source, numbers([26, 0]), request)
     assert found.to_pylist() == [
-        {"st.x": 36, "_rowid": 4 << 32, "key": 36},
-        {"st.x": None, "_rowid": 0, "key": 0},
+        {"st": {"x": 36}, "_rowid": 4 << 32, "key": 36},
+        {"st": {"x": None}, "_rowid": 0, "key": 0},
     ]
 
 
