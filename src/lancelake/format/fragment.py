@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
-from lancelake.format.frozen import LazyTuple
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
@@ -97,39 +94,10 @@ class Fragment:
         return self.physical_rows - deleted
 
 
-class FragmentList(LazyTuple[table_pb2.DataFragment, Fragment]):
-    """The fragments of a manifest, decoded one by one; their rows are counted without that."""
-
-    __slots__ = ("_trust_counts",)
-
-    def __init__(
-        self, messages: Sequence[table_pb2.DataFragment], *, trust_counts: bool = True
-    ) -> None:
-        super().__init__(messages, partial(decode, trust_counts=trust_counts))
-        self._trust_counts = trust_counts
-
-    def live_rows(self) -> int | None:
-        """Count the rows that are not deleted, None when a fragment does not say."""
-        if not self._trust_counts:
-            return None
-        total = 0
-        for message in self.raw:
-            rows = message.physical_rows
-            if not rows:
-                return None
-            if message.HasField("deletion_file"):
-                deleted = message.deletion_file.num_deleted_rows
-                if not deleted:
-                    return None
-                rows -= deleted
-            total += rows
-        return total
-
-
 def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fragment:
     """Read a fragment; counts by writers known to be wrong come out as unknown."""
     deletion = message.deletion_file if message.HasField("deletion_file") else None
-    _ensure_addressable(message)
+    ensure_understood(message)
     return Fragment(
         id=FragmentId(message.id),
         files=tuple(decode_data_file(f) for f in message.files),
@@ -140,6 +108,15 @@ def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fra
         physical_rows=(message.physical_rows or None) if trust_counts else None,
         unknown=unknown_bytes(message),
     )
+
+
+def ensure_understood(message: table_pb2.DataFragment) -> None:
+    """Raise when rows of a fragment cannot be addressed or its deletions not be read."""
+    if message.id > _MAX_ID or message.physical_rows > _MAX_ROWS:
+        msg = f"fragment {message.id} of {message.physical_rows} rows cannot be addressed"
+        raise CorruptTableError(msg, fragment=message.id)
+    if message.HasField("deletion_file"):
+        _decode_deletion_type(message.deletion_file.file_type)
 
 
 def encode(fragment: Fragment) -> table_pb2.DataFragment:
@@ -207,12 +184,6 @@ def _decode_deletion_type(value: int) -> DeletionFileType:
         case _:
             msg = f"deletion file type {value} is not known"
             raise UnsupportedError(msg, found=value)
-
-
-def _ensure_addressable(message: table_pb2.DataFragment) -> None:
-    if message.id > _MAX_ID or message.physical_rows > _MAX_ROWS:
-        msg = f"fragment {message.id} of {message.physical_rows} rows cannot be addressed"
-        raise CorruptTableError(msg, fragment=message.id)
 
 
 def _encode_deletion(deletion: DeletionFile) -> table_pb2.DeletionFile:

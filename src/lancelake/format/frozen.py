@@ -52,10 +52,16 @@ class LazyTuple(Sequence[T], Generic[M, T]):
 
     __slots__ = ("_decode", "_raw", "_values")
 
-    def __init__(self, raw: Sequence[M], decode: Callable[[M], T]) -> None:
-        self._raw = raw
+    def __init__(
+        self,
+        raw: Sequence[M],
+        decode: Callable[[M], T],
+        values: list[T | None] | None = None,
+    ) -> None:
+        """Take items as they came; `values` are those decoded before."""
+        self._raw = list(raw)
         self._decode = decode
-        self._values: list[T | None] = [None] * len(raw)
+        self._values: list[T | None] = [None] * len(self._raw) if values is None else values
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -72,11 +78,6 @@ class LazyTuple(Sequence[T], Generic[M, T]):
             value = self._decode(self._raw[position])
             self._values[position] = value
         return value
-
-    @property
-    def raw(self) -> Sequence[M]:
-        """The items as they were given."""
-        return self._raw
 
     def __len__(self) -> int:
         return len(self._values)

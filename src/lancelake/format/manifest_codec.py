@@ -6,9 +6,10 @@ import struct
 from dataclasses import dataclass
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import bases, file_version, flags, fragment, schema_codec
+from lancelake.format import bases, file_version, flags, schema_codec
 from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
+from lancelake.format.fragment_list import FragmentList, may_hold_tombstones
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.manifest import Manifest, WriterVersion
@@ -37,10 +38,11 @@ class ManifestFile:
 def decode(data: bytes) -> ManifestFile:
     """Read a manifest file."""
     message = table_pb2.Manifest()
-    parse(message, _manifest_bytes(data), what="manifest")
+    body = _manifest_bytes(data)
+    parse(message, body, what="manifest")
     flags.ensure_readable(message.reader_feature_flags)
     return ManifestFile(
-        manifest=_decode_manifest(message),
+        manifest=_decode_manifest(message, may_have_tombstones=may_hold_tombstones(body)),
         index_section=_section(data, message, "index_section"),
         inline_transaction=_inline_transaction(data, message),
     )
@@ -65,10 +67,15 @@ def encode(
     return bytes(out)
 
 
-def decode_fragments(message: table_pb2.Manifest) -> fragment.FragmentList:
+def decode_fragments(
+    message: table_pb2.Manifest, *, may_have_tombstones: bool = True
+) -> FragmentList:
     """Give access to the fragments; counts by writers before 0.8 are not trusted."""
-    trust_counts = message.HasField("writer_version")
-    return fragment.FragmentList(message.fragments, trust_counts=trust_counts)
+    return FragmentList(
+        message.fragments,
+        trust_counts=message.HasField("writer_version"),
+        may_have_tombstones=may_have_tombstones,
+    )
 
 
 def _manifest_bytes(data: bytes) -> bytes:
@@ -111,12 +118,12 @@ def _inline_transaction(data: bytes, message: table_pb2.Manifest) -> bytes | Non
     return current if current is not None else _section(data, message, "transaction_section_v14")
 
 
-def _decode_manifest(message: table_pb2.Manifest) -> Manifest:
+def _decode_manifest(message: table_pb2.Manifest, *, may_have_tombstones: bool) -> Manifest:
     _ensure_row_ids(message)
     rest = unknown_bytes(message)
     return Manifest(
         schema=schema_codec.decode(message.fields, message.schema_metadata),
-        fragments=decode_fragments(message),
+        fragments=decode_fragments(message, may_have_tombstones=may_have_tombstones),
         version=Version(message.version),
         data_version=_data_version(message),
         timestamp_ns=_timestamp(message),
@@ -195,7 +202,7 @@ def _max_fragment_id(message: table_pb2.Manifest) -> int | None:
 def _encode_manifest(manifest: Manifest) -> table_pb2.Manifest:
     message = table_pb2.Manifest(
         fields=schema_codec.encode(manifest.schema),
-        fragments=[fragment.encode(f) for f in manifest.fragments],
+        fragments=FragmentList.of(manifest.fragments).messages(),
         version=manifest.version,
         version_aux_data=manifest.version_aux_data,
         tag=manifest.tag,

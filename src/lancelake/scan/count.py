@@ -6,7 +6,8 @@ from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.scan_source import ScanSource
 from lancelake.data.table_files import FileAt, TableFiles
-from lancelake.format.fragment import Fragment, FragmentList
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.schema import Schema
 
 _NOTHING = Schema(fields=())

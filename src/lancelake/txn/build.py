@@ -92,13 +92,15 @@ def _nothing(options: BuildOptions) -> TableState:
 
 
 def _ordered(state: TableState) -> TableState:
-    cleaned = (fragments.without_dead_files(f) for f in state.manifest.fragments)
-    return replace(state, manifest=replace(state.manifest, fragments=fragments.ordered(cleaned)))
+    listed = state.fragments
+    if any(t.may_have_tombstones for t in listed.traits()):
+        listed = listed.mapped(fragments.without_dead_files)
+    return replace(state, manifest=replace(state.manifest, fragments=listed.ordered()))
 
 
 def _finished(state: TableState, transaction: Transaction, target: Target) -> TableState:
     options, manifest = target.options, state.manifest
-    ids = [f.id for f in manifest.fragments]
+    ids = list(state.fragments.ids)
     if manifest.max_fragment_id is not None:
         ids.append(FragmentId(manifest.max_fragment_id))
     file = _file_name(transaction) if options.has_transaction_file else ""

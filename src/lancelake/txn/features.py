@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lancelake.format.flags import FeatureFlags
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.manifest import Manifest
 
 _DECIDED_HERE = (
@@ -20,9 +21,10 @@ _DECIDED_HERE = (
 def flagged(manifest: Manifest, *, has_transaction_file: bool) -> Manifest:
     """Set both flag words by what the version holds; bits of other features stay."""
     shared = FeatureFlags(0)
-    if any(f.deletion_file is not None for f in manifest.fragments):
+    traits = FragmentList.of(manifest.fragments).traits()
+    if any(t.has_deletions for t in traits):
         shared |= FeatureFlags.DELETION_FILES
-    if manifest.has_stable_row_ids or any(f.row_ids is not None for f in manifest.fragments):
+    if manifest.has_stable_row_ids or any(t.has_row_ids for t in traits):
         shared |= FeatureFlags.STABLE_ROW_IDS
     if manifest.base_paths:
         shared |= FeatureFlags.BASE_PATHS

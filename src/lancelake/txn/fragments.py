@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
 from lancelake.errors import InvalidRequestError
@@ -33,20 +33,6 @@ def renumbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...
     return tuple(replace(f, id=FragmentId(first + n)) for n, f in enumerate(fragments))
 
 
-def exchanged(
-    before: Sequence[Fragment], *, updated: Iterable[Fragment], removed: Collection[FragmentId]
-) -> tuple[Fragment, ...]:
-    """Replace fragments by those of the same id, and leave out the removed ones."""
-    substitutes = {f.id: f for f in updated}
-    gone = frozenset(removed)
-    return tuple(substitutes.get(f.id, f) for f in before if f.id not in gone)
-
-
-def ordered(fragments: Iterable[Fragment]) -> tuple[Fragment, ...]:
-    """Sort by id, which is the order of rows."""
-    return tuple(sorted(fragments, key=lambda f: f.id))
-
-
 def without_dead_files(fragment: Fragment) -> Fragment:
     """Leave out the files whose columns were all replaced."""
     if not any(TOMBSTONE in f.fields for f in fragment.files):
@@ -62,7 +48,7 @@ def without_dropped_files(fragment: Fragment, fields: Collection[FieldId]) -> Fr
 
 
 def on_current_files(
-    updated: Iterable[Fragment], head: dict[FragmentId, Fragment], fields: Collection[FieldId]
+    updated: Iterable[Fragment], head: Mapping[FragmentId, Fragment], fields: Collection[FieldId]
 ) -> tuple[Fragment, ...]:
     """Leave out files that mine still lists but that were dropped with their columns."""
     return tuple(_on_current_files(f, head.get(f.id), fields) for f in updated)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -27,14 +27,14 @@ def with_coverage(index: IndexMetadata, covered: BitMap) -> IndexMetadata:
     return replace(index, fragment_bitmap=bytes(covered.serialize()))
 
 
-def retained(indices: Indices, schema: Schema, fragments: Iterable[Fragment]) -> Indices:
+def retained(indices: Indices, schema: Schema, fragments: Iterable[FragmentId]) -> Indices:
     """Keep the entries whose fields exist, and of the segments of an index those of use.
 
     A segment that covers no fragment is dropped when others of its name remain. The last one
     stays: it says that the index is wanted.
     """
     fields = schema.by_id()
-    existing = BitMap(f.id for f in fragments)
+    existing = BitMap(fragments)
     kept = [i for i in indices if i.is_system or all(f in fields for f in i.fields)]
     if fragment_reuse.has_hidden_moves(indices):
         return tuple(kept)
@@ -64,8 +64,8 @@ def without_changed_columns(
     indices: Indices,
     schema: Schema,
     *,
-    before: dict[FragmentId, Fragment],
-    after: dict[FragmentId, Fragment],
+    before: Mapping[FragmentId, Fragment],
+    after: Mapping[FragmentId, Fragment],
 ) -> Indices:
     """Take fragments out of the coverage of indices whose column lies in other files now."""
     fields = schema.by_id()

@@ -13,6 +13,7 @@ from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest, WriterVersion
@@ -27,12 +28,13 @@ _COVERAGE_IS_RIGHT_SINCE = (0, 8, 15)
 
 def wanted(state: TableState) -> Wanted:
     """Say which facts must be read from files before the next version is built."""
-    fragments = state.manifest.fragments
-    files = (file for f in fragments for file in f.files)
+    fragments = state.fragments
+    unsized = fragments.having(lambda t: t.lacks_file_size)
+    files = (file for f in unsized for file in f.files)
     named = [i for i in state.indices if not i.is_system]
     return Wanted(
-        physical_rows=frozenset(f.id for f in fragments if f.physical_rows is None),
-        deleted_rows=frozenset(f.id for f in fragments if f.num_deleted_rows is None),
+        physical_rows=frozenset(f.id for f in fragments.having(lambda t: t.lacks_rows)),
+        deleted_rows=frozenset(f.id for f in fragments.having(lambda t: t.lacks_deleted_rows)),
         file_sizes=frozenset((f.base_id, f.path) for f in files if _lacks_size(f)),
         index_fragments=_without_coverage(named, state.manifest.writer_version),
         index_files=frozenset(i.uuid for i in named if not i.files),
@@ -50,7 +52,7 @@ def with_counts(state: TableState, facts: Facts) -> TableState:
     """Fill in counts of rows and sizes of files."""
     if not (facts.physical_rows or facts.deleted_rows or facts.file_sizes):
         return state
-    fragments = tuple(_counted(f, facts) for f in state.manifest.fragments)
+    fragments = state.fragments.mapped(lambda f: _counted(f, facts))
     return replace(state, manifest=replace(state.manifest, fragments=fragments))
 
 
@@ -58,9 +60,8 @@ def repaired(state: TableState, *, before: TableState) -> TableState:
     """Mend what needs no reading: fields listed twice, a wrong file version, empty fragments."""
     single = _without_double_fields(state.manifest, before.manifest)
     manifest = _with_right_file_version(single, before.manifest)
-    if any(f.live_rows == 0 for f in manifest.fragments):
-        live = tuple(f for f in manifest.fragments if f.live_rows != 0)
-        manifest = replace(manifest, fragments=live)
+    live = FragmentList.of(manifest.fragments).without(lambda t: t.is_empty)
+    manifest = replace(manifest, fragments=live)
     return replace(state, manifest=manifest)
 
 
@@ -139,8 +140,8 @@ def _sized(file: DataFile, facts: Facts) -> DataFile:
 
 
 def _file_versions(manifest: Manifest) -> set[FileVersion]:
-    files = (file for f in manifest.fragments for file in f.files)
-    numbers = {(f.file_major_version, f.file_minor_version) for f in files}
+    traits = FragmentList.of(manifest.fragments).traits()
+    numbers = {pair for t in traits for pair in t.file_numbers}
     return {file_version.from_numbers(*pair) for pair in numbers}
 
 
@@ -180,7 +181,7 @@ def _without_double_fields(manifest: Manifest, before: Manifest) -> Manifest:
 
 
 def _all_double_fields(manifest: Manifest) -> set[FieldId]:
-    several = (f for f in manifest.fragments if len(f.files) > 1)
+    several = FragmentList.of(manifest.fragments).having(lambda t: t.has_several_files)
     return {i for f in several for i in _double_fields(f)}
 
 

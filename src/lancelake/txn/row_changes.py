@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lancelake.format.fragment import Fragment
@@ -33,9 +33,8 @@ def changed_rows(
     named = (*(f.id for f in updated), *removed)
     fragments.ensure_known(named, current, what="the change of rows")
     fitted = fragments.on_current_files(updated, current, before.schema.by_id())
-    kept = fragments.exchanged(before.fragments, updated=fitted, removed=removed)
-    after = (*kept, *added)
-    indices = index_upkeep.retained(head.indices, before.schema, after)
+    after = head.fragments.exchanged(fitted, removed=removed).appended(added)
+    indices = index_upkeep.retained(head.indices, before.schema, after.ids)
     return TableState(manifest=replace(before, fragments=after), indices=indices)
 
 
@@ -65,8 +64,8 @@ def rebased_rows(
 
 def _deleted_from_since(
     ids: Iterable[FragmentId],
-    before: dict[FragmentId, Fragment],
-    after: dict[FragmentId, Fragment],
+    before: Mapping[FragmentId, Fragment],
+    after: Mapping[FragmentId, Fragment],
 ) -> tuple[FragmentId, ...]:
     return tuple(
         i

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest
@@ -17,13 +19,18 @@ class TableState:
     manifest: Manifest
     indices: tuple[IndexMetadata, ...] = ()
 
-    def fragments_by_id(self) -> dict[FragmentId, Fragment]:
+    @property
+    def fragments(self) -> FragmentList:
+        """The fragments, of which only those asked for are decoded."""
+        return FragmentList.of(self.manifest.fragments)
+
+    def fragments_by_id(self) -> Mapping[FragmentId, Fragment]:
         """Return the fragments by id."""
-        return {f.id: f for f in self.manifest.fragments}
+        return self.fragments.by_id()
 
     def fragment_ids(self) -> frozenset[FragmentId]:
         """Return the ids of all fragments."""
-        return frozenset(f.id for f in self.manifest.fragments)
+        return frozenset(self.fragments.ids)
 
     def index_named(self, name: str) -> IndexMetadata | None:
         """Return the first entry of this name."""

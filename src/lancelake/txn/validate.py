@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -10,6 +10,7 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import primary_key
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest
@@ -26,11 +27,11 @@ def ensure_sound(after: TableState, *, before: TableState) -> None:
     if manifest.schema != before.manifest.schema:
         ensure_schema(manifest.schema)
     _ensure_legacy_is_complete(manifest)
-    _ensure_different(manifest.fragments)
+    _ensure_different(after.fragments)
     if (manifest.max_fragment_id or 0) > _MAX_FRAGMENT_ID:
         raise InvalidRequestError("the table has used up its fragment ids")
     known = before.fragments_by_id()
-    changed = [f for f in manifest.fragments if known.get(f.id) is not f]
+    changed = after.fragments.changed_since(before.fragments)
     fresh = [f for f in changed if known.get(f.id) != f]
     bases = frozenset(b.id for b in manifest.base_paths)
     for fragment in fresh:
@@ -66,13 +67,15 @@ def _ensure_legacy_is_complete(manifest: Manifest) -> None:
         raise UnsupportedError(msg)
 
 
-def _ensure_different(fragments: Iterable[Fragment]) -> None:
+def _ensure_different(fragments: FragmentList) -> None:
+    if fragments.is_ascending:
+        return
     seen: set[FragmentId] = set()
-    for fragment in fragments:
-        if fragment.id in seen:
-            msg = f"fragment {fragment.id} appears twice"
-            raise InvalidRequestError(msg, fragment=fragment.id)
-        seen.add(fragment.id)
+    for each in fragments.ids:
+        if each in seen:
+            msg = f"fragment {each} appears twice"
+            raise InvalidRequestError(msg, fragment=each)
+        seen.add(each)
 
 
 def _ensure_fragment(fragment: Fragment, version: FileVersion, bases: frozenset[BaseId]) -> None:
@@ -110,7 +113,7 @@ def _ensure_file(file: DataFile, where: str, version: FileVersion) -> None:
 
 
 def _ensure_row_ids(
-    fresh: list[Fragment], next_row_id: int, known: dict[FragmentId, Fragment]
+    fresh: list[Fragment], next_row_id: int, known: Mapping[FragmentId, Fragment]
 ) -> None:
     added = []
     for fragment in fresh:

@@ -23,7 +23,7 @@ def segment(unique: str, *fragments: int, version: int = 1) -> IndexMetadata:
 
 
 def kept(*entries: IndexMetadata, schema: Schema = SCHEMA) -> list[IndexMetadata]:
-    return list(index_upkeep.retained(entries, schema, FRAGMENTS))
+    return list(index_upkeep.retained(entries, schema, [f.id for f in FRAGMENTS]))
 
 
 def test_an_index_on_a_column_that_is_gone_goes() -> None:

@@ -29,7 +29,7 @@ def apply(op: ops.Append, head: TableState, target: Target) -> TableState:
         row_ids.ensure_free(op.fragments, before.fragments)
         assigned = row_ids.for_new_rows(added, next_row_id=next_row_id, version=target.version)
         added, next_row_id = assigned.fragments, assigned.next_row_id
-    manifest = replace(before, fragments=(*before.fragments, *added), next_row_id=next_row_id)
+    manifest = replace(before, fragments=head.fragments.appended(added), next_row_id=next_row_id)
     return replace(head, manifest=manifest)
 
 

@@ -31,7 +31,7 @@ def apply(op: ops.DataReplacement, head: TableState, target: Target) -> TableSta
     fragments.ensure_known(overlap.replaced(op), current, what="the replacement of data")
     swapped = (_replaced(current[r.fragment_id], r) for r in op.replacements)
     updated = [row_ids.touched_in(f, target.version) for f in swapped]
-    after = fragments.exchanged(head.manifest.fragments, updated=updated, removed=())
+    after = head.fragments.exchanged(updated)
     changed = [f.id for f in updated]
     indices = index_upkeep.without_fragments(head.indices, overlap.replaced_fields(op), changed)
     return TableState(manifest=replace(head.manifest, fragments=after), indices=indices)

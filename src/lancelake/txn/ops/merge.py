@@ -32,7 +32,7 @@ def apply(op: ops.Merge, head: TableState, target: Target) -> TableState:
         for f in op.fragments
     )
     schema = replace(op.schema, metadata=op.schema.metadata or head.manifest.schema.metadata)
-    indices = index_upkeep.retained(head.indices, schema, after)
+    indices = index_upkeep.retained(head.indices, schema, [f.id for f in after])
     indices = index_upkeep.without_changed_columns(
         indices, schema, before=before, after={f.id: f for f in after}
     )

@@ -26,8 +26,8 @@ def apply(op: ops.Project, head: TableState, target: Target) -> TableState:
     # Metadata of the schema is no part of the operation.
     schema = replace(op.schema, metadata=before.schema.metadata)
     fields = schema.by_id()
-    after = tuple(fragments.without_dropped_files(f, fields) for f in before.fragments)
-    indices = index_upkeep.retained(head.indices, schema, after)
+    after = head.fragments.mapped(lambda f: fragments.without_dropped_files(f, fields))
+    indices = index_upkeep.retained(head.indices, schema, after.ids)
     manifest = replace(before, schema=schema, fragments=after)
     return TableState(manifest=manifest, indices=indices)
 

@@ -7,7 +7,7 @@ from typing import assert_never
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE
 from lancelake.format.operations.rewrite import RewriteGroup
@@ -29,7 +29,7 @@ def apply(op: ops.Rewrite, head: TableState, target: Target) -> TableState:
     """Put the new fragments in place of the old ones, and let indices follow."""
     before = head.manifest
     groups = _numbered(op.groups, fragments.next_id(before))
-    after = _exchanged(tuple(before.fragments), groups)
+    after = _exchanged(head.fragments, groups)
     indices = index_upkeep.after_rewrite(
         head.indices,
         groups,
@@ -101,10 +101,8 @@ def _numbered(groups: tuple[RewriteGroup, ...], first: int) -> tuple[RewriteGrou
     return tuple(found)
 
 
-def _exchanged(
-    before: tuple[Fragment, ...], groups: tuple[RewriteGroup, ...]
-) -> tuple[Fragment, ...]:
-    known = {f.id for f in before}
+def _exchanged(before: FragmentList, groups: tuple[RewriteGroup, ...]) -> FragmentList:
+    known = frozenset(before.ids)
     gone: set[FragmentId] = set()
     for group in groups:
         for old in group.old_fragments:
@@ -113,7 +111,7 @@ def _exchanged(
                 raise InvalidRequestError(msg, fragment=old.id)
             gone.add(old.id)
     new = (f for group in groups for f in group.new_fragments)
-    return (*(f for f in before if f.id not in gone), *new)
+    return before.exchanged((), removed=gone).appended(new)
 
 
 RULES: Rules[ops.Rewrite] = Rules(apply=apply, conflicts=conflicts, rebase=unchanged)
