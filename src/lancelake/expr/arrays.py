@@ -16,6 +16,18 @@ def at_path(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
     return array
 
 
+def may_be_null(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether there can be a null at a path, or anywhere on the way."""
+    if not path:
+        return True
+    field = schema.field(path[0])
+    nullable = bool(field.nullable)
+    for segment in path[1:]:
+        field = field.type.field(segment)
+        nullable = nullable or bool(field.nullable)
+    return nullable
+
+
 def plain_storage(array: pa.Array) -> pa.Array:
     """Strip an extension type, which compute engines need not know."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array

@@ -11,7 +11,13 @@ from datafusion import DataFrame, SessionConfig, SessionContext
 from datafusion.expr import Expr
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.arrays import at_path, plain_storage, type_without_views, without_views
+from lancelake.expr.arrays import (
+    at_path,
+    may_be_null,
+    plain_storage,
+    type_without_views,
+    without_views,
+)
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.conform import conform
 
@@ -43,6 +49,13 @@ class Evaluator:
         """Return the field of the result for batches of this schema."""
         arrays = [pa.array([], field.type) for field in schema]
         empty = self._inputs(pa.RecordBatch.from_arrays(arrays, schema=schema))
+        fields = [
+            pa.field(name, column.type, may_be_null(schema, path))
+            for name, column, path in zip(
+                empty.schema.names, empty.columns, self._expression.paths or ((),), strict=True
+            )
+        ]
+        empty = pa.RecordBatch.from_arrays(empty.columns, schema=pa.schema(fields))
         try:
             frame = self._frame(empty)
             frame.collect()  # finds what planning alone lets pass, such as a text that is no number
