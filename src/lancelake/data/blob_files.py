@@ -17,10 +17,8 @@ from lancelake.data.codec_address import CodecAddress, writing
 from lancelake.data.file_schema import PREPARED_BLOB
 from lancelake.data.table_files import FileAt
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.format.blobs import BlobKind, side_file
 from lancelake.format.schema import Field, quote_segment
-
-_INLINE, _PACKED, _DEDICATED, _EXTERNAL = range(4)
-_ID_BITS = 32
 
 Mask = npt.NDArray[np.bool_]
 
@@ -74,18 +72,19 @@ class BlobFiles:
             else:
                 ids[row], positions[row] = self._packed(value, limits)
         choices = [is_packed, is_dedicated, is_external]
-        kinds = np.select(choices, [_PACKED, _DEDICATED, _EXTERNAL], _INLINE)
+        elsewhere = [BlobKind.PACKED, BlobKind.DEDICATED, BlobKind.EXTERNAL]
+        kinds = np.select(choices, elsewhere, BlobKind.INLINE)
         sizes = np.where(is_external, _numbers(values.field("size")), sizes)
         positions = np.where(is_external, _numbers(values.field("position")), positions)
         is_inline = has_data & ~is_packed & ~is_dedicated
-        elsewhere = is_inline | is_null
+        has_no_place = is_inline | is_null
         members = {
             "kind": pa.array(kinds, pa.uint8(), mask=is_null),
             "data": pc.if_else(pa.array(is_inline), data, pa.scalar(None, data.type)),
             "uri": uris,
-            "blob_id": pa.array(ids, pa.uint32(), mask=elsewhere),
-            "blob_size": pa.array(sizes, pa.uint64(), mask=elsewhere),
-            "position": pa.array(positions, pa.uint64(), mask=elsewhere),
+            "blob_id": pa.array(ids, pa.uint32(), mask=has_no_place),
+            "blob_size": pa.array(sizes, pa.uint64(), mask=has_no_place),
+            "position": pa.array(positions, pa.uint64(), mask=has_no_place),
         }
         arrays = [members[member.name] for member in PREPARED_BLOB]
         return pa.StructArray.from_arrays(
@@ -146,12 +145,11 @@ class BlobFiles:
         return self.address.uri.rpartition("/")[2]
 
     def _side_file(self, blob_id: int) -> CodecAddress:
-        name = f"{blob_id:0{_ID_BITS}b}"[::-1] + ".blob"
         place, local = self.address.place, self.address.local
-        path = f"{place.path.removesuffix('.lance')}/{name}"
+        path = side_file(place.path, blob_id)
         return CodecAddress(
             place=FileAt(root=place.root, path=path),
-            local=None if local is None else local.with_suffix("") / name,
+            local=None if local is None else Path(side_file(str(local.with_suffix("")), blob_id)),
         )
 
     def _ensure_allowed(self, column: Field, has_data: Mask, is_external: Mask, rest: Mask) -> None:

@@ -62,6 +62,11 @@ class TableFiles:
         """Place of a file that holds an external sequence."""
         return FileAt(root=self.root, path=confined_path(file.path))
 
+    def below_base(self, base_id: BaseId, path: str) -> FileAt:
+        """Place of a file that is named by its path below a declared base."""
+        root, _ = self._base(base_id, "")
+        return FileAt(root=root, path=confined_path(path))
+
     def _base(self, base_id: BaseId | None, folder: str) -> tuple[Location, str]:
         """Return the root to use and the folder below it."""
         if base_id is None:

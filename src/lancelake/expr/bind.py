@@ -200,7 +200,9 @@ class _Binder:
             if node is None:
                 break
             trail.append(node.name)
-            level = node.children if node.logical_type == "struct" else ()
+            # What expressions see of a blob is its description, not what was written.
+            is_open = node.logical_type == "struct" and not node.is_blob_v2
+            level = node.children if is_open else ()
         return tuple(trail) or None
 
     def _next(self, position: int) -> Token | None:

@@ -1,14 +1,16 @@
-"""What a blob column shows when it is read: where each value lies, not the value."""
+"""Blob columns: where each value lies, and what readers are shown."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from enum import IntEnum
 
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.logical_types import EXTENSION_METADATA, EXTENSION_NAME
 from lancelake.format.schema import BLOB_KEY, Field, Schema
 
+_ID_BITS = 32
 _NO_ID = FieldId(-1)
 _V1 = (("position", "uint64"), ("size", "uint64"))
 _V2 = (
@@ -18,6 +20,21 @@ _V2 = (
     ("blob_id", "uint32"),
     ("blob_uri", "string"),
 )
+
+
+class BlobKind(IntEnum):
+    """Where a blob of the second kind lies."""
+
+    INLINE = 0
+    PACKED = 1
+    DEDICATED = 2
+    EXTERNAL = 3
+
+
+def side_file(data_file: str, blob_id: int) -> str:
+    """Path of the file with blobs that do not lie in the data file itself."""
+    name = f"{blob_id:0{_ID_BITS}b}"[::-1] + ".blob"
+    return f"{data_file.removesuffix('.lance')}/{name}"
 
 
 def has_blobs(field: Field) -> bool:
@@ -43,6 +60,21 @@ def described(field: Field) -> Field:
 def described_schema(schema: Schema) -> Schema:
     """Return the schema with every blob turned into its descriptor."""
     return replace(schema, fields=tuple(described(field) for field in schema.fields))
+
+
+def valued(field: Field) -> Field:
+    """Return the field with every blob in it turned into its bytes."""
+    if field.is_blob_v1:
+        return field
+    if field.is_blob_v2:
+        dropped = (EXTENSION_NAME, EXTENSION_METADATA)
+        metadata = {k: v for k, v in field.metadata.items() if k not in dropped}
+        return replace(
+            field, logical_type="large_binary", metadata=FrozenMap(metadata), children=()
+        )
+    if not has_blobs(field):
+        return field
+    return field.with_children(tuple(valued(child) for child in field.children))
 
 
 def _members(members: tuple[tuple[str, str], ...], *, nullable: bool) -> tuple[Field, ...]:

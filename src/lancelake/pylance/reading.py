@@ -1,22 +1,25 @@
-"""The part of a dataset that reads rows other than by a scan."""
+"""The part of a dataset that reads single rows and their blobs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
 
+from lancelake.data.blob_reads import read_all
 from lancelake.errors import InvalidRequestError
+from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
 from lancelake.pylance.scanner import Columns, request_columns, row_numbers
 from lancelake.scan import take as taking
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of
+from lancelake.table.blobs import RowBlob, RowsBy, find_blobs
 from lancelake.table.snapshot import Snapshot
 
 
 class DatasetReads:
-    """Methods that read single rows."""
+    """Methods that read single rows and blobs."""
 
     _snapshot: Snapshot
     _default_scan_options: dict[str, Any] | None
@@ -58,6 +61,72 @@ class DatasetReads:
         addresses = addresses_of(source, row_numbers(row_ids))
         request = ScanRequest(columns=request_columns(columns))
         return taking.take_at(source, addresses[addresses != MISSING], request)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Iterable[int] | pa.Array | None = None,
+        addresses: Iterable[int] | pa.Array | None = None,
+        indices: Iterable[int] | pa.Array | None = None,
+        *,
+        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
+    ) -> list[BlobFile | None]:
+        """Return the blobs of rows as files, None for nulls; nothing is read of them yet."""
+        checked_buffer_size(buffer_size)
+        found = self._blobs(blob_column, ids, addresses, indices)
+        return [None if row.blob is None else BlobFile(row.blob, buffer_size) for row in found]
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Iterable[int] | pa.Array | None = None,
+        addresses: Iterable[int] | pa.Array | None = None,
+        indices: Iterable[int] | pa.Array | None = None,
+        **_: Any,
+    ) -> list[tuple[int, bytes | None]]:
+        """Read the blobs of rows and return them with the addresses, in the order asked for."""
+        found = self._blobs(blob_column, ids, addresses, indices)
+        values = read_all([row.blob for row in found])
+        return [(row.address, value) for row, value in zip(found, values, strict=True)]
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        **_: Any,
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Read parts of blobs, each asked for by row, offset and length.
+
+        Returns the number of the request, the address of the row, and the bytes.
+        """
+        if selector not in [by.value for by in RowsBy]:
+            msg = f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
+            raise InvalidRequestError(msg)
+        rows = row_numbers([row for row, _, _ in requests])
+        found = find_blobs(self._snapshot, blob_column, rows, RowsBy(selector))
+        parts = [
+            None if row.blob is None else row.blob.part(start, length)
+            for row, (_, start, length) in zip(found, requests, strict=True)
+        ]
+        values = read_all(parts)
+        return [(i, row.address, values[i]) for i, row in enumerate(found)]
+
+    def _blobs(
+        self,
+        column: str,
+        ids: Iterable[int] | pa.Array | None,
+        addresses: Iterable[int] | pa.Array | None,
+        indices: Iterable[int] | pa.Array | None,
+    ) -> list[RowBlob]:
+        asked = {RowsBy.IDS: ids, RowsBy.ADDRESSES: addresses, RowsBy.INDICES: indices}
+        given = {by: rows for by, rows in asked.items() if rows is not None}
+        if len(given) != 1:
+            msg = "Exactly one of ids, indices, or addresses must be specified"
+            raise InvalidRequestError(msg)
+        ((by, rows),) = given.items()
+        return find_blobs(self._snapshot, column, row_numbers(rows), by)
 
     def scanner(self, *args: Any, **kwargs: Any) -> Any:
         """Return a scan."""

@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
 Columns: TypeAlias = list[str] | dict[str, str] | None
 Filter: TypeAlias = str | pc.Expression | None
 
+_BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
+
 
 @dataclass
 class ColumnOrdering:
@@ -197,11 +199,8 @@ class ScannerBuilder:
         raise InvalidRequestError("late_materialization must be a bool or a list of strings")
 
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
-        """How to show blobs; only descriptions are offered."""
-        if blob_handling not in (None, "blobs_descriptions", "all_descriptions"):
-            problem = f"blob_handling={blob_handling!r} is not offered"
-            raise UnsupportedError(problem, action="Read the descriptions of the blobs.")
-        return self
+        """Show blobs as bytes (`all_binary`), or say where they lie (any other way)."""
+        return self._with(blob_values=asks_for_blob_values(blob_handling))
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
         """Accepted; only legacy files had statistics."""
@@ -268,6 +267,15 @@ def _ordering(ordering: ColumnOrdering | str) -> Ordering:
         ascending=ordering.ascending,
         nulls_first=ordering.nulls_first,
     )
+
+
+def asks_for_blob_values(blob_handling: str | None) -> bool:
+    """Whether a way of showing blobs, which must be a known one, shows their bytes."""
+    if blob_handling not in (None, *_BLOB_HANDLING):
+        expected = ", ".join(_BLOB_HANDLING)
+        problem = f"Invalid blob_handling: {blob_handling}. Expected one of: {expected}"
+        raise InvalidRequestError(problem, blob_handling=blob_handling)
+    return blob_handling == "all_binary"
 
 
 def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:

@@ -18,6 +18,7 @@ from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
 from lancelake.errors import LanceTableError
 from lancelake.expr.row_filter import RowFilter
 from lancelake.format.schema import Schema
+from lancelake.scan.blob_values import with_blob_values
 from lancelake.scan.finish import Finisher, needed_paths
 from lancelake.scan.plan import ScanSpec, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
@@ -40,7 +41,7 @@ def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.R
     run = _TaskRun(task, columns)
     rows = run.unfiltered() if task.spec.predicate is None else run.filtered()
     try:
-        yield from _limited(rows, task.row_limit)
+        yield from with_blob_values(task, _limited(rows, task.row_limit))
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
@@ -48,7 +49,9 @@ def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.R
 def fetch(task: ScanTask, offsets: RowOffsets) -> pa.RecordBatch:
     """Return the rows at these offsets, which ascend without repeats; deleted ones too."""
     try:
-        return _TaskRun(task).rows_at(offsets)
+        rows = _TaskRun(task).rows_at(offsets)
+        parts = list(with_blob_values(task, iter([rows])))
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
@@ -76,7 +79,7 @@ def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
 def selected(task: ScanTask, rows: BitMap) -> Iterator[pa.RecordBatch]:
     """Yield the rows at these offsets in order, whatever the predicate says of them."""
     try:
-        yield from _TaskRun(task).selected(rows)
+        yield from with_blob_values(task, _TaskRun(task).selected(rows))
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 

@@ -19,7 +19,7 @@ def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     if plan.limit == 0:
         return
     context = _context()
-    context.register_dataset("rows", _Stream(plan.spec.output_schema, batches))
+    context.register_dataset("rows", _Stream(plan.spec.row_schema, batches))
     for part in context.sql(_query(plan)).execute_stream():
         yield _restored(part.to_pyarrow(), plan.schema)
 

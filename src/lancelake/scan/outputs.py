@@ -12,7 +12,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.engine import Evaluator
 from lancelake.format.arrow_schema import public_field, storage_schema
-from lancelake.format.blobs import described, described_schema
+from lancelake.format.blobs import described, described_schema, has_blobs, valued
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.schema import Field, Schema, split_path
 from lancelake.scan.request import ScanRequest
@@ -25,6 +25,11 @@ class ColumnOutput:
     name: str
     path: tuple[str, ...]
     shown: Field
+
+    def stored_blobs(self, schema: Schema) -> Field | None:
+        """Return the field as it is stored if it is, or holds, a blob."""
+        trail = _exact(schema, self.path)
+        return trail[-1] if trail is not None and has_blobs(trail[-1]) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,12 +66,15 @@ def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
     return tuple(output for output in requested if output not in last) + tuple(last)
 
 
-def output_field(output: Output, schema: Schema) -> pa.Field:
+def output_field(output: Output, schema: Schema, *, blob_values: bool = False) -> pa.Field:
     """Return the Arrow field that users see for an output."""
     if isinstance(output, MetaOutput):
         return pa.field(output.name, META_TYPE)
     if isinstance(output, ColumnOutput):
-        return public_field(output.shown).with_name(output.name)
+        shown = output.shown
+        if blob_values and (stored := output.stored_blobs(schema)) is not None:
+            shown = valued(stored)
+        return public_field(shown).with_name(output.name)
     return Evaluator(output.expression).result_field(output.name, expression_schema(schema))
 
 

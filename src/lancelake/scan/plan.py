@@ -32,6 +32,13 @@ class ScanSpec:
     batch_readahead: int | None
     has_stable_row_ids: bool
     include_deleted_rows: bool
+    valued_schema: pa.Schema | None = None
+    """Set to the schema of rows with the bytes of blobs where these are asked for."""
+
+    @property
+    def row_schema(self) -> pa.Schema:
+        """Schema of the rows that tasks yield."""
+        return self.output_schema if self.valued_schema is None else self.valued_schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,9 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
     wanted = resolve_outputs(schema, request)
     # Rows without columns are all alike, so there is nothing to sort.
     outputs = wanted + _sort_keys(wanted, source, request) if wanted else ()
+    valued = request.blob_values and any(
+        isinstance(output, ColumnOutput) and output.stored_blobs(schema) for output in outputs
+    )
     spec = ScanSpec(
         files=source.files,
         manifest_at=source.manifest_at,
@@ -52,6 +55,7 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         batch_readahead=request.batch_readahead,
         has_stable_row_ids=source.manifest.has_stable_row_ids,
         include_deleted_rows=request.include_deleted_rows,
+        valued_schema=_schema(source, outputs, blob_values=True) if valued else None,
     )
     tasks, skip = _tasks(source, request, spec)
     return ScanPlan(
@@ -60,7 +64,7 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         skip=skip,
         limit=request.limit,
         order_by=request.order_by if wanted else (),
-        schema=_schema(source, wanted),
+        schema=_schema(source, wanted, blob_values=valued),
         fragment_readahead=request.fragment_readahead or _readahead(source, request),
         strict_batch_size=request.strict_batch_size,
     )
@@ -84,9 +88,11 @@ def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragm
     return [by_id[i] for i in request.fragment_ids]
 
 
-def _schema(source: ScanSource, outputs: Sequence[Output]) -> pa.Schema:
+def _schema(
+    source: ScanSource, outputs: Sequence[Output], *, blob_values: bool = False
+) -> pa.Schema:
     schema = source.manifest.schema
-    fields = [output_field(output, schema) for output in outputs]
+    fields = [output_field(output, schema, blob_values=blob_values) for output in outputs]
     return pa.schema(fields, metadata=dict(schema.metadata) or None)
 
 

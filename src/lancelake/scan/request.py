@@ -41,6 +41,8 @@ class ScanRequest:
     late_materialization: bool | tuple[str, ...] | None = None
     include_deleted_rows: bool = False
     strict_batch_size: bool = False
+    blob_values: bool = False
+    """Whether blobs come as bytes instead of descriptions of where they lie."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 0:

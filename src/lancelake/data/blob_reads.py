@@ -1,0 +1,177 @@
+"""Where do the bytes of blobs lie, and how are many of them read at once?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelake.data.computed_once import computed_once
+from lancelake.data.table_files import FileAt, TableFiles
+from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.format.blobs import BlobKind, side_file
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import BaseId
+from lancelake.format.schema import Field
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+
+# Ranges with a smaller gap between them are read as one.
+_GAP_BYTES = 64 << 10
+_MOST_AT_ONCE = 8 << 20
+_THREADS = 4
+
+Group = list[tuple[int, "Blob"]]
+Numbers = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True)
+class Blob:
+    """Bytes of a file: so many from a position on, or all of them."""
+
+    place: FileAt
+    position: int
+    length: int | None
+
+    @computed_once
+    def size(self) -> int:
+        """Bytes of the blob; asks the store where the table does not say."""
+        if self.length is not None:
+            return self.length
+        return open_store(self.place.root).head(self.place.path).size_bytes - self.position
+
+    def part(self, start: int, length: int) -> Blob:
+        """Return a part of the blob, which must have it all."""
+        end = start + length
+        if start < 0 or length < 0 or end > self.size:
+            msg = f"Blob range end {end} exceeds blob size {self.size}"
+            raise InvalidRequestError(msg, start=start, length=length)
+        return Blob(self.place, self.position + start, length)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return bytes of the blob, which must have them all."""
+        part = self.part(start, length)
+        return open_store(self.place.root).get_range(
+            self.place.path, start=part.position, length=length
+        )
+
+
+def locate(
+    files: TableFiles, fragment: Fragment, column: Field, descriptors: pa.StructArray
+) -> list[Blob | None]:
+    """Find the blobs of some rows of a fragment, None for nulls; opens nothing."""
+    file = next((file for file in fragment.files if column.id in file.fields), None)
+    if file is None:
+        return [None] * len(descriptors)
+    is_valid = descriptors.is_valid().to_numpy(zero_copy_only=False)
+    sizes, positions = _numbers(descriptors, "size"), _numbers(descriptors, "position")
+    if column.is_blob_v1:
+        # A null of a 2.0 file: no bytes at a position that no value has.
+        is_valid = is_valid & ~((sizes == 0) & (positions != 0))
+        place = files.data_file(file)
+        return [
+            Blob(place, position, size) if valid else None
+            for valid, position, size in zip(
+                is_valid.tolist(), positions.tolist(), sizes.tolist(), strict=True
+            )
+        ]
+    finder = _Finder(files, file)
+    members = (pc.struct_field(descriptors, name).to_pylist() for name in ("kind", "blob_id"))
+    uris = pc.struct_field(descriptors, "blob_uri").to_pylist()
+    rows = zip(*members, positions.tolist(), sizes.tolist(), uris, strict=True)
+    return [
+        finder.find(*row) if valid else None
+        for valid, row in zip(is_valid.tolist(), rows, strict=True)
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Finder:
+    """Finds blobs of the second kind that belong to one data file."""
+
+    files: TableFiles
+    file: DataFile
+
+    def find(self, kind: int, blob_id: int, position: int, size: int, uri: str) -> Blob:
+        """Say where the blob of a descriptor lies."""
+        place = self.files.data_file(self.file)
+        beside = FileAt(root=place.root, path=side_file(place.path, blob_id))
+        match kind:
+            case BlobKind.INLINE:
+                return Blob(place, position, size)
+            case BlobKind.PACKED:
+                return Blob(beside, position, size)
+            case BlobKind.DEDICATED:
+                return Blob(beside, 0, size)
+            case BlobKind.EXTERNAL:
+                return Blob(self._external(blob_id, uri), position, size or None)
+            case _:
+                msg = f"a blob of data file {place.path} is of the unknown kind {kind}"
+                raise CorruptTableError(msg, table=self.files.root.uri, path=place.path)
+
+    def _external(self, base_id: int, uri: str) -> FileAt:
+        """Return the place of a file outside the table."""
+        if base_id:
+            return self.files.below_base(BaseId(base_id), uri)
+        found, own = Location.parse(uri), self.files.root
+        if found.scheme == "file":
+            if own.scheme not in ("file", "memory"):
+                msg = f"a blob of a table in a store refers to the local file {uri}"
+                raise InvalidRequestError(msg, table=own.uri)
+            folder, _, name = found.uri.rpartition("/")
+            return FileAt(root=Location(uri=folder or "/"), path=name)
+        options = own.options if found.scheme == own.scheme else ()
+        root = Location(uri=f"{found.scheme}://{found.authority}", options=options)
+        return FileAt(root=root, path=found.key)
+
+
+def read_all(blobs: Sequence[Blob | None]) -> list[bytes | None]:
+    """Read blobs whole, those that lie close together at once."""
+    out: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
+    groups = list(_groups(blobs))
+
+    def fetch(group: Group) -> None:
+        first = group[0][1]
+        end = max(blob.position + blob.size for _, blob in group)
+        store = open_store(first.place.root)
+        data = memoryview(
+            store.get_range(first.place.path, start=first.position, length=end - first.position)
+        )
+        for row, blob in group:
+            start = blob.position - first.position
+            out[row] = bytes(data[start : start + blob.size])
+
+    with ThreadPoolExecutor(max(1, min(_THREADS, len(groups)))) as pool:
+        list(pool.map(fetch, groups))
+    return out
+
+
+def _groups(blobs: Sequence[Blob | None]) -> Iterator[Group]:
+    """Yield blobs of one file, with their rows, that one read brings."""
+    by_place: dict[FileAt, Group] = {}
+    for row, blob in enumerate(blobs):
+        if blob is not None and blob.size:
+            by_place.setdefault(blob.place, []).append((row, blob))
+    for found in by_place.values():
+        group: Group = []
+        end = 0
+        for row, blob in sorted(found, key=lambda pair: pair[1].position):
+            after = blob.position + blob.size
+            if group and (
+                blob.position > end + _GAP_BYTES or after - group[0][1].position > _MOST_AT_ONCE
+            ):
+                yield group
+                group, end = [], 0
+            group.append((row, blob))
+            end = max(end, after)
+        yield group
+
+
+def _numbers(descriptors: pa.StructArray, name: str) -> Numbers:
+    filled = pc.struct_field(descriptors, name).fill_null(0)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), np.uint64)

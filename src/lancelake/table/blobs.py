@@ -1,0 +1,105 @@
+"""Where do the blobs of chosen rows lie?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import assert_never
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.blob_reads import Blob, locate
+from lancelake.data.row_meta import MetaColumn
+from lancelake.errors import InvalidRequestError
+from lancelake.expr.arrays import at_path
+from lancelake.format.rowids.segment import U64Array
+from lancelake.format.schema import Field, Schema, split_path
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_lookup import MISSING, addresses_of, fragment_of, live_addresses
+from lancelake.scan.take import take, take_at
+from lancelake.table.snapshot import Snapshot
+
+
+class RowsBy(Enum):
+    """What numbers stand for rows."""
+
+    IDS = "ids"
+    ADDRESSES = "addresses"
+    INDICES = "indices"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowBlob:
+    """The blob of a row; None where it is null."""
+
+    address: int
+    blob: Blob | None
+
+
+def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> list[RowBlob]:
+    """Find the blobs of these rows, in the order asked for; every row must be there."""
+    trail = _blob_column(snapshot.manifest.schema, column)
+    addresses = _addresses(snapshot, rows, by)
+    source = snapshot.source
+    table = take_at(source, addresses, ScanRequest(columns=(column,)))
+    descriptors = _descriptors(table, [field.name for field in trail])
+    numbers = fragment_of(addresses)
+    found: list[Blob | None] = [None] * len(addresses)
+    fragments = {fragment.id: fragment for fragment in source.manifest.fragments}
+    for number in np.unique(numbers).tolist():
+        at = np.flatnonzero(numbers == number)
+        part = descriptors.take(pa.array(at))
+        blobs = locate(source.files, fragments[number], trail[-1], part)
+        for position, blob in zip(at.tolist(), blobs, strict=True):
+            found[position] = blob
+    return [
+        RowBlob(address=address, blob=blob)
+        for address, blob in zip(addresses.tolist(), found, strict=True)
+    ]
+
+
+def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
+    """Return the fields that lead to a blob column."""
+    level: Sequence[Field] = schema.fields
+    trail: list[Field] = []
+    names = (column,) if column in schema.names else split_path(column)
+    for name in names:
+        node = next((field for field in level if field.name == name), None)
+        if node is None:
+            known = ", ".join(schema.names)
+            msg = f"column {column} does not exist; the table has: {known}"
+            raise InvalidRequestError(msg, column=column)
+        trail.append(node)
+        level = node.children if node.logical_type == "struct" else ()
+    if not (trail[-1].is_blob_v1 or trail[-1].is_blob_v2):
+        raise InvalidRequestError(f"the column '{column}' is not a blob column", column=column)
+    return tuple(trail)
+
+
+def _addresses(snapshot: Snapshot, rows: U64Array, by: RowsBy) -> U64Array:
+    source = snapshot.source
+    match by:
+        case RowsBy.INDICES:
+            name = MetaColumn.ROW_ADDRESS.value
+            column = take(source, rows, ScanRequest(columns=(name,))).column(name)
+            return np.asarray(column.to_numpy(), np.uint64)
+        case RowsBy.IDS:
+            found = addresses_of(source, rows)
+        case RowsBy.ADDRESSES:
+            found = live_addresses(source, rows)
+        case _:
+            assert_never(by)
+    missing = rows[found == MISSING]
+    if len(missing):
+        what = "row id" if by is RowsBy.IDS else "row address"
+        msg = f"{what} {int(missing[0])} is deleted or not part of this version"
+        raise InvalidRequestError(msg, table=snapshot.location.uri, version=snapshot.version)
+    return found
+
+
+def _descriptors(table: pa.Table, path: Sequence[str]) -> pa.StructArray:
+    batches = table.to_batches()
+    empty = pa.RecordBatch.from_pylist([], schema=table.schema)
+    return at_path(pa.concat_batches(batches) if batches else empty, path)
