@@ -1,0 +1,1 @@
+"""What happened to the rows of a table between two versions."""

@@ -1,0 +1,152 @@
+"""Which fragments may hold changes between two versions, and against which must each be held?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from lancelake.data.projection import columns_of
+from lancelake.data.table_files import TableFiles
+from lancelake.errors import CorruptTableError
+from lancelake.format.fragment import ExternalFile, Fragment
+from lancelake.format.ids import FieldId
+from lancelake.format.rowids import codec, segment
+from lancelake.format.rowids.segment import Range, RangeWithBitmap, RangeWithHoles, Segment
+from lancelake.format.schema import Schema
+from lancelake.table.change_feed.tasks import Side, VersionFiles
+
+Span = tuple[int, int]
+_EVERY_ID: Span = (0, (1 << 64) - 1)
+_NO_ID: Span = (1, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A fragment that is not the same in both versions, and the least and highest of its ids."""
+
+    side: Side
+    span: Span
+
+    @property
+    def fragment(self) -> Fragment:
+        """The fragment itself."""
+        return self.side.fragment
+
+
+class Overlap:
+    """Tells which fragments of one version may share rows with one of the other."""
+
+    def __init__(self, gone: Sequence[Candidate], come: Sequence[Candidate]) -> None:
+        self._gone = _Spans(gone)
+        self._come = _Spans(come)
+
+    def with_old(self, old: Candidate) -> list[Candidate]:
+        """Return fragments of the newer version."""
+        return self._come.meeting(old)
+
+    def with_new(self, new: Candidate) -> list[Candidate]:
+        """Return fragments of the older version."""
+        return self._gone.meeting(new)
+
+
+class _Spans:
+    def __init__(self, candidates: Sequence[Candidate]) -> None:
+        self._candidates = candidates
+        self._least = np.array([c.span[0] for c in candidates], np.uint64)
+        self._highest = np.array([c.span[1] for c in candidates], np.uint64)
+
+    def meeting(self, one: Candidate) -> list[Candidate]:
+        least, highest = (np.uint64(end) for end in one.span)
+        meets = (self._least <= highest) & (self._highest >= least)
+        return [self._candidates[int(i)] for i in np.flatnonzero(meets)]
+
+
+def differing(
+    before: VersionFiles, old: Sequence[Fragment], after: VersionFiles, new: Sequence[Fragment]
+) -> tuple[list[Candidate], list[Candidate]]:
+    """Return the fragments of each version that the other does not have just so."""
+    if before.files == after.files:
+        olds, news = {f.id: f for f in old}, {f.id: f for f in new}
+    else:
+        olds = {f.id: _placed(before.files, f) for f in old}
+        news = {f.id: _placed(after.files, f) for f in new}
+    gone = [f for f in old if olds[f.id] != news.get(f.id)]
+    come = [f for f in new if news[f.id] != olds.get(f.id)]
+    return candidates(before, gone), candidates(after, come)
+
+
+def candidates(at: VersionFiles, fragments: Sequence[Fragment]) -> list[Candidate]:
+    """Take fragments of a version as they are."""
+    return [Candidate(Side(at=at, fragment=f), _span(at, f)) for f in fragments]
+
+
+def rewritten_columns(before: Side, after: Side, last: Schema) -> tuple[str, ...]:
+    """Return the columns that do not come from the same files on both sides."""
+    old, new = (_supply(side) for side in (before, after))
+    views = zip(before.at.view.fields, after.at.view.fields, last.fields, strict=True)
+    return tuple(
+        top.name
+        for was, became, top in views
+        if [old.get(i) for i in sorted(columns_of(was))]
+        != [new.get(i) for i in sorted(columns_of(became))]
+    )
+
+
+def has_same_rows(before: Fragment, after: Fragment) -> bool:
+    """Whether two fragments are one, with the same physical rows."""
+    return before.id == after.id and before.row_ids == after.row_ids
+
+
+def has_same_deletions(before: Side, after: Side) -> bool:
+    """Whether the same rows of a fragment are deleted on both sides."""
+    old, new = (_deletion_place(side) for side in (before, after))
+    return old == new
+
+
+def _deletion_place(side: Side) -> str | None:
+    entry = side.fragment.deletion_file
+    return None if entry is None else side.at.files.deletion_file(side.fragment.id, entry).uri
+
+
+def _supply(side: Side) -> dict[FieldId, str]:
+    """Return the file that each field comes from; of two files the first supplies it."""
+    found: dict[FieldId, str] = {}
+    for file in side.fragment.files:
+        place = side.at.files.data_file(file).uri
+        for number in file.fields:
+            found.setdefault(number, place)
+    return found
+
+
+def _placed(files: TableFiles, fragment: Fragment) -> Fragment:
+    """Return a fragment by the whole addresses of its files, whatever their bases are called."""
+    entries = tuple(replace(f, path=files.data_file(f).uri, base_id=None) for f in fragment.files)
+    deletion = fragment.deletion_file
+    return replace(
+        fragment,
+        files=entries,
+        deletion_file=None if deletion is None else replace(deletion, base_id=None),
+    )
+
+
+def _span(at: VersionFiles, fragment: Fragment) -> Span:
+    match fragment.row_ids:
+        case None:
+            problem = f"fragment {fragment.id} has no row ids although row ids are stable"
+            raise CorruptTableError(problem, table=at.files.root.uri, version=at.version)
+        case ExternalFile():
+            return _EVERY_ID
+        case bytes() as data:
+            ends = [end for part in codec.decode_row_ids(data) for end in _ends(part)]
+            return (min(ends), max(ends)) if ends else _NO_ID
+
+
+def _ends(part: Segment) -> tuple[int, ...]:
+    if segment.length(part) == 0:
+        return ()
+    if isinstance(part, Range | RangeWithHoles | RangeWithBitmap):
+        return (part.start, part.end - 1)
+    values = segment.values(part)
+    return (int(values.min()), int(values.max()))

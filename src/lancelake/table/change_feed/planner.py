@@ -1,0 +1,321 @@
+"""Two versions and a request -> a plan. Reads manifests, but no file with rows or deletions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
+from lancelake.expr.predicate import Predicate
+from lancelake.expr.row_filter import predicate
+from lancelake.format.arrow_schema import storage_schema
+from lancelake.format.blobs import described_schema
+from lancelake.format.operations import (
+    Append,
+    Delete,
+    Operation,
+    Overwrite,
+    Restore,
+    Rewrite,
+    UnknownOperation,
+)
+from lancelake.format.schema import Schema
+from lancelake.scan.outputs import (
+    ColumnOutput,
+    output_field,
+    resolve_outputs,
+)
+from lancelake.scan.request import ScanRequest
+from lancelake.table.change_feed.columns import View, own_view, view_before
+from lancelake.table.change_feed.fragments import (
+    Candidate,
+    Overlap,
+    candidates,
+    differing,
+    has_same_deletions,
+    has_same_rows,
+    rewritten_columns,
+)
+from lancelake.table.change_feed.request import (
+    FEED_FIELDS,
+    FEED_NAMES,
+    ChangeKind,
+    ChangeRequest,
+)
+from lancelake.table.change_feed.tasks import (
+    ChangeFeedPlan,
+    ChangeTask,
+    Commit,
+    FeedSpec,
+    PairTask,
+    RowsTask,
+    Side,
+    VersionFiles,
+    needed_columns,
+)
+from lancelake.table.change_feed.versions import Point, VersionRange, version_range
+from lancelake.table.snapshot import Snapshot
+
+_UPDATES = frozenset({ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER})
+
+
+def plan_changes(
+    snapshot: Snapshot, begin: Point, end: Point | None, request: ChangeRequest
+) -> ChangeFeedPlan:
+    """Plan the changes after `begin`, up to and with `end`; without it, up to the snapshot."""
+    versions = version_range(snapshot, begin, end)
+    newest = versions.at(versions.end)
+    if newest is None:
+        newest = versions.after(1)
+    spec = _spec(newest.manifest.schema, request)
+    planned = _net(versions, spec, newest) if request.is_net else _walk(versions, spec, newest)
+    return ChangeFeedPlan(spec=spec, begin=versions.begin, end=versions.end, tasks=planned)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Step:
+    """Two versions, and the operation that led from one to the other; None when not known."""
+
+    spec: FeedSpec
+    before: Snapshot | None
+    after: Snapshot
+    view_before: View
+    view_after: View
+    operation: Operation | None
+
+    @property
+    def commit(self) -> Commit:
+        """The version that the step made."""
+        manifest = self.after.manifest
+        return Commit(version=manifest.version, timestamp_ns=manifest.timestamp_ns)
+
+    @property
+    def is_single(self) -> bool:
+        """Whether one known change lies between the versions, and not a leap to another one."""
+        return self.operation is not None and not isinstance(self.operation, Restore)
+
+    @property
+    def has_added_columns(self) -> bool:
+        """Whether one of the versions lacks a column that the other has."""
+        return self.view_before.lacking != self.view_after.lacking
+
+    def ensure_alike(self, view: View, more: tuple[str, ...]) -> None:
+        """Refuse to read columns that a version has as another kind of column."""
+        bad = sorted(view.unlike & {*needed_columns(self.spec), *more})
+        if bad:
+            problem = (
+                f"column {bad[0]} changed its kind at version {self.after.version}: "
+                "its older values cannot be given as newer ones"
+            )
+            action = (
+                f"Leave the column out, or read the changes up to version "
+                f"{self.after.version - 1} and those after it apart."
+            )
+            raise SchemaMismatchError(
+                problem, table=self.after.location.uri, action=action, column=bad[0]
+            )
+
+
+def _walk(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[ChangeTask, ...]:
+    """Plan version by version, from the last, whose columns are asked for, to the first."""
+    steps = [list(_tasks(step)) for step in _steps(versions, spec, newest)]
+    return tuple(task for tasks in reversed(steps) for task in tasks)
+
+
+def _steps(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> Iterator[_Step]:
+    carried: Snapshot | None = newest
+    view = own_view(spec.last)
+    for version in range(versions.end, versions.begin, -1):
+        after = carried or versions.after(version)
+        before = versions.before(version)
+        operation = _operation(after)
+        step = _Step(
+            spec=spec,
+            before=before,
+            after=after,
+            view_before=_older(spec, view, before, operation),
+            view_after=view,
+            operation=operation,
+        )
+        yield step
+        view = step.view_before
+        # Where a branch forked, its own copy is not the version that the parent committed.
+        follows = version - 1 > versions.begin and before is not None
+        goes_on = follows and before is not None and before.location == versions.place(version - 1)
+        carried = before if goes_on else None
+
+
+def _net(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[ChangeTask, ...]:
+    """Plan what differs between the first and the last version."""
+    first = versions.at(versions.begin)
+    if versions.begin == versions.end:
+        return ()
+    step = _Step(
+        spec=spec,
+        before=first,
+        after=newest,
+        view_before=_net_view(versions, spec, first, newest),
+        view_after=own_view(spec.last),
+        operation=None,
+    )
+    return tuple(_tasks(step))
+
+
+def _net_view(
+    versions: VersionRange, spec: FeedSpec, first: Snapshot | None, newest: Snapshot
+) -> View:
+    """See the first version; how columns changed is followed as far as versions are there."""
+    own = own_view(spec.last)
+    if first is None or first.manifest.schema.fields == spec.last.fields:
+        return own
+    try:
+        return list(_steps(versions, spec, newest))[-1].view_before
+    except VersionNotFoundError:
+        return _older(spec, own, first, None)
+
+
+def _operation(snapshot: Snapshot) -> Operation | None:
+    found = snapshot.transaction
+    if found is None or isinstance(found.operation, UnknownOperation):
+        return None
+    return found.operation
+
+
+def _older(
+    spec: FeedSpec, view: View, before: Snapshot | None, operation: Operation | None
+) -> View:
+    if before is None:
+        return view
+    return view_before(spec.last, view, before.manifest.schema, operation=operation)
+
+
+def _tasks(step: _Step) -> Iterator[ChangeTask]:
+    operation, kinds = step.operation, step.spec.kinds
+    if isinstance(operation, Rewrite):
+        return
+    gone, come = _candidates(step)
+    is_replaced = isinstance(operation, Overwrite)
+    shared = Overlap(() if is_replaced else gone, () if is_replaced else come)
+    if ChangeKind.DELETE in kinds and not isinstance(operation, Append):
+        yield from _deletes(step, gone, shared)
+    if kinds & _UPDATES and not isinstance(operation, Append | Delete):
+        yield from _updates(step, gone, shared)
+    if ChangeKind.INSERT in kinds and not isinstance(operation, Delete):
+        yield from _inserts(step, come, shared)
+
+
+def _candidates(step: _Step) -> tuple[list[Candidate], list[Candidate]]:
+    after = _version_files(step.after, step.view_after)
+    if step.before is None:
+        return [], candidates(after, step.after.manifest.fragments)
+    before = _version_files(step.before, step.view_before)
+    old, new = step.before.manifest.fragments, step.after.manifest.fragments
+    if isinstance(step.operation, Overwrite):
+        return candidates(before, old), candidates(after, new)
+    return differing(before, old, after, new)
+
+
+def _deletes(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:
+    for old in gone:
+        others = shared.with_old(old)
+        if any(_has_same_live_rows(old.side, new.side) for new in others):
+            continue
+        yield _rows_task(step, ChangeKind.DELETE, old, others, step.view_before)
+
+
+def _inserts(step: _Step, come: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:
+    for new in come:
+        others = shared.with_new(new)
+        if any(_brings_nothing(step, old.side, new.side) for old in others):
+            continue
+        yield _rows_task(step, ChangeKind.INSERT, new, others, step.view_after)
+
+
+def _updates(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:
+    for old in gone:
+        for new in shared.with_old(old):
+            rewritten = rewritten_columns(old.side, new.side, step.spec.last)
+            in_place = has_same_rows(old.fragment, new.fragment)
+            if in_place and not rewritten:
+                continue
+            step.ensure_alike(step.view_before, rewritten)
+            step.ensure_alike(step.view_after, rewritten)
+            yield PairTask(
+                spec=step.spec,
+                commit=step.commit,
+                before=old.side,
+                after=new.side,
+                compared=rewritten,
+                # What one operation touches it changes; over a leap it may be as it was.
+                marks_tell=step.is_single,
+                # A compaction moves rows without a mark, and without a change.
+                doubts_unmarked=in_place or step.is_single or step.has_added_columns,
+            )
+
+
+def _rows_task(
+    step: _Step, kind: ChangeKind, row: Candidate, others: list[Candidate], view: View
+) -> RowsTask:
+    step.ensure_alike(view, ())
+    return RowsTask(
+        spec=step.spec,
+        commit=step.commit,
+        kind=kind,
+        side=row.side,
+        others=tuple(other.side for other in others),
+    )
+
+
+def _has_same_live_rows(old: Side, new: Side) -> bool:
+    return has_same_rows(old.fragment, new.fragment) and has_same_deletions(old, new)
+
+
+def _brings_nothing(step: _Step, old: Side, new: Side) -> bool:
+    """Whether a fragment has no rows but those it had: only a restore brings back rows."""
+    if not has_same_rows(old.fragment, new.fragment):
+        return False
+    return step.is_single or has_same_deletions(old, new)
+
+
+def _version_files(snapshot: Snapshot, view: View) -> VersionFiles:
+    source = snapshot.source
+    return VersionFiles(
+        version=snapshot.version,
+        files=source.files,
+        manifest_at=source.manifest_at,
+        view=view.schema,
+    )
+
+
+def _spec(last: Schema, request: ChangeRequest) -> FeedSpec:
+    taken = [name for name in last.names if name in FEED_NAMES]
+    if taken:
+        problem = f"the table has a column {taken[0]}, which is a column of the change feed"
+        raise InvalidRequestError(problem, column=taken[0])
+    columns = request.columns
+    if columns is not None:
+        columns = tuple(name for name in columns if name not in FEED_NAMES)
+    outputs = resolve_outputs(last, ScanRequest(columns=columns, batch_size=request.batch_rows))
+    shown = [output for output in outputs if isinstance(output, ColumnOutput)]
+    if len(shown) < len(outputs):
+        name = next(o.name for o in outputs if o not in shown)
+        raise InvalidRequestError(f"the change feed has no column {name}", column=name)
+    # A column that came later is null in older rows.
+    fields = [output_field(output, last).with_nullable(True) for output in shown]
+    return FeedSpec(
+        last=last,
+        outputs=tuple(shown),
+        schema=pa.schema([*fields, *FEED_FIELDS], metadata=dict(last.metadata) or None),
+        predicate=_predicate(last, request),
+        kinds=request.kinds,
+        batch_rows=request.batch_rows,
+    )
+
+
+def _predicate(last: Schema, request: ChangeRequest) -> Predicate | None:
+    if request.filter is None:
+        return None
+    known = pa.schema([*storage_schema(described_schema(last)), *FEED_FIELDS])
+    return predicate(request.filter, last, known, FEED_NAMES)

@@ -1,0 +1,128 @@
+"""The live rows of a fragment, and their values in the columns of the last version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.column_reader import RowOffsets
+from lancelake.data.computed_once import computed_once
+from lancelake.data.deletion_files import load_deletions
+from lancelake.data.differing import Mask
+from lancelake.data.fragment_reader import FragmentReader
+from lancelake.data.projection import project
+from lancelake.data.row_meta import MetaColumn, RowMeta
+from lancelake.errors import SchemaMismatchError
+from lancelake.format.arrow_schema import storage_schema
+from lancelake.format.blobs import described_schema
+from lancelake.format.rowids.segment import U64Array
+from lancelake.format.schema import Schema
+from lancelake.scan.request import DEFAULT_BATCH_ROWS
+from lancelake.scan.rows import LiveRows as Standing
+from lancelake.scan.width import column_widths, row_bytes
+from lancelake.table.change_feed.tasks import FeedSpec, Side, needed_columns
+
+_BATCH_BYTES = 8 << 20
+# Reading a stretch costs less than fetching its rows one by one when this part of it is wanted.
+_DENSE = 0.1
+_NO_COLUMN = "__nothing"
+
+
+@dataclass(frozen=True, slots=True)
+class LiveRows:
+    """Rows of a fragment by offset, each with its id and the version of its last update."""
+
+    offsets: RowOffsets
+    ids: U64Array
+    last_updated: U64Array
+
+    def kept(self, mask: Mask) -> LiveRows:
+        """Return those rows where the mask is true."""
+        return LiveRows(self.offsets[mask], self.ids[mask], self.last_updated[mask])
+
+    def at(self, places: np.ndarray) -> LiveRows:
+        """Return the rows at these places, in their order."""
+        return LiveRows(self.offsets[places], self.ids[places], self.last_updated[places])
+
+
+def live_rows(side: Side) -> LiveRows:
+    """Find the live rows of a fragment; reads its deletions, but no data file."""
+    reader = FragmentReader(side.at.files, side.at.manifest_at, side.fragment, Schema(fields=()))
+    rows = reader.physical_rows
+    offsets = np.arange(rows, dtype=np.uint64)
+    live = Standing(load_deletions(side.at.files, side.fragment)).mask(0, rows)
+    if live is not None:
+        offsets = offsets[live]
+    meta = RowMeta(side.at.files, side.fragment, rows, has_stable_row_ids=True)
+    updated = meta.column(MetaColumn.LAST_UPDATED_AT, offsets, offsets)
+    return LiveRows(offsets, meta.row_ids(offsets), updated.to_numpy())
+
+
+class SideReader:
+    """Reads rows of one fragment as the last version would hold them."""
+
+    def __init__(self, side: Side, spec: FeedSpec, more: tuple[str, ...] = ()) -> None:
+        """Read what outputs and filter need, and some columns more."""
+        paths = tuple((name,) for name in dict.fromkeys((*needed_columns(spec), *more)))
+        self._side = side
+        self._asked = spec.batch_rows
+        self._view = project(side.at.view, paths)
+        self._target = storage_schema(described_schema(project(spec.last, paths)))
+        self._reader = FragmentReader(side.at.files, side.at.manifest_at, side.fragment, self._view)
+
+    @computed_once
+    def batch_rows(self) -> int:
+        """Rows to read at a time: as asked, or as many as fit in a batch of bounded size."""
+        if self._asked is not None:
+            return self._asked
+        width = row_bytes(self._side.fragment, column_widths(self._view), self._view)
+        return max(1, min(DEFAULT_BATCH_ROWS, int(_BATCH_BYTES / width) if width else 1 << 16))
+
+    def take(self, offsets: RowOffsets) -> pa.RecordBatch:
+        """Return the rows at these offsets, which ascend without repeats."""
+        return self._cast(self._reader.take(offsets))
+
+    def stream(self, offsets: RowOffsets) -> Iterator[tuple[pa.RecordBatch, int]]:
+        """Yield the rows at ascending offsets, each batch with the place of its first row."""
+        first, last = int(offsets[0]), int(offsets[-1]) + 1
+        if len(offsets) < _DENSE * (last - first):
+            for start in range(0, len(offsets), self.batch_rows):
+                yield self.take(offsets[start : start + self.batch_rows]), start
+            return
+        place = 0
+        for batch in self._reader.batches(start=first, stop=last, batch_rows=self.batch_rows):
+            end = int(np.searchsorted(offsets, np.uint64(first + batch.num_rows)))
+            if end - place == batch.num_rows:
+                yield self._cast(batch), place
+            elif end > place:
+                wanted = offsets[place:end] - np.uint64(first)
+                yield self._cast(batch).take(pa.array(wanted)), place
+            first, place = first + batch.num_rows, end
+
+    def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Give the columns the types that they have in the last version."""
+        if not self._target.names:
+            # A batch needs a column to have a length.
+            return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[_NO_COLUMN])
+        columns = [
+            batch.column(i) if batch.column(i).type.equals(field.type) else self._as(batch, field)
+            for i, field in enumerate(self._target)
+        ]
+        return pa.RecordBatch.from_arrays(columns, names=self._target.names)
+
+    def _as(self, batch: pa.RecordBatch, field: pa.Field) -> pa.Array:
+        try:
+            return batch.column(field.name).cast(field.type)
+        except pa.ArrowException as error:
+            version = self._side.at.version
+            problem = (
+                f"a value that column {field.name} had in version {version} "
+                f"cannot become {field.type}: {error}"
+            )
+            action = "Leave the column out, or end before the version that changed its type."
+            raise SchemaMismatchError(
+                problem, version=version, action=action, column=field.name
+            ) from error

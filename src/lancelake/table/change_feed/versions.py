@@ -1,0 +1,179 @@
+"""Which versions lie in a range, on a branch those from before it forked too?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.commit.versions import latest_version, list_versions
+from lancelake.errors import (
+    InvalidRequestError,
+    RefNotFoundError,
+    UnsupportedError,
+    VersionNotFoundError,
+)
+from lancelake.storage.location import Location
+from lancelake.table.open import AsOf, AtTag, AtVersion, open_snapshot
+from lancelake.table.refs import branch_location, load_branch, load_tag
+from lancelake.table.snapshot import Snapshot
+
+Point = AtVersion | AtTag | AsOf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """Versions that were committed at one place: those after `after`, up to and with `last`."""
+
+    location: Location
+    after: int
+    last: int | None
+
+    def holds(self, version: int) -> bool:
+        """Whether a version was committed here."""
+        return self.after < version and (self.last is None or version <= self.last)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionRange:
+    """Versions after `begin`, up to and with `end`, on the line that leads to a snapshot."""
+
+    main: Location
+    stretches: tuple[Stretch, ...]
+    begin: int
+    end: int
+
+    def after(self, version: int) -> Snapshot:
+        """Open a version where it was committed."""
+        return self._open(self.place(version), version)
+
+    def before(self, version: int) -> Snapshot | None:
+        """Open the version that a version followed; None before the first.
+
+        The first version of a branch follows the branch's own copy of where it forked.
+        """
+        return None if version == 1 else self._open(self.place(version), version - 1)
+
+    def at(self, version: int) -> Snapshot | None:
+        """Open a version on its own; None is version 0, the table before its first version."""
+        return None if version == 0 else self.after(version)
+
+    def place(self, version: int) -> Location:
+        """Return where a version was committed."""
+        return next(s.location for s in self.stretches if s.holds(version))
+
+    def _open(self, location: Location, version: int) -> Snapshot:
+        try:
+            found = open_snapshot(location, AtVersion(version))
+        except VersionNotFoundError as error:
+            raise self._gone(location, version) from error
+        if not found.manifest.has_stable_row_ids:
+            raise _without_row_ids(found)
+        return found
+
+    def _gone(self, location: Location, version: int) -> VersionNotFoundError:
+        names = list_versions(location)
+        oldest = min((name.version for name in names if name.version > version), default=None)
+        if oldest is None:
+            problem = f"version {version} was not found"
+            return VersionNotFoundError(problem, table=location.uri, version=version)
+        problem = (
+            f"the changes after version {self.begin} up to version {self.end} need version "
+            f"{version}, which was cleaned up or never was at this place"
+        )
+        action = (
+            f"Begin at version {oldest} or later; to read changes later than now, tag the "
+            "version to begin at or clean up less."
+        )
+        return VersionNotFoundError(problem, table=location.uri, version=version, action=action)
+
+
+def version_range(snapshot: Snapshot, begin: Point, end: Point | None) -> VersionRange:
+    """Find the versions between two points; without `end`, up to the snapshot itself."""
+    line = _line(snapshot)
+    main = snapshot.main_location
+    last = snapshot.version if end is None else _number(main, line, end, is_begin=False)
+    first = _number(main, line, begin, is_begin=True)
+    place = snapshot.location.uri
+    newest = snapshot.version
+    if last > newest:
+        newest = latest_version(snapshot.location).version
+    if max(first, last) > newest:
+        problem = f"version {max(first, last)} was not found; the latest is {newest}"
+        raise VersionNotFoundError(problem, table=place, version=max(first, last))
+    if first > last:
+        problem = f"begin version {first} is newer than end version {last}"
+        raise InvalidRequestError(problem, table=place, begin=first, end=last)
+    return VersionRange(main=main, stretches=line, begin=first, end=last)
+
+
+def ensure_row_ids(snapshot: Snapshot) -> None:
+    """Refuse a version that does not keep the ids of rows."""
+    if not snapshot.manifest.has_stable_row_ids:
+        raise _without_row_ids(snapshot)
+
+
+def _without_row_ids(snapshot: Snapshot) -> UnsupportedError:
+    return UnsupportedError(
+        f"changes of rows cannot be told: version {snapshot.version} has no stable row ids",
+        table=snapshot.location.uri,
+        version=snapshot.version,
+        action=(
+            "Create the table with enable_stable_row_ids=True, or copy its rows into such a table; "
+            "they cannot be switched on for versions that exist."
+        ),
+    )
+
+
+def _line(snapshot: Snapshot) -> tuple[Stretch, ...]:
+    main = snapshot.main_location
+    stretches: list[Stretch] = []
+    branch, last = snapshot.branch, None
+    while branch not in (None, "main") and main != snapshot.location:
+        found = load_branch(main, branch or "")
+        place = branch_location(main, branch)
+        stretches.append(Stretch(location=place, after=found.parent_version, last=last))
+        branch, last = found.parent_branch, found.parent_version
+    place = snapshot.location if not stretches else main
+    stretches.append(Stretch(location=place, after=0, last=last))
+    return tuple(reversed(stretches))
+
+
+def _number(main: Location, line: tuple[Stretch, ...], point: Point, *, is_begin: bool) -> int:
+    match point:
+        case AtVersion(version):
+            if version < 0:
+                problem = f"{version} is not a version"
+                raise InvalidRequestError(problem, table=main.uri, version=version)
+            return version
+        case AtTag(tag):
+            return _tagged(main, line, tag)
+        case AsOf(time_ns):
+            return _as_of(line, time_ns, is_begin=is_begin)
+
+
+def _tagged(main: Location, line: tuple[Stretch, ...], name: str) -> int:
+    tag = load_tag(main, name)
+    place = branch_location(main, tag.branch)
+    if any(s.location == place and s.holds(tag.version) for s in line):
+        return tag.version
+    forked_here = any(s.location == place and s.after == tag.version for s in line)
+    if forked_here:
+        return tag.version
+    problem = f"tag {name} names version {tag.version} of another line of this table"
+    raise RefNotFoundError(problem, table=main.uri, tag=name)
+
+
+def _as_of(line: tuple[Stretch, ...], time_ns: int, *, is_begin: bool) -> int:
+    """Return the newest version that was committed at a time or before it."""
+    oldest: int | None = None
+    for stretch in reversed(line):
+        for name in reversed(list_versions(stretch.location)):
+            if not stretch.holds(name.version):
+                continue
+            oldest = name.version
+            written_ns = Snapshot.load(stretch.location, name).manifest.timestamp_ns
+            if written_ns is not None and written_ns <= time_ns:
+                return oldest
+    if is_begin and oldest is not None:
+        return oldest - 1
+    problem = "the time is earlier than the first version of this table"
+    raise VersionNotFoundError(problem, table=line[-1].location.uri)
