@@ -115,7 +115,7 @@ def run_until_killed(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(REPO)},
+        env={**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"},
     )
     assert process.stdout is not None
     heard = [process.stdout.readline() for _ in range(lines or 0)]

@@ -62,7 +62,7 @@ def run_writers(location: Location, writers: list[str], operations: int) -> list
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 text=True,
-                env={**os.environ, "PYTHONPATH": str(REPO)},
+                env={**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"},
             )
         )
     ready = [_ready(process) for process in processes]

@@ -1,14 +1,12 @@
-"""Immutable containers: a map, and a sequence that decodes its items when asked."""
+"""A mapping that cannot change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Generic, TypeVar, overload
+from collections.abc import Iterator, Mapping
+from typing import TypeVar
 
 K = TypeVar("K")
 V = TypeVar("V")
-M = TypeVar("M")
-T = TypeVar("T")
 
 
 class FrozenMap(Mapping[K, V]):
@@ -42,57 +40,3 @@ class FrozenMap(Mapping[K, V]):
 
 
 EMPTY_MAP: FrozenMap[str, bytes] = FrozenMap()
-
-
-class LazyTuple(Sequence[T], Generic[M, T]):
-    """Behaves as the tuple of all decoded items, decoding each on first use.
-
-    A manifest may list 100,000 fragments of which a query needs a few.
-    """
-
-    __slots__ = ("_decode", "_raw", "_values")
-
-    def __init__(
-        self,
-        raw: Sequence[M],
-        decode: Callable[[M], T],
-        values: list[T | None] | None = None,
-    ) -> None:
-        """Take items as they came; `values` are those decoded before."""
-        self._raw = list(raw)
-        self._decode = decode
-        self._values: list[T | None] = [None] * len(self._raw) if values is None else values
-
-    @overload
-    def __getitem__(self, index: int) -> T: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
-    def __getitem__(self, index: int | slice) -> T | tuple[T, ...]:
-        if isinstance(index, slice):
-            return tuple(self._item(i) for i in range(*index.indices(len(self))))
-        return self._item(range(len(self))[index])
-
-    def _item(self, position: int) -> T:
-        value = self._values[position]
-        if value is None:
-            value = self._decode(self._raw[position])
-            self._values[position] = value
-        return value
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-    def __iter__(self) -> Iterator[T]:
-        return (self._item(i) for i in range(len(self)))
-
-    def __eq__(self, other: object) -> bool:
-        return tuple(self) == tuple(other) if isinstance(other, Sequence) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(tuple(self))
-
-    def __repr__(self) -> str:
-        return repr(tuple(self))
-
-    def __reduce__(self) -> tuple[type[tuple[T, ...]], tuple[tuple[T, ...]]]:
-        return (tuple, (tuple(self),))

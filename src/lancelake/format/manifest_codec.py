@@ -6,10 +6,10 @@ import struct
 from dataclasses import dataclass
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import bases, file_version, flags, schema_codec
+from lancelake.format import bases, file_version, flags, fragment, schema_codec
 from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
-from lancelake.format.fragment_list import FragmentList, may_hold_tombstones
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.manifest import Manifest, WriterVersion
@@ -42,7 +42,7 @@ def decode(data: bytes) -> ManifestFile:
     parse(message, body, what="manifest")
     flags.ensure_readable(message.reader_feature_flags)
     return ManifestFile(
-        manifest=_decode_manifest(message, may_have_tombstones=may_hold_tombstones(body)),
+        manifest=_decode_manifest(message, body),
         index_section=_section(data, message, "index_section"),
         inline_transaction=_inline_transaction(data, message),
     )
@@ -52,7 +52,7 @@ def encode(
     manifest: Manifest, *, index_section: bytes | None = None, transaction: bytes | None = None
 ) -> bytes:
     """Write a manifest file."""
-    message = _encode_manifest(manifest)
+    message = _encode_rest(manifest)
     out = bytearray()
     if index_section is not None:
         message.index_section = len(out)
@@ -61,21 +61,23 @@ def encode(
         message.transaction_section = len(out)
         out += _LENGTH.pack(len(transaction)) + transaction
     position = len(out)
-    body = message.SerializeToString(deterministic=True)
+    body = b"".join(
+        (
+            _encode_fields(manifest),
+            FragmentList.of(manifest.fragments).encoded(),
+            message.SerializeToString(deterministic=True),
+        )
+    )
     out += _LENGTH.pack(len(body)) + body
     out += _FOOTER.pack(position, *_FOOTER_VERSION, MAGIC)
     return bytes(out)
 
 
-def decode_fragments(
-    message: table_pb2.Manifest, *, may_have_tombstones: bool = True
-) -> FragmentList:
+def decode_fragments(message: table_pb2.Manifest, body: bytes) -> FragmentList:
     """Give access to the fragments; counts by writers before 0.8 are not trusted."""
-    return FragmentList(
-        message.fragments,
-        trust_counts=message.HasField("writer_version"),
-        may_have_tombstones=may_have_tombstones,
-    )
+    if message.HasField("writer_version"):
+        return FragmentList.in_manifest(body)
+    return FragmentList.of([fragment.decode(f, trust_counts=False) for f in message.fragments])
 
 
 def _manifest_bytes(data: bytes) -> bytes:
@@ -118,12 +120,12 @@ def _inline_transaction(data: bytes, message: table_pb2.Manifest) -> bytes | Non
     return current if current is not None else _section(data, message, "transaction_section_v14")
 
 
-def _decode_manifest(message: table_pb2.Manifest, *, may_have_tombstones: bool) -> Manifest:
+def _decode_manifest(message: table_pb2.Manifest, body: bytes) -> Manifest:
     _ensure_row_ids(message)
     rest = unknown_bytes(message)
     return Manifest(
         schema=schema_codec.decode(message.fields, message.schema_metadata),
-        fragments=decode_fragments(message, may_have_tombstones=may_have_tombstones),
+        fragments=decode_fragments(message, body),
         version=Version(message.version),
         data_version=_data_version(message),
         timestamp_ns=_timestamp(message),
@@ -199,10 +201,14 @@ def _max_fragment_id(message: table_pb2.Manifest) -> int | None:
     return highest
 
 
-def _encode_manifest(manifest: Manifest) -> table_pb2.Manifest:
+def _encode_fields(manifest: Manifest) -> bytes:
+    fields = schema_codec.encode(manifest.schema)
+    return table_pb2.Manifest(fields=fields).SerializeToString(deterministic=True)
+
+
+def _encode_rest(manifest: Manifest) -> table_pb2.Manifest:
+    """Write all but fields and fragments, which come first and as they are."""
     message = table_pb2.Manifest(
-        fields=schema_codec.encode(manifest.schema),
-        fragments=FragmentList.of(manifest.fragments).messages(),
         version=manifest.version,
         version_aux_data=manifest.version_aux_data,
         tag=manifest.tag,
