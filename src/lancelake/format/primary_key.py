@@ -52,3 +52,16 @@ def _ensure_key(trail: tuple[Field, ...]) -> None:
 def _refuse(path: str, rule: str) -> None:
     msg = f"column {path} cannot be part of the primary key: {rule}"
     raise InvalidRequestError(msg, column=path)
+
+
+def key_names(schema: Schema) -> tuple[str, ...]:
+    """Return the columns of the key, those with a stated place first; nothing without a key."""
+    marked = [field for field in schema.fields if field.unenforced_primary_key]
+    placed = sorted(
+        marked,
+        key=lambda f: (
+            f.unenforced_primary_key_position == 0,
+            f.unenforced_primary_key_position,
+        ),
+    )
+    return tuple(field.name for field in placed)

@@ -18,9 +18,11 @@ from lancelake.format.fragment import Fragment
 from lancelake.pylance.changing import DatasetChanges
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
+from lancelake.pylance.merge import MergeInsertBuilder as MergeInsertBuilder
 from lancelake.pylance.reading import DatasetReads
 from lancelake.pylance.reference import VersionLike, reference
 from lancelake.pylance.refs import Branches, Tags
+from lancelake.pylance.rows import DatasetRows
 from lancelake.pylance.scanner import (
     ColumnOrdering,
     Columns,
@@ -65,7 +67,7 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(DatasetChanges, DatasetReads, pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+class LanceDataset(DatasetChanges, DatasetRows, DatasetReads, pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     """One version of a table."""
 
     def __init__(

@@ -1,0 +1,1 @@
+"""Rows of a source merged into a table by key."""

@@ -1,0 +1,64 @@
+"""A merge in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+from lancelake.table.merge.clauses import (
+    DeleteRow,
+    Fail,
+    InsertAll,
+    InsertValues,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    UpdateAll,
+    UpdateSet,
+)
+from lancelake.table.snapshot import Snapshot
+
+
+def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = None) -> str:
+    """Describe what a merge will do, the last step first."""
+    head = (
+        f"MergeInsert: on=[{', '.join(spec.on)}], "
+        f"when_matched={_named(spec.matched, 'DoNothing')}, "
+        f"when_not_matched={_named(spec.not_matched, 'DoNothing')}, "
+        f"when_not_matched_by_source={_named(spec.not_matched_by_source, 'Keep')}"
+    )
+    columns = "all columns" if source is None else ", ".join(source)
+    steps = [
+        head,
+        "  Write: changed rows with their ids, then new rows",
+        "    Fetch: columns of matching rows that the clauses need",
+        f"      HashJoin: source.[{', '.join(spec.on)}] = target.[{', '.join(spec.on)}]",
+        f"        LanceScan: uri={base.location.uri}, version={base.version}, "
+        f"fragments={len(base.manifest.fragments)}, columns=[{', '.join(spec.on)}, _rowaddr]",
+        f"        Source: {columns}",
+    ]
+    return "\n".join(steps) + "\n"
+
+
+def _named(clauses: Sequence[Matched | NotMatched | NotMatchedBySource], none: str) -> str:
+    return " else ".join(_clause(clause) for clause in clauses) or none
+
+
+def _clause(clause: Matched | NotMatched | NotMatchedBySource) -> str:
+    match clause:
+        case UpdateAll():
+            name = "UpdateAll"
+        case UpdateSet(values=values):
+            name = f"Update({', '.join(f'{c} = {text}' for c, text in values.items())})"
+        case DeleteRow():
+            name = "Delete"
+        case Fail():
+            name = "Fail"
+        case InsertAll():
+            name = "InsertAll"
+        case InsertValues(values=values):
+            name = f"Insert({', '.join(f'{c} = {text}' for c, text in values.items())})"
+        case _:
+            assert_never(clause)
+    return name if clause.condition is None else f"{name} if {clause.condition}"

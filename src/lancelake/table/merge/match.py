@@ -1,0 +1,173 @@
+"""Which rows of a version have the keys of a source?"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import acero
+
+from lancelake.data.row_meta import MetaColumn
+from lancelake.engine.port import Engine, Job, Progress
+from lancelake.format.schema import Field
+from lancelake.scan.execute import ScanColumns, execute
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.table.merge.keys import comparable, is_complete
+from lancelake.table.merge.source import RowNumbers, SourceRows
+from lancelake.table.rows.find import divided
+from lancelake.table.snapshot import Snapshot
+
+Addresses = npt.NDArray[np.uint64]
+
+# More keys than this are looked for in several passes over the table.
+_KEYS_AT_ONCE = 8 << 20
+_BATCH_ROWS = 1 << 17
+_SOURCE_ROW = "source_row"
+_ADDRESS = MetaColumn.ROW_ADDRESS.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pairs:
+    """Rows that match: a source row's number and a target row's address, by address."""
+
+    source: RowNumbers
+    target: Addresses
+
+    def __len__(self) -> int:
+        return len(self.source)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Pairs:
+        """Return some of the pairs."""
+        return Pairs(source=self.source[mask], target=self.target[mask])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatchKeys:
+    """Keys of a source looked up among the rows of some fragments."""
+
+    scans: tuple[ScanTask, ...]
+    fields: tuple[Field, ...]
+    keys: pa.Table
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory a run takes."""
+        return 4 * int(self.keys.nbytes) + (64 << 20)
+
+    def run(self) -> bytes:
+        """Return the pairs as an Arrow stream."""
+        names = [name for name in self.keys.column_names if name != _SOURCE_ROW]
+        fields = [pa.field(name, self.keys.schema.field(name).type) for name in names]
+        schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
+        target = pa.RecordBatchReader.from_batches(schema, self._target(schema, names))
+        joined = _joined(target, self.keys, names)
+        sink = io.BytesIO()
+        with pa.ipc.new_stream(sink, joined.schema) as writer:
+            writer.write_table(joined)
+        return sink.getvalue()
+
+    def _target(self, schema: pa.Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        columns = ScanColumns.of(self.scans[0].spec)
+        for scan in self.scans:
+            for batch in execute(scan, columns):
+                keys = [
+                    comparable(batch.column(i), field)
+                    for i, field in enumerate(self.fields[: len(names)])
+                ]
+                address = batch.column(batch.num_columns - 1)
+                yield pa.RecordBatch.from_arrays([*keys, address], schema=schema)
+
+
+def match_keys(
+    base: Snapshot,
+    fields: tuple[Field, ...],
+    source: SourceRows,
+    names: Sequence[str],
+    engine: Engine,
+    *,
+    progress: Progress | None = None,
+) -> Pairs:
+    """Find the live rows whose key a source row has; keys with a null match nothing."""
+    request = ScanRequest(
+        columns=tuple(field.name for field in fields),
+        with_row_address=True,
+        batch_size=_BATCH_ROWS,
+    )
+    scans = divided(plan(base.source, request).tasks, engine.parallelism)
+    if not scans or not source.num_rows:
+        return _pairs([])
+    tasks = [
+        MatchKeys(scans=group, fields=fields, keys=keys)
+        for keys in _key_tables(source, fields, names)
+        for group in _balanced(scans, engine.parallelism)
+    ]
+    job = Job(description=f"match keys of {base.location.uri}", tasks=tasks, progress=progress)
+    return _pairs([pa.ipc.open_stream(result).read_all() for result in engine.run(job)])
+
+
+def source_keys(source: SourceRows, fields: Sequence[Field], names: Sequence[str]) -> pa.Table:
+    """Return the keys of all source rows as they are compared."""
+    table = source.columns(names)
+    columns = [
+        comparable(table.column(name), field) for name, field in zip(names, fields, strict=True)
+    ]
+    return pa.table(columns, names=[f"k{i}" for i in range(len(columns))])
+
+
+def _key_tables(
+    source: SourceRows, fields: Sequence[Field], names: Sequence[str]
+) -> Iterator[pa.Table]:
+    keys = source_keys(source, fields, names)
+    numbered = keys.append_column(_SOURCE_ROW, pa.array(np.arange(keys.num_rows)))
+    complete = numbered.filter(is_complete(keys.columns))
+    for start in range(0, complete.num_rows, _KEYS_AT_ONCE):
+        yield complete.slice(start, _KEYS_AT_ONCE)
+
+
+def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Join the stream of the target's keys with the source's, of which a hash table is made."""
+    join = acero.Declaration(
+        "hashjoin",
+        acero.HashJoinNodeOptions(
+            "inner",
+            left_keys=list(names),
+            right_keys=list(names),
+            left_output=[_ADDRESS],
+            right_output=[_SOURCE_ROW],
+        ),
+        inputs=[
+            acero.Declaration(
+                "record_batch_reader_source", acero.RecordBatchReaderSourceNodeOptions(target)
+            ),
+            acero.Declaration("table_source", acero.TableSourceNodeOptions(keys)),
+        ],
+    )
+    return join.to_table(use_threads=True)
+
+
+def _balanced(scans: Sequence[ScanTask], count: int) -> list[tuple[ScanTask, ...]]:
+    """Deal tasks into groups of about as many rows each."""
+    groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(scans)))]
+    sizes = [0] * len(groups)
+    for scan in scans:
+        smallest = sizes.index(min(sizes))
+        groups[smallest].append(scan)
+        rows = scan.fragment.physical_rows or 0
+        sizes[smallest] += (scan.stop or rows) - scan.start
+    return [tuple(group) for group in groups]
+
+
+def _pairs(tables: Sequence[pa.Table]) -> Pairs:
+    if not tables:
+        return Pairs(source=np.array([], dtype=np.int64), target=np.array([], dtype=np.uint64))
+    table = pa.concat_tables(tables)
+    source = table.column(_SOURCE_ROW).to_numpy()
+    target = table.column(_ADDRESS).to_numpy()
+    order = np.lexsort((source, target))
+    return Pairs(source=source[order], target=target[order])

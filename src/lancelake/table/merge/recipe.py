@@ -1,0 +1,141 @@
+"""How is a row made that a merge writes?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.format.arrow_schema import public_field
+from lancelake.format.schema import Field, Schema
+from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedValue, Sides
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Copied:
+    """The value that a side has in a column."""
+
+    side: str
+    column: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Missing:
+    """No value."""
+
+
+Ingredient = Copied | Missing | ScopedValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """An ingredient for each column of the table."""
+
+    schema: pa.Schema
+    ingredients: tuple[Ingredient, ...]
+
+    def needs(self, side: str) -> tuple[str, ...]:
+        """Return the columns of a side that go into a row."""
+        found: dict[str, None] = {}
+        for ingredient in self.ingredients:
+            if isinstance(ingredient, ScopedValue):
+                found.update(dict.fromkeys(ingredient.needs.get(side, ())))
+            elif isinstance(ingredient, Copied) and ingredient.side == side:
+                found[ingredient.column] = None
+        return tuple(found)
+
+    def make(self, sides: Sides) -> pa.RecordBatch:
+        """Return the rows."""
+        rows = next(iter(sides.values())).num_rows
+        arrays = [
+            fitted(_value(ingredient, sides, rows), field)
+            for ingredient, field in zip(self.ingredients, self.schema, strict=True)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def copied_from_source(
+    schema: Schema, source: Sequence[str], *, otherwise: Ingredient | None
+) -> Recipe:
+    """Take the columns that the source has; `otherwise` stands for the rest, None for target."""
+    by_name = {name: name for name in source}
+    ingredients = tuple(
+        Copied(side=SOURCE, column=by_name[field.name])
+        if field.name in by_name
+        else otherwise or Copied(side=TARGET, column=field.name)
+        for field in schema.fields
+    )
+    return Recipe(schema=output_schema(schema), ingredients=ingredients)
+
+
+def computed(
+    schema: Schema, values: Mapping[str, str], scope: Scope, *, otherwise: Ingredient | None
+) -> Recipe:
+    """Compute some columns; `otherwise` stands for the rest, None for the target's value."""
+    unknown = [name for name in values if name not in schema.names]
+    if unknown:
+        known = ", ".join(schema.names)
+        problem = f"Column {unknown[0]!r} does not exist in the table, which has: {known}"
+        raise InvalidRequestError(problem, column=unknown[0])
+    if not values:
+        raise InvalidRequestError("No updates provided", action="Name at least one column.")
+    ingredients = tuple(
+        scope.value(values[field.name], cast_target(field))
+        if field.name in values
+        else otherwise or Copied(side=TARGET, column=field.name)
+        for field in schema.fields
+    )
+    return Recipe(schema=output_schema(schema), ingredients=ingredients)
+
+
+def output_schema(schema: Schema) -> pa.Schema:
+    """Return the types in which rows are handed to the writer; nulls are its concern."""
+    return pa.schema([public_field(field).with_nullable(True) for field in schema.fields])
+
+
+def cast_target(field: Field) -> pa.DataType | None:
+    """Return the type to which a computed value is cast; None where writing converts it."""
+    found = public_field(field).type
+    if isinstance(found, pa.BaseExtensionType) or field.is_json:
+        return None
+    return found.value_type if pa.types.is_dictionary(found) else found
+
+
+def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
+    """Return an array as the type of a field."""
+    target = field.type
+    if array.type.equals(target):
+        return array
+    try:
+        if isinstance(target, pa.BaseExtensionType):
+            storage = array.storage if isinstance(array, pa.ExtensionArray) else array
+            return pa.ExtensionArray.from_storage(target, fitted_storage(storage, target))
+        if isinstance(array, pa.ExtensionArray):
+            array = array.storage
+        if pa.types.is_dictionary(array.type) and not pa.types.is_dictionary(target):
+            array = array.dictionary_decode()
+        if pa.types.is_dictionary(target) and not pa.types.is_dictionary(array.type):
+            array = array.cast(target.value_type).dictionary_encode()
+        return array.cast(target)
+    except (pa.ArrowException, NotImplementedError) as error:
+        problem = f"values of column {field.name} do not fit type {target}: {error}"
+        raise SchemaMismatchError(
+            problem, path=field.name, expected=str(target), found=str(array.type)
+        ) from error
+
+
+def fitted_storage(storage: pa.Array, target: pa.BaseExtensionType) -> pa.Array:
+    """Return an array as the type in which an extension type stores its values."""
+    return (
+        storage if storage.type.equals(target.storage_type) else storage.cast(target.storage_type)
+    )
+
+
+def _value(ingredient: Ingredient, sides: Sides, rows: int) -> pa.Array:
+    if isinstance(ingredient, Copied):
+        return sides[ingredient.side].column(ingredient.column)
+    if isinstance(ingredient, Missing):
+        return pa.nulls(rows)
+    return ingredient.of(sides)

@@ -1,0 +1,126 @@
+"""A source merged into a version: what changes, and the commit of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from lancelake.data.write_task import WriteTask
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Progress
+from lancelake.format.fragment import Fragment
+from lancelake.format.key_filter import KeyExistenceFilter
+from lancelake.format.operations import Update
+from lancelake.format.transaction import Transaction
+from lancelake.table.merge.clauses import MergeSpec
+from lancelake.table.merge.outcome import Outcome, find_outcome
+from lancelake.table.merge.source import SourceRows, keep
+from lancelake.table.merge.write import write_merged
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.rows.take_out import TakenOut, take_out
+from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.write import widened
+from lancelake.txn.rules import AffectedRows
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeCounts:
+    """How many rows a merge changed."""
+
+    inserted: int
+    updated: int
+    deleted: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A merge that only has to be committed."""
+
+    transaction: Transaction
+    affected: AffectedRows
+    counts: MergeCounts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merged:
+    """The version that a merge made."""
+
+    snapshot: Snapshot
+    counts: MergeCounts
+
+
+def merge(
+    base: Snapshot,
+    source: pa.RecordBatchReader,
+    spec: MergeSpec,
+    *,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    retries: Retries = DEFAULT,
+    progress: Progress | None = None,
+) -> Merged:
+    """Merge rows into a table and commit; after a conflict it is done again on the newest version.
+
+    Only the key columns of the table are read, and those columns of matching rows that the
+    clauses need.
+    """
+    rows = keep(source)
+
+    def work(version: Snapshot) -> Merged:
+        if spec.adds_columns:
+            version = widened(version, rows.schema, choices)
+        ready = prepare(version, rows, spec, engine=engine, choices=choices, progress=progress)
+        chosen = replace(choices, affected_rows=ready.affected)
+        return Merged(snapshot=publish(version, ready.transaction, chosen), counts=ready.counts)
+
+    return until_it_lands(base, work, retries, choices.surroundings)
+
+
+def prepare(
+    base: Snapshot,
+    source: SourceRows,
+    spec: MergeSpec,
+    *,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    progress: Progress | None = None,
+) -> Prepared:
+    """Do all of a merge but its commit."""
+    runs_on = engine or LocalEngine()
+    outcome = find_outcome(base, source, spec, runs_on, progress=progress)
+    write = WriteTask(
+        root=base.location,
+        schema=base.manifest.schema,
+        file_version=base.manifest.data_version,
+        casts=True,
+    )
+    added = write_merged(outcome.portions, write, runs_on, progress=progress)
+    gone = take_out(base, outcome.gone, choices.surroundings.ids)
+    operation = update_operation(base, gone, added, outcome.inserted_keys)
+    return Prepared(
+        transaction=new_transaction(operation, base.version, choices),
+        affected=gone.affected,
+        counts=_counts(outcome),
+    )
+
+
+def update_operation(
+    base: Snapshot,
+    gone: TakenOut,
+    added: tuple[Fragment, ...],
+    inserted_keys: KeyExistenceFilter | None,
+) -> Update:
+    """Return the operation of a merge that took out rows and wrote others."""
+    return Update(
+        removed_fragment_ids=gone.removed,
+        updated_fragments=gone.updated,
+        new_fragments=added,
+        fields_for_preserving_frag_bitmap=tuple(f.id for f in base.manifest.schema.fields),
+        inserted_rows=inserted_keys,
+    )
+
+
+def _counts(outcome: Outcome) -> MergeCounts:
+    return MergeCounts(inserted=outcome.inserted, updated=outcome.updated, deleted=outcome.deleted)

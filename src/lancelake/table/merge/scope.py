@@ -1,0 +1,138 @@
+"""Which columns may an expression of a merge name, and with which values?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidExpressionError
+from lancelake.expr.bind import BoundExpression, bind
+from lancelake.expr.engine import Evaluator
+from lancelake.expr.predicate import Predicate
+from lancelake.expr.row_filter import RowFilter, predicate
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.schema import Schema
+from lancelake.scan.outputs import expression_schema
+
+SOURCE = "source"
+TARGET = "target"
+
+Sides = Mapping[str, pa.RecordBatch]
+"""Rows of each side, one beside the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The sides of a merge: `source.x`, `target.x`, and `x` where only one side has it."""
+
+    sides: FrozenMap[str, pa.Schema]
+
+    def condition(self, text: str) -> ScopedCondition:
+        """Check a condition."""
+        try:
+            found = predicate(text, self._schema, expression_schema(self._schema), ())
+        except InvalidExpressionError as error:
+            raise self._explained(error) from error
+        return ScopedCondition(predicate=found, needs=self._needs(found.paths))
+
+    def value(self, text: str, target: pa.DataType | None) -> ScopedValue:
+        """Check an expression, whose values are cast to a type."""
+        try:
+            found = bind(text, self._schema)
+        except InvalidExpressionError as error:
+            raise self._explained(error) from error
+        Evaluator(found, target=target).result_field("value", expression_schema(self._schema))
+        return ScopedValue(expression=found, target=target, needs=self._needs(found.paths))
+
+    @property
+    def _schema(self) -> Schema:
+        structs = [
+            pa.field(side, pa.struct(list(_nullable(schema))))
+            for side, schema in self.sides.items()
+        ]
+        return from_arrow(pa.schema([*structs, *self._plain().values()]))
+
+    def _plain(self) -> dict[str, pa.Field]:
+        """Return the columns that need no side before their name."""
+        found: dict[str, pa.Field] = {}
+        every = [field.name.lower() for schema in self.sides.values() for field in schema]
+        for schema in self.sides.values():
+            for field in _nullable(schema):
+                name = field.name.lower()
+                if every.count(name) == 1 and name not in self.sides:
+                    found[field.name] = field
+        return found
+
+    def _explained(self, error: InvalidExpressionError) -> InvalidExpressionError:
+        """Say of a column that both sides have that its side must be named."""
+        name = str(error.facts.get("column", ""))
+        shared = [side for side, schema in self.sides.items() if name in schema.names]
+        if len(shared) <= 1:
+            return error
+        either = " or ".join(f"{side}.{name}" for side in shared)
+        problem = f"column {name} is ambiguous: write {either}"
+        return InvalidExpressionError(problem, text=error.facts.get("text"), column=name)
+
+    def _needs(self, paths: tuple[tuple[str, ...], ...]) -> FrozenMap[str, tuple[str, ...]]:
+        plain = self._plain()
+        needs: dict[str, list[str]] = {side: [] for side in self.sides}
+        for path in paths:
+            if path[0] in plain:
+                side = next(s for s, schema in self.sides.items() if path[0] in schema.names)
+                names = [path[0]]
+            else:
+                side = path[0]
+                names = [path[1]] if len(path) > 1 else self.sides[side].names
+            needs[side] += [name for name in names if name not in needs[side]]
+        return FrozenMap({side: tuple(names) for side, names in needs.items()})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedCondition:
+    """A condition, and the columns of each side that it looks at."""
+
+    predicate: Predicate
+    needs: FrozenMap[str, tuple[str, ...]]
+
+    def holds(self, sides: Sides) -> pa.BooleanArray:
+        """Whether it holds for each row."""
+        return RowFilter(self.predicate)(_joint(sides, self.needs))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScopedValue:
+    """An expression, and the columns of each side that it looks at."""
+
+    expression: BoundExpression
+    target: pa.DataType | None
+    needs: FrozenMap[str, tuple[str, ...]]
+
+    def of(self, sides: Sides) -> pa.Array:
+        """Return its value for each row."""
+        return Evaluator(self.expression, target=self.target)(_joint(sides, self.needs))
+
+
+def _nullable(schema: pa.Schema) -> list[pa.Field]:
+    return [field.with_nullable(True) for field in schema]
+
+
+def _joint(sides: Sides, needs: Mapping[str, tuple[str, ...]]) -> pa.RecordBatch:
+    """Put the needed columns of all sides into one batch, below their side and plainly."""
+    arrays: list[pa.Array] = []
+    fields: list[pa.Field] = []
+    for side, names in needs.items():
+        if not names:
+            continue
+        batch = sides[side].select(list(names))
+        inner = [f.with_nullable(True) for f in batch.schema]
+        arrays.append(pa.StructArray.from_arrays(batch.columns, fields=inner))
+        fields.append(pa.field(side, arrays[-1].type))
+        arrays += batch.columns
+        fields += inner
+    rows = next(iter(sides.values())).num_rows
+    if not arrays:
+        arrays, fields = [pa.nulls(rows)], [pa.field("", pa.null())]
+    return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields))

@@ -1,0 +1,59 @@
+"""Rows of a version by address."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.data.row_meta import MetaColumn
+from lancelake.format.ids import FragmentId
+from lancelake.scan.execute import selected
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.table.merge.match import Addresses
+from lancelake.table.snapshot import Snapshot
+
+_ROW_ID = MetaColumn.ROW_ID.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetRows:
+    """Chosen columns of a version, with row ids if asked."""
+
+    scans: dict[FragmentId, ScanTask]
+
+    @staticmethod
+    def of(base: Snapshot, columns: tuple[str, ...], *, with_row_id: bool = False) -> TargetRows:
+        """Plan to read these columns."""
+        request = ScanRequest(columns=columns, with_row_id=with_row_id)
+        tasks = plan(base.source, request).tasks
+        return TargetRows(scans={task.fragment.id: task for task in tasks})
+
+    def at(self, addresses: Addresses) -> pa.RecordBatch:
+        """Return the rows at addresses, which ascend and may repeat."""
+        fragments = (addresses >> np.uint64(32)).astype(np.int64)
+        found = [
+            self._of_fragment(FragmentId(int(i)), addresses[fragments == i])
+            for i in np.unique(fragments)
+        ]
+        return found[0] if len(found) == 1 else pa.concat_batches(found)
+
+    def _of_fragment(self, fragment: FragmentId, addresses: Addresses) -> pa.RecordBatch:
+        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        wanted = np.unique(offsets)
+        part = replace(self.scans[fragment], start=int(wanted[0]), stop=int(wanted[-1]) + 1)
+        batches = list(selected(part, BitMap(wanted)))
+        rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
+        if len(wanted) == len(offsets):
+            return rows
+        return rows.take(pa.array(np.searchsorted(wanted, offsets)))
+
+
+def row_ids(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
+    """Return rows without their ids, and the ids."""
+    position = rows.schema.get_field_index(_ROW_ID)
+    return rows.remove_column(position), rows.column(position)
