@@ -104,7 +104,7 @@ class SchemaMismatchError(InvalidRequestError):
     action = "Make the data's columns match the table's."
 
 
-class InvalidNameError(InvalidRequestError):
+class InvalidNameError(InvalidRequestError, RuntimeError):
     """A branch, tag or column name breaks the rules."""
 
     code = "invalid_name"
@@ -154,7 +154,7 @@ class VersionNotFoundError(NotFoundError, ValueError, OSError):
     action = "List the versions that exist, for example with `lancelake log`."
 
 
-class RefNotFoundError(NotFoundError, ValueError):
+class RefNotFoundError(NotFoundError, ValueError, OSError):
     """The table has no such tag or branch."""
 
     code = "ref_not_found"
@@ -186,6 +186,13 @@ class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError
     action = "Upgrade, or do without it."
 
 
+class FunctionError(LanceTableError, OSError, ValueError):
+    """A function that the user brought failed; nothing was committed."""
+
+    code = "function"
+    action = "Fix the function and run it again; with a checkpoint it goes on where it was."
+
+
 class CommitError(LanceTableError, OSError):
     """A commit did not succeed; nothing of it is visible, except where said."""
 
@@ -198,6 +205,7 @@ class ConflictError(CommitError):
     """Another commit stands in the way of this one."""
 
     code = "conflict"
+    retryable: ClassVar[bool] = True
 
     @classmethod
     def between(cls, *, mine: str, theirs: str, version: int, reason: str) -> Self:
@@ -228,6 +236,7 @@ class IncompatibleConflictError(ConflictError):
     """The two changes contradict each other."""
 
     code = "incompatible_conflict"
+    retryable = False
     action = "Look at both changes and decide which one is meant."
 
     @staticmethod
@@ -238,7 +247,7 @@ class IncompatibleConflictError(ConflictError):
         )
 
 
-class ContentionError(CommitError):
+class ContentionError(ConflictError):
     """Every attempt lost the race against another writer."""
 
     code = "contention"

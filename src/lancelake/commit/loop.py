@@ -64,7 +64,10 @@ class _Loop:
     def run(self) -> CommitResult:
         try:
             while True:
-                done = self._landed_before() or self._attempt()
+                done = self._landed_before()
+                if done is None:
+                    self._ensure_time()
+                    done = self._attempt()
                 if done is not None:
                     return done
         except LanceTableError as error:
@@ -83,6 +86,17 @@ class _Loop:
             if self._request.is_strict:
                 raise self._contention(seen.version + 1)
         return None
+
+    def _ensure_time(self) -> None:
+        """Refuse a further attempt when the time is up."""
+        limit_s = self._request.timeout_s
+        passed_s = self._means.clock.monotonic_s() - self._started_s
+        if limit_s is None or not self._attempts or passed_s < limit_s:
+            return
+        if self._in_doubt is not None:
+            raise uncertain(self._line, self._in_doubt)
+        problem = f"the commit was not done within {limit_s:g} seconds: other writers were faster"
+        raise ContentionError(problem, table=self._line.location.uri)
 
     def _attempt(self) -> CommitResult | None:
         """Try the version after the newest; None when it must be tried again."""

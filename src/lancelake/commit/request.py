@@ -17,14 +17,15 @@ class CommitRequest:
     """A change to be committed.
 
     `affected_rows` are the rows it deletes or moves, as far as known. `max_retries` 0 makes an
-    Overwrite strict: it becomes the very next version or fails. The time in `options` is set
-    anew on each attempt.
+    Overwrite strict: it becomes the very next version or fails. No attempt begins after
+    `timeout_s`, but the first always does. The time in `options` is set anew on each attempt.
     """
 
     transaction: Transaction
     options: BuildOptions
     affected_rows: AffectedRows | None = None
     max_retries: int = DEFAULT_RETRIES
+    timeout_s: float | None = None
 
     @property
     def is_strict(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pyarrow as pa
 from lance.file import LanceFileReader
@@ -22,6 +23,16 @@ from lancelake.errors import (
 from lancelake.storage.open import open_store
 
 _OPEN_READERS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """Columns and rows of a file, and the version numbers at its end."""
+
+    schema: pa.Schema
+    rows: int
+    major: int
+    minor: int
 
 
 class CodecReader:
@@ -60,6 +71,17 @@ class CodecReader:
         """Return one of the file's global buffers."""
         with self._lock:
             return bytes(self._reader.read_global_buffer(index))
+
+    def facts(self) -> FileFacts:
+        """What the file says about itself."""
+        with self._lock:
+            found = self._reader.metadata()
+        return FileFacts(
+            schema=found.schema,
+            rows=int(found.num_rows),
+            major=int(found.major_version),  # type: ignore[attr-defined]  # the stubs lack it
+            minor=int(found.minor_version),  # type: ignore[attr-defined]  # the stubs lack it
+        )
 
     def column_sizes(self) -> list[int]:
         """Bytes of each column."""

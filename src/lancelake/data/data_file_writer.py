@@ -14,6 +14,7 @@ from lancelake.data.codec_address import CodecAddress, writing
 from lancelake.data.file_schema import column_ids, file_schema
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
+from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile
 from lancelake.format.schema import Schema
 
@@ -21,13 +22,15 @@ from lancelake.format.schema import Schema
 class DataFileWriter:
     """Writes batches as `Conformer` makes them; until `close` no file can be seen."""
 
-    def __init__(self, task: WriteTask, schema: Schema, name: str) -> None:
-        """Open a file of this name for the fields of `schema`."""
+    def __init__(
+        self, task: WriteTask, schema: Schema, name: str, base: BasePath | None = None
+    ) -> None:
+        """Open a file of this name for the fields of `schema`, below a base or the root."""
         self.rows = 0
         self.memory_bytes = 0
         self._schema = schema
-        self._entry = _entry(task, schema, name)
-        files = TableFiles(root=task.root, bases=() if task.base is None else (task.base,))
+        self._entry = _entry(task, schema, name, base)
+        files = TableFiles(root=task.root, bases=() if base is None else (base,))
         self._address = CodecAddress.of(files.data_file(self._entry))
         self._blobs = BlobFiles(address=self._address, allow_external=task.allow_external_blobs)
         self._arrow = file_schema(schema)
@@ -38,6 +41,11 @@ class DataFileWriter:
                 version=task.file_version.value,
                 storage_options=self._address.storage_options,
             )
+
+    @property
+    def begun(self) -> DataFile:
+        """The file's entry as long as nothing is written."""
+        return replace(self._entry, fields=(), column_indices=())
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
@@ -72,7 +80,7 @@ class DataFileWriter:
         return pa.RecordBatch.from_arrays(arrays, schema=self._arrow)
 
 
-def _entry(task: WriteTask, schema: Schema, name: str) -> DataFile:
+def _entry(task: WriteTask, schema: Schema, name: str, base: BasePath | None) -> DataFile:
     major, minor = task.file_version.numbers
     ids = column_ids(schema, task.file_version)
     return DataFile(
@@ -81,5 +89,5 @@ def _entry(task: WriteTask, schema: Schema, name: str) -> DataFile:
         column_indices=tuple(range(len(ids))),
         file_major_version=major,
         file_minor_version=minor,
-        base_id=None if task.base is None else task.base.id,
+        base_id=None if base is None else base.id,
     )

@@ -13,7 +13,8 @@ from lancelake.data.conform import Conformer
 from lancelake.data.data_file_writer import DataFileWriter
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import ensure_storable
-from lancelake.data.write_task import Progress, WriteCounts, WriteTask
+from lancelake.data.write_task import FileWatch, Progress, WriteCounts, WriteTask
+from lancelake.format.bases import BasePath
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.names import data_file_name
@@ -24,7 +25,12 @@ _PIECE_BYTES = 32 * 1024 * 1024
 
 
 def write_fragments(
-    task: WriteTask, reader: pa.RecordBatchReader, *, ids: Ids, progress: Progress | None = None
+    task: WriteTask,
+    reader: pa.RecordBatchReader,
+    *,
+    ids: Ids,
+    progress: Progress | None = None,
+    watch: FileWatch | None = None,
 ) -> tuple[Fragment, ...]:
     """Write all rows of `reader` and return a fragment with id 0 for each data file.
 
@@ -39,6 +45,7 @@ def write_fragments(
             conform=Conformer(schema, task.file_version),
             ids=ids,
             progress=progress,
+            watch=watch,
             settling=settling,
         )
         for batch in _gathered(reader):
@@ -55,11 +62,12 @@ class _Output:
     conform: Conformer
     ids: Ids
     progress: Progress | None
+    watch: FileWatch | None
     settling: ThreadPoolExecutor
     _fragments: list[Fragment] = field(default_factory=list)
     _settled: list[Future[None]] = field(default_factory=list)
     _open: DataFileWriter | None = None
-    _last: DataFileWriter | None = None
+    _last_in: dict[BasePath | None, DataFileWriter] = field(default_factory=dict)
     _rows: int = 0
     _size_bytes: int = 0
     _memory_bytes: int = 0
@@ -83,26 +91,31 @@ class _Output:
             self._close(self._open)
         for future in self._settled:
             future.result()
-        if self._last is not None:
-            self._last.sync_name()
+        for writer in self._last_in.values():
+            writer.sync_name()
         return tuple(self._fragments)
 
     def _writer(self) -> DataFileWriter:
         if self._open is None:
             name = data_file_name(self.ids.uuid4())
-            self._open = self._last = DataFileWriter(self.task, self.conform.schema, name)
+            base = self.task.bases[len(self._fragments) % len(self.task.bases)]
+            self._open = DataFileWriter(self.task, self.conform.schema, name, base)
+            self._last_in[base] = self._open
+            if self.watch is not None:
+                self.watch.begun(Fragment(id=FragmentId(0), files=(self._open.begun,)))
         return self._open
 
     def _close(self, writer: DataFileWriter) -> None:
         entry = writer.close()
         self._open = None
-        self._fragments.append(
-            Fragment(id=FragmentId(0), files=(entry,), physical_rows=writer.rows)
-        )
+        fragment = Fragment(id=FragmentId(0), files=(entry,), physical_rows=writer.rows)
+        self._fragments.append(fragment)
         self._size_bytes += entry.file_size_bytes or 0
         self._memory_bytes += writer.memory_bytes
         # Bringing a file to disk takes as long as writing it: meanwhile the next one is written.
         self._settled.append(self.settling.submit(writer.settle))
+        if self.watch is not None:
+            self.watch.completed(fragment)
         self._report()
 
     def _is_large(self, writer: DataFileWriter) -> bool:

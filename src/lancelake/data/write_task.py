@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import file_version
@@ -31,8 +32,8 @@ class WriteTask:
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
     """A file is closed soon after it has reached this size."""
 
-    base: BasePath | None = None
-    """Where data files go if not below the root."""
+    bases: tuple[BasePath | None, ...] = (None,)
+    """Where data files go, in turn; None is the root."""
 
     casts: bool = False
     """Whether values of another type are converted when nothing is lost; else they are refused."""
@@ -44,10 +45,12 @@ class WriteTask:
     """Whether to write also what pylance 4 cannot read."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that no file can keep."""
+        """Refuse limits that no file can keep, and files that have no place."""
         for name in ("max_rows_per_file", "max_bytes_per_file"):
             if getattr(self, name) < 1:
                 raise InvalidRequestError(f"{name} must be at least 1", found=getattr(self, name))
+        if not self.bases:
+            raise InvalidRequestError("data files have no place to go to")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,3 +75,15 @@ class WriteCounts:
 
 Progress = Callable[[WriteCounts], None]
 """Told after every batch: rows handed to the codec, files closed, and the bytes of those."""
+
+
+class FileWatch(Protocol):
+    """Told about every data file."""
+
+    def begun(self, fragment: Fragment) -> None:
+        """Take note of a file that is about to be written, so far without columns and rows."""
+        ...
+
+    def completed(self, fragment: Fragment) -> None:
+        """Take note of a file that is written."""
+        ...

@@ -8,19 +8,22 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.locked import CommitLock
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance.base_path import DatasetBasePath
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
 from lancelake.pylance.index_values import Index, IndexFile
 from lancelake.pylance.lance_operation import LanceOperation
+from lancelake.pylance.progress import FragmentWriteProgress
 from lancelake.pylance.reference import VersionLike
 from lancelake.pylance.scanner import ColumnOrdering, LanceScanner
 from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.stats import DataStatistics, FieldStatistics
 from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
-from lancelake.pylance.writing import write_options, write_rows
+from lancelake.pylance.writing import AutoCleanupConfig, write_options, write_rows
 from lancelake.storage.location import Location
 from lancelake.table.open import open_snapshot, time_reference
 
@@ -70,25 +73,56 @@ def write_dataset(
     schema: pa.Schema | None = None,
     mode: str = "create",
     *,
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    commit_lock: CommitLock | None = None,
+    progress: FragmentWriteProgress | Progress | None = None,
     storage_options: dict[str, str] | None = None,
-    max_rows_per_group: int = 1024,
-    commit_lock: Any = None,
-    **options: Any,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
+    commit_message: str | None = None,
+    transaction_properties: dict[str, str] | None = None,
+    initial_bases: list[DatasetBasePath] | None = None,
+    target_bases: list[str] | None = None,
+    target_all_bases: bool | None = None,
+    allow_external_blob_outside_bases: bool = False,
+    schema_mode: str | None = None,
+    **rest: Any,
 ) -> LanceDataset:
     """Write rows as a new table, more rows of one, or all rows of one anew.
 
-    `mode` is create, append or overwrite. `options` are those of pylance, and
-    `schema_mode="merge"` to add columns that the table does not have yet.
+    `mode` is create, append or overwrite; `schema_mode="merge"` adds columns that the table does
+    not have yet. `rest` are options that tune official Lance, which change nothing here.
     """
+    chosen = write_options(
+        mode,
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        commit_lock=commit_lock,
+        progress=progress,
+        data_storage_version=data_storage_version,
+        use_legacy_format=use_legacy_format,
+        enable_v2_manifest_paths=enable_v2_manifest_paths,
+        enable_stable_row_ids=enable_stable_row_ids,
+        auto_cleanup_options=auto_cleanup_options,
+        commit_message=commit_message,
+        transaction_properties=transaction_properties,
+        initial_bases=initial_bases,
+        target_bases=target_bases,
+        target_all_bases=target_all_bases,
+        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
+        schema_mode=schema_mode,
+        **rest,
+    )
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
-    if isinstance(uri, LanceDataset):
-        base = uri._snapshot
-        chosen = write_options(mode, known_bases=base.manifest.base_paths, **options)
-        return LanceDataset._of(write_rows(data_obj, base, schema=schema, options=chosen), None)
-    location = Location.parse(uri, storage_options)
-    chosen = write_options(mode, **options)
-    return LanceDataset._of(write_rows(data_obj, location, schema=schema, options=chosen), None)
+    opened = uri._snapshot if isinstance(uri, LanceDataset) else None
+    target = opened or Location.parse(uri, storage_options)
+    return LanceDataset._of(write_rows(data_obj, target, schema=schema, options=chosen), None)
 
 
 __all__ = [

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
-from lancelake.errors import CorruptTableError, InvalidRequestError, TableNotFoundError
+from lancelake.commit.locked import CommitLock
+from lancelake.errors import CorruptTableError
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.names import ManifestNaming
-from lancelake.format.operations import Append, Overwrite, Restore
-from lancelake.format.transaction import Transaction as Entry
 from lancelake.pylance.base_path import DatasetBasePath, from_base_path, to_base_path
+from lancelake.pylance.committing import (
+    COMMIT_TIMEOUT,
+    commit_choices,
+    committed,
+    entry_of,
+    merged_appends,
+    target_of,
+)
 from lancelake.pylance.lance_operation import LanceOperation
-from lancelake.pylance.operation import to_operation
-from lancelake.pylance.reference import VersionLike, reference
-from lancelake.pylance.transaction import Transaction, from_transaction, to_transaction
-from lancelake.pylance.writing import write_options, write_rows
+from lancelake.pylance.reference import VersionLike
+from lancelake.pylance.reference import reference as to_reference
+from lancelake.pylance.transaction import Transaction, from_transaction
+from lancelake.pylance.writing import ensure_offered, write_options, write_rows
 from lancelake.storage.location import Location
 from lancelake.table import bases, clone, config, restore
 from lancelake.table.check import Severity, check
 from lancelake.table.drop import drop_table
 from lancelake.table.migrate import migrate_manifest_names
-from lancelake.table.open import AtVersion, Latest, open_snapshot
-from lancelake.table.publish import (
-    CommitChoices,
-    new_transaction,
-    publish,
-    publish_first,
-    with_message,
-)
+from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.publish import CommitChoices
 from lancelake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
@@ -55,7 +56,7 @@ class DatasetChanges:
 
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
         """Write rows and move this object to the version they made."""
-        options = write_options(mode, known_bases=self._snapshot.manifest.base_paths, **kwargs)
+        options = write_options(mode, **kwargs)
         self._snapshot = write_rows(data, self._snapshot, schema=None, options=options)
 
     def restore(self) -> None:
@@ -65,12 +66,11 @@ class DatasetChanges:
     def create_branch(
         self,
         branch: str,
-        reference_to: VersionLike | None = None,
+        reference: VersionLike | None = None,
         storage_options: dict[str, str] | None = None,
-        **kwargs: Any,
     ) -> Self:
         """Start a branch at this version, or at another."""
-        source = self._at(kwargs.pop("reference", reference_to))
+        source = self._at(reference)
         return self._of(clone.create_branch(source, branch), self._default_scan_options)
 
     def shallow_clone(
@@ -183,109 +183,64 @@ class DatasetChanges:
         base_uri: str | Path | LanceDataset,
         operation: LanceOperation.BaseOperation | Transaction,
         read_version: int | None = None,
-        commit_lock: Any = None,
+        commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
+        storage_options_provider: Any = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
-        **kwargs: Any,
+        commit_timeout: timedelta | None = COMMIT_TIMEOUT,
+        **rest: Any,
     ) -> Self:
         """Commit a change whose files are written already."""
-        location, opened = _target(base_uri, storage_options)
-        choices = CommitChoices(
+        ensure_offered({"storage_options_provider": storage_options_provider, **rest})
+        location, opened = target_of(base_uri, storage_options)
+        choices = commit_choices(
             message=commit_message,
+            lock=commit_lock,
+            is_detached=detached,
             max_retries=max_retries,
-            is_detached=bool(detached),
-            naming=ManifestNaming.V1 if enable_v2_manifest_paths is False else ManifestNaming.V2,
-            enable_stable_row_ids=bool(enable_stable_row_ids),
+            timeout=commit_timeout,
+            v2_manifest_paths=enable_v2_manifest_paths,
+            stable_row_ids=enable_stable_row_ids,
         )
-        entry = _entry(operation, read_version, opened, choices)
-        return cls._of(_published(location, opened, entry, choices), None)
+        entry = entry_of(operation, read_version, opened, choices)
+        return cls._of(committed(location, opened, entry, choices), None)
 
     @classmethod
     def commit_batch(
         cls,
         dest: str | Path | LanceDataset,
         transactions: Sequence[Transaction],
-        commit_lock: Any = None,
+        commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
+        storage_options_provider: Any = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
-        **kwargs: Any,
+        *,
+        commit_timeout: timedelta | None = COMMIT_TIMEOUT,
+        **rest: Any,
     ) -> BulkCommitResult:
         """Commit several appends as one version."""
-        if not transactions:
-            raise InvalidRequestError("No transactions to commit")
-        entries = [to_transaction(transaction) for transaction in transactions]
-        appends = [entry.operation for entry in entries if isinstance(entry.operation, Append)]
-        if len(appends) != len(entries):
-            raise InvalidRequestError("only appends can be committed in a batch")
-        fragments = tuple(fragment for append in appends for fragment in append.fragments)
-        location, opened = _target(dest, storage_options)
-        choices = CommitChoices(max_retries=max_retries, is_detached=bool(detached))
-        first = min(entry.read_version for entry in entries)
-        merged = new_transaction(Append(fragments=fragments), first, choices)
-        made: Any = cls._of(_published(location, opened, merged, choices), None)
+        ensure_offered({"storage_options_provider": storage_options_provider, **rest})
+        location, opened = target_of(dest, storage_options)
+        choices = commit_choices(
+            lock=commit_lock,
+            is_detached=detached,
+            max_retries=max_retries,
+            timeout=commit_timeout,
+            v2_manifest_paths=enable_v2_manifest_paths,
+        )
+        merged = merged_appends(transactions, choices)
+        made: Any = cls._of(committed(location, opened, merged, choices), None)
         return BulkCommitResult(dataset=made, merged=from_transaction(merged))
 
     def _at(self, version: VersionLike | None) -> Snapshot:
         if version is None:
             return self._snapshot
         place = self._snapshot
-        return open_snapshot(place.location, reference(version), main=place.main_location)
-
-
-def _target(
-    where: str | Path | LanceDataset, storage_options: dict[str, str] | None
-) -> tuple[Location, Snapshot | None]:
-    opened: Snapshot | None = getattr(where, "_snapshot", None)
-    if opened is not None:
-        return opened.location, opened
-    return Location.parse(where, storage_options), None
-
-
-def _entry(
-    operation: LanceOperation.BaseOperation | Transaction,
-    read_version: int | None,
-    opened: Snapshot | None,
-    choices: CommitChoices,
-) -> Entry:
-    if isinstance(operation, Transaction):
-        entry = to_transaction(operation)
-        properties = with_message(entry.properties, choices.message)
-        return Entry(
-            read_version=entry.read_version,
-            uuid=entry.uuid,
-            operation=entry.operation,
-            tag=entry.tag,
-            properties=properties,
-            unknown=entry.unknown,
-        )
-    made = to_operation(operation)
-    if read_version is None and opened is not None:
-        read_version = opened.version
-    if read_version is None and not isinstance(made, Overwrite | Restore):
-        raise InvalidRequestError(
-            "read_version is required for all operations except Overwrite and Restore"
-        )
-    return new_transaction(made, read_version or 0, choices)
-
-
-def _published(
-    location: Location, opened: Snapshot | None, entry: Entry, choices: CommitChoices
-) -> Snapshot:
-    base = opened
-    if base is None or (entry.read_version and base.version != entry.read_version):
-        try:
-            wanted = AtVersion(entry.read_version) if entry.read_version else Latest()
-            base = open_snapshot(location, wanted)
-        except TableNotFoundError as error:
-            if not isinstance(entry.operation, Overwrite):
-                problem = "The dataset must already exist unless the operation is Overwrite"
-                raise TableNotFoundError(problem, table=location.uri) from error
-            return publish_first(location, entry, choices)
-    return publish(base, entry, choices)
+        return open_snapshot(place.location, to_reference(version), main=place.main_location)

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
+from lancelake.data.found_file import found_file
 from lancelake.data.fragment_schema import stored_schema
 from lancelake.data.table_files import FileAt, TableFiles
-from lancelake.errors import InvalidRequestError
+from lancelake.data.write_task import Progress
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.pylance.fragment_metadata import DataFile, FragmentMetadata, from_fragment
+from lancelake.pylance.fragment_metadata import (
+    DataFile,
+    FragmentMetadata,
+    from_data_file,
+    from_fragment,
+)
+from lancelake.pylance.progress import FragmentWriteProgress
 from lancelake.pylance.scanner import (
     ColumnOrdering,
     Columns,
@@ -25,9 +34,11 @@ from lancelake.pylance.scanner import (
     request_columns,
     row_numbers,
 )
+from lancelake.pylance.writing import write_fragment, write_fragments, write_options
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.take import take_from_fragment
+from lancelake.storage.location import Location
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset
@@ -51,6 +62,50 @@ class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no type
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LanceFragment, (self._ds, self.fragment_id))
+
+    @staticmethod
+    def create(
+        dataset_uri: str | Path,
+        data: Any,
+        fragment_id: int | None = None,
+        schema: pa.Schema | None = None,
+        max_rows_per_group: int | None = 1024,
+        progress: FragmentWriteProgress | Progress | None = None,
+        mode: str = "append",
+        *,
+        data_storage_version: str | None = None,
+        use_legacy_format: bool | None = None,
+        storage_options: dict[str, str] | None = None,
+        **rest: Any,
+    ) -> FragmentMetadata:
+        """Write all rows into one data file that no version refers to yet."""
+        options = write_options(
+            mode,
+            progress=progress,
+            data_storage_version=data_storage_version,
+            use_legacy_format=use_legacy_format,
+            **rest,
+        )
+        if not isinstance(dataset_uri, str | Path):
+            raise TypeError(f"dataset_uri must be str or Path, got {type(dataset_uri)}")
+        location = Location.parse(dataset_uri, storage_options)
+        return from_fragment(
+            write_fragment(data, location, schema, fragment_id=fragment_id, options=options)
+        )
+
+    @staticmethod
+    def create_from_file(
+        filename: str, dataset: LanceDataset, fragment_id: int
+    ) -> FragmentMetadata:
+        """Describe a data file of a table that no version refers to; it must have every column."""
+        snapshot = dataset._snapshot
+        table = snapshot.manifest.schema
+        found = found_file(snapshot.files, filename, table)
+        if found.schema.names != table.names:
+            expected, names = ", ".join(table.names), ", ".join(found.schema.names)
+            problem = f"expected: [{expected}], actual: [{names}]"
+            raise SchemaMismatchError(f"Append with different schema: {problem}", path=filename)
+        return FragmentMetadata(fragment_id, [from_data_file(found.entry)], found.rows)
 
     @property
     def fragment_id(self) -> FragmentId:
@@ -180,4 +235,4 @@ class FragmentSession:
         return take_from_fragment(source, self._fragment._fragment, numbers, self._request)
 
 
-__all__ = ["DataFile", "FragmentMetadata", "FragmentSession", "LanceFragment"]
+__all__ = ["DataFile", "FragmentMetadata", "FragmentSession", "LanceFragment", "write_fragments"]

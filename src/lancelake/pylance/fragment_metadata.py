@@ -6,8 +6,9 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from lancelake.data.found_file import found_file
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.fragment import DataFile as FileEntry
 from lancelake.format.fragment import Fragment
@@ -21,6 +22,9 @@ from lancelake.pylance.row_sequences import (
     Stored,
     to_stored,
 )
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
 
 __all__ = [
     "DataFile",
@@ -83,6 +87,15 @@ class DataFile:
         self.file_size_bytes = file_size_bytes
         self.base_id = base_id
         self._unknown = b""
+
+    @classmethod
+    def create(cls, dataset: LanceDataset, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a data file that lies among those of a table."""
+        snapshot = dataset._snapshot
+        base = None if base_id is None else BaseId(base_id)
+        return from_data_file(
+            found_file(snapshot.files, path, snapshot.manifest.schema, base).entry
+        )
 
     @property
     def path(self) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.detached import commit_detached
 from lancelake.commit.line import Line, open_line
 from lancelake.commit.load import Loaded
+from lancelake.commit.locked import CommitLock, LockedHandler
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
@@ -17,6 +18,7 @@ from lancelake.commit.rules import Means
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.data.table_files import TableFiles
+from lancelake.errors import InvalidRequestError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
@@ -25,6 +27,7 @@ from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
+from lancelake.table.after_commit import AFTER_COMMIT, AfterCommit, run_after
 from lancelake.table.snapshot import Snapshot
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows
@@ -56,6 +59,9 @@ class CommitChoices:
     enable_stable_row_ids: bool = False
     data_version: FileVersion | None = None
     affected_rows: AffectedRows | None = None
+    timeout_s: float | None = None
+    lock: CommitLock | None = None
+    after: tuple[AfterCommit, ...] = AFTER_COMMIT
     surroundings: Surroundings = SYSTEM
 
 
@@ -81,28 +87,41 @@ def with_message(properties: Mapping[str, str], message: str | None) -> FrozenMa
     return FrozenMap({**properties, COMMIT_MESSAGE: message})
 
 
+def ensure_row_ids_stay(base: Snapshot, choices: CommitChoices) -> None:
+    """Refuse stable row ids for a table that was made without them: it stays so."""
+    if choices.enable_stable_row_ids and not base.manifest.has_stable_row_ids:
+        raise InvalidRequestError(
+            "rows of this table have no stable ids, and writing it anew cannot give them any",
+            table=base.location.uri,
+            action="Leave out enable_stable_row_ids, or write another table.",
+        )
+
+
 def publish(
     base: Snapshot, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
     """Commit a change of an existing table and return the version it made."""
-    line = open_line(base.location)
+    line = _line(base.location, choices)
     means = _means(base.files, choices)
     loaded = _loaded(base)
     request = _request(transaction, choices)
     if choices.is_detached:
         return _snapshot(line, commit_detached(line, request, means, base=loaded))
-    return _snapshot(line, commit(line, request, means, base=loaded))
+    made = _snapshot(line, commit(line, request, means, base=loaded))
+    run_after(choices.after, made)
+    return made
 
 
 def publish_first(
     location: Location, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
     """Commit the first version of a table."""
-    line = open_line(location)
+    line = _line(location, choices)
     means = _means(TableFiles(root=location), choices)
-    return _snapshot(
-        line, create_table(line, _request(transaction, choices), means, naming=choices.naming)
-    )
+    result = create_table(line, _request(transaction, choices), means, naming=choices.naming)
+    made = _snapshot(line, result)
+    run_after(choices.after, made)
+    return made
 
 
 def publish_clone(
@@ -112,7 +131,7 @@ def publish_clone(
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
     """Commit the first version of a copy of another table's version."""
-    line = open_line(location)
+    line = _line(location, choices)
     means = _means(TableFiles(root=location), choices)
     result = clone_table(
         line,
@@ -123,6 +142,13 @@ def publish_clone(
         naming=choices.naming,
     )
     return _snapshot(line, result)
+
+
+def _line(location: Location, choices: CommitChoices) -> Line:
+    line = open_line(location)
+    if choices.lock is None:
+        return line
+    return replace(line, handler=LockedHandler(inner=line.handler, lock=choices.lock))
 
 
 def _means(files: TableFiles, choices: CommitChoices) -> Means:
@@ -148,6 +174,7 @@ def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
         options=options,
         affected_rows=choices.affected_rows,
         max_retries=choices.max_retries,
+        timeout_s=choices.timeout_s,
     )
 
 

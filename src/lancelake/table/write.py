@@ -10,7 +10,13 @@ import pyarrow as pa
 
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress, WriteTask
+from lancelake.data.write_task import (
+    MAX_BYTES_PER_FILE,
+    MAX_ROWS_PER_FILE,
+    FileWatch,
+    Progress,
+    WriteTask,
+)
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
@@ -25,11 +31,13 @@ from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import (
     DEFAULT_CHOICES,
     CommitChoices,
+    ensure_row_ids_stay,
     new_transaction,
     publish,
     publish_first,
 )
 from lancelake.table.snapshot import Snapshot
+from lancelake.table.target_bases import TO_ROOT, TargetBases
 
 
 class WriteMode(Enum):
@@ -57,9 +65,13 @@ class WriteOptions:
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
     data_version: FileVersion | None = None
     initial_bases: tuple[BasePath, ...] = ()
-    target_base: BasePath | None = None
+    targets: TargetBases = TO_ROOT
+    allow_external_blobs: bool = False
     config: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    """Settings that a new table starts with."""
+
     progress: Progress | None = None
+    watch: FileWatch | None = None
     choices: CommitChoices = DEFAULT_CHOICES
 
 
@@ -90,20 +102,25 @@ def fragments_for(
     base: Snapshot | None, location: Location, reader: pa.RecordBatchReader, options: WriteOptions
 ) -> tuple[Schema, tuple[Fragment, ...]]:
     """Write data files without committing them; return their schema and fragments."""
+    _ensure_possible(base, options)
     if base is not None and options.mode is WriteMode.APPEND:
         schema, version = base.manifest.schema, base.manifest.data_version
     else:
         schema, version = from_arrow(reader.schema), _new_version(base, options)
+    bases = options.initial_bases if base is None else base.manifest.base_paths
     task = WriteTask(
         root=location,
         schema=schema,
         file_version=version,
         max_rows_per_file=options.max_rows_per_file,
         max_bytes_per_file=options.max_bytes_per_file,
-        base=options.target_base,
+        bases=options.targets.among(bases),
+        allow_external_blobs=options.allow_external_blobs,
     )
     ids = options.choices.surroundings.ids
-    return schema, write_fragments(task, reader, ids=ids, progress=options.progress)
+    return schema, write_fragments(
+        task, reader, ids=ids, progress=options.progress, watch=options.watch
+    )
 
 
 def _existing(location: Location) -> Snapshot | None:
@@ -126,25 +143,32 @@ def _create(reader: pa.RecordBatchReader, location: Location, options: WriteOpti
 
 
 def _append(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
-    if options.initial_bases:
-        raise InvalidRequestError(
-            "initial_bases can only be given when a table is created", table=base.location.uri
-        )
     if options.schema_mode is SchemaMode.MERGE:
-        base = _widened(base, reader.schema, options)
+        base = widened(base, reader.schema, options.choices)
     _, fragments = fragments_for(base, base.location, reader, options)
     transaction = new_transaction(Append(fragments=fragments), base.version, options.choices)
     return publish(base, transaction, options.choices)
 
 
 def _overwrite(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
-    if options.initial_bases:
-        problem = "Cannot register new bases in Overwrite mode"
-        raise InvalidRequestError(problem, table=base.location.uri)
     schema, fragments = fragments_for(base, base.location, reader, options)
-    operation = Overwrite(fragments=fragments, schema=schema, config_upsert_values=options.config)
+    operation = Overwrite(fragments=fragments, schema=schema)
     choices = replace(options.choices, data_version=_new_version(base, options))
     return publish(base, new_transaction(operation, base.version, choices), choices)
+
+
+def _ensure_possible(base: Snapshot | None, options: WriteOptions) -> None:
+    """Refuse what only a new table can have."""
+    if base is None:
+        return
+    if options.initial_bases:
+        mode = options.mode.value.capitalize()
+        problem = (
+            f"Cannot register new bases in {mode} mode. Only CREATE mode can register new ones"
+        )
+        raise InvalidRequestError(problem, table=base.location.uri)
+    if options.mode is WriteMode.OVERWRITE:
+        ensure_row_ids_stay(base, options.choices)
 
 
 def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
@@ -157,7 +181,7 @@ def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
     return chosen
 
 
-def _widened(base: Snapshot, data: pa.Schema, options: WriteOptions) -> Snapshot:
+def widened(base: Snapshot, data: pa.Schema, choices: CommitChoices) -> Snapshot:
     """Add the columns that only the data has, null in all rows there are."""
     extra = match_schema(base.manifest.schema, data).extra
     if not extra:
@@ -170,4 +194,4 @@ def _widened(base: Snapshot, data: pa.Schema, options: WriteOptions) -> Snapshot
     operation = Merge(
         fragments=tuple(base.manifest.fragments), schema=schema, preserves_nullability=True
     )
-    return publish(base, new_transaction(operation, base.version, options.choices))
+    return publish(base, new_transaction(operation, base.version, choices))

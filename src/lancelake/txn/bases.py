@@ -8,7 +8,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.bases import BasePath
 from lancelake.format.ids import BaseId
 
-__all__ = ["BasePath", "extended"]
+__all__ = ["BasePath", "extended", "same_path"]
 
 
 def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
@@ -21,9 +21,18 @@ def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[B
     return tuple(found)
 
 
+def same_path(base: BasePath, other: BasePath) -> bool:
+    """Tell whether two bases lie at the same place, however their paths are written."""
+    return _place(base) == _place(other)
+
+
+def _place(base: BasePath) -> str:
+    return base.path.removeprefix("file://").rstrip("/")
+
+
 def _ensure_free(base: BasePath, taken: list[BasePath]) -> None:
     for other in taken:
-        if base.path == other.path:
+        if same_path(base, other):
             raise InvalidRequestError(f"base path {base.path} is registered already")
         # A base without a name counts as one named so: official readers reject a second one.
         if base.name == other.name:

@@ -300,3 +300,15 @@ def test_a_missing_hint_is_no_failure(store: DictStore) -> None:
     _commit(store, request(APPEND, unique=1))
     with pytest.raises(ObjectNotFoundError):
         store.get(layout.VERSION_HINT)
+
+
+def test_no_attempt_begins_when_the_time_is_up(store: DictStore) -> None:
+    asked = replace(request(APPEND, unique=1), timeout_s=0.0)
+    with pytest.raises(ContentionError, match="not done within 0 seconds"):
+        _commit(_race(store, 1), asked, clock=ManualClock())
+    assert len(log(line_on(store))) == 2
+
+
+def test_the_first_attempt_needs_no_time(store: DictStore) -> None:
+    asked = replace(request(APPEND, unique=1), timeout_s=0.0)
+    assert _commit(store, asked, clock=ManualClock()).version == 2

@@ -181,9 +181,48 @@ def test_memory_tables_get_their_files(tmp_path: Path) -> None:
 def test_files_go_to_the_base_path(tmp_path: Path, is_root: bool, folder: str) -> None:
     other = tmp_path / "other"
     base = BasePath(id=BaseId(3), is_dataset_root=is_root, path=str(other))
-    (fragment,) = _write(tmp_path / "t", base=base)
+    (fragment,) = _write(tmp_path / "t", bases=(base,))
     assert fragment.files[0].base_id == 3
     assert (other / folder / fragment.files[0].path).exists()
+
+
+def test_files_go_to_several_places_in_turn(tmp_path: Path) -> None:
+    bases = [
+        BasePath(id=BaseId(i), is_dataset_root=False, path=str(tmp_path / str(i))) for i in (1, 2)
+    ]
+    made = _write(tmp_path / "t", bases=(*bases, None), max_rows_per_file=2)
+    assert [fragment.files[0].base_id for fragment in made] == [1, 2, None, 1, 2]
+    assert (tmp_path / "2" / made[4].files[0].path).exists()
+    assert [path.name for path in _files(tmp_path / "t")] == [made[2].files[0].path]
+
+
+def test_files_without_a_place_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="no place"):
+        _write(tmp_path, bases=())
+
+
+class _Notes:
+    """What a watch was told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Fragment]] = []
+
+    def begun(self, fragment: Fragment) -> None:
+        self.told.append(("begun", fragment))
+
+    def completed(self, fragment: Fragment) -> None:
+        self.told.append(("completed", fragment))
+
+
+def test_a_watch_is_told_of_every_file(tmp_path: Path) -> None:
+    task = WriteTask(root=Location.parse(tmp_path), schema=SCHEMA, max_rows_per_file=4)
+    notes = _Notes()
+    made = write_fragments(task, TABLE.to_reader(), ids=SystemIds(1), watch=notes)
+    begun = [fragment for what, fragment in notes.told if what == "begun"]
+    assert [fragment for what, fragment in notes.told if what == "completed"] == list(made)
+    assert [(f.files[0].path, f.files[0].fields, f.physical_rows) for f in begun] == [
+        (f.files[0].path, (), None) for f in made
+    ]
 
 
 @pytest.mark.parametrize("name", ["with blank", "50%", "a#b", "ä?b", "x%20y"])

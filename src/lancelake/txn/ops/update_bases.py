@@ -31,7 +31,7 @@ def _same(mine: bases.BasePath, theirs: bases.BasePath) -> bool:
     return (
         (mine.id != 0 and mine.id == theirs.id)
         or (mine.name is not None and mine.name == theirs.name)
-        or mine.path == theirs.path
+        or bases.same_path(mine, theirs)
     )
 
 

@@ -1,0 +1,114 @@
+"""Who is told how far a write or an index build is?"""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from lancelake.data.write_task import FileWatch
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.pylance.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+
+__all__ = [
+    "FileSystemFragmentWriteProgress",
+    "FragmentWriteProgress",
+    "IndexProgress",
+    "NoopFragmentWriteProgress",
+]
+
+
+@dataclass(frozen=True)
+class IndexProgress:
+    """A step of an index build; amounts are None where they are not known."""
+
+    event: Literal["start", "progress", "complete"]
+    stage: str
+    completed: int | None = None
+    total: int | None = None
+    unit: str = ""
+
+    @property
+    def fraction(self) -> float | None:
+        """The part that is done, at most 1; None where it is not known."""
+        if self.completed is None or not self.total:
+            return None
+        return min(self.completed / self.total, 1.0)
+
+
+class FragmentWriteProgress(ABC):
+    """Told about every fragment that is written."""
+
+    @abstractmethod
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Take note of a fragment that is about to be written; its id need not be settled."""
+
+    @abstractmethod
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Take note of a fragment that is written."""
+
+
+class NoopFragmentWriteProgress(FragmentWriteProgress):
+    """Takes note of nothing."""
+
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Do nothing."""
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Do nothing."""
+
+
+class FileSystemFragmentWriteProgress(FragmentWriteProgress):
+    """Keeps a file for every fragment, and a second one while it is being written."""
+
+    PROGRESS_EXT: str = ".in_progress"
+
+    def __init__(self, base_uri: str, metadata: dict[str, str] | None = None) -> None:
+        """Keep the files in a folder; `metadata` goes into the second one."""
+        self._store = open_store(Location.parse(base_uri))
+        self._metadata = metadata or {}
+
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Write both files."""
+        body = {"fragment_id": fragment.id, "metadata": self._metadata}
+        self._store.put(self._in_progress(fragment), json.dumps(body).encode())
+        self._store.put(f"fragment_{fragment.id}.json", json.dumps(fragment.to_json()).encode())
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        """Remove the second file."""
+        self._store.delete(self._in_progress(fragment))
+
+    def _in_progress(self, fragment: FragmentMetadata) -> str:
+        return f"fragment_{fragment.id}{self.PROGRESS_EXT}"
+
+
+class ProgressWatch:
+    """Tells a `FragmentWriteProgress` about data files."""
+
+    def __init__(self, progress: FragmentWriteProgress) -> None:
+        """Tell this one."""
+        self._progress = progress
+
+    def begun(self, fragment: Fragment) -> None:
+        """Tell of a file that is about to be written."""
+        self._tell("begin", fragment)
+
+    def completed(self, fragment: Fragment) -> None:
+        """Tell of a file that is written."""
+        self._tell("complete", fragment)
+
+    def _tell(self, name: str, fragment: Fragment) -> None:
+        try:
+            getattr(self._progress, name)(from_fragment(fragment))
+        except Exception as error:
+            problem = f"Failed to call {name}() on {type(self._progress).__name__}: {error!r}"
+            raise InvalidRequestError(problem) from error
+
+
+def watching(progress: Any) -> FileWatch | None:
+    """Return who is to be told about files; None for nobody, or for a function of counts."""
+    return ProgressWatch(progress) if hasattr(progress, "begin") else None

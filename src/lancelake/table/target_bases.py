@@ -1,0 +1,48 @@
+"""Which base paths do new data files go to?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.bases import BasePath
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TargetBases:
+    """A wish: bases by name or path, or all of them, with or without the table's root."""
+
+    names: tuple[str, ...] = ()
+    with_root: bool | None = None
+    """True for the root and every base, False for every base; None leaves it to the names."""
+
+    def among(self, bases: tuple[BasePath, ...]) -> tuple[BasePath | None, ...]:
+        """Return the places that files go to in turn; None is the root."""
+        if self.with_root is None:
+            return tuple(_named(name, bases) for name in self.names) or (None,)
+        if self.names:
+            raise InvalidRequestError(
+                "Cannot specify target_all_bases together with target_bases", bases=self.names
+            )
+        every = tuple(sorted(bases, key=lambda base: base.id))
+        if self.with_root:
+            return (None, *every)
+        if not every:
+            raise InvalidRequestError(
+                "target_all_bases found no registered bases, and the table's root is left out",
+                action="Register bases, or write to the root as well.",
+            )
+        return every
+
+
+TO_ROOT = TargetBases()
+
+
+def _named(name: str, bases: tuple[BasePath, ...]) -> BasePath:
+    found = next((base for base in bases if name in (base.name, base.path)), None)
+    if found is None:
+        known = ", ".join(base.name or base.path for base in bases) or "none"
+        raise InvalidRequestError(
+            f"Base reference {name!r} not found in available bases; there are: {known}", base=name
+        )
+    return found

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.data.write_task import WriteCounts
+from lancelake.errors import InvalidRequestError
+from lancelake.pylance.fragment import FragmentMetadata, LanceFragment, write_fragments
+from lancelake.pylance.progress import (
+    FileSystemFragmentWriteProgress,
+    FragmentWriteProgress,
+    IndexProgress,
+    NoopFragmentWriteProgress,
+)
+
+ROWS = pa.table({"a": range(10)})
+
+
+class Notes(FragmentWriteProgress):
+    """Writes down what it is told."""
+
+    def __init__(self) -> None:
+        self.begun: list[FragmentMetadata] = []
+        self.completed: list[FragmentMetadata] = []
+
+    def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        self.begun.append(fragment)
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        self.completed.append(fragment)
+
+
+class Broken(NoopFragmentWriteProgress):
+    """Fails at the end of a fragment."""
+
+    def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
+        raise RuntimeError("out of paper")
+
+
+def _paths(fragments: list[FragmentMetadata]) -> list[str]:
+    return [fragment.files[0].path for fragment in fragments]
+
+
+def test_every_fragment_begins_and_completes(tmp_path: Path) -> None:
+    notes = Notes()
+    made = lance.write_dataset(ROWS, tmp_path, progress=notes, max_rows_per_file=4)
+    expected = [fragment.metadata.files[0].path for fragment in made.get_fragments()]
+    assert _paths(notes.begun) == _paths(notes.completed) == expected
+    assert [fragment.physical_rows for fragment in notes.completed] == [4, 4, 2]
+
+
+def test_fragments_without_a_commit_are_told_of_too(tmp_path: Path) -> None:
+    notes = Notes()
+    one = LanceFragment.create(tmp_path, ROWS, progress=notes)
+    more = write_fragments(ROWS, tmp_path, progress=notes)
+    assert isinstance(more, list)
+    assert notes.completed == [one, *more]
+
+
+def test_a_function_is_told_of_counts(tmp_path: Path) -> None:
+    told: list[WriteCounts] = []
+    lance.write_dataset(ROWS, tmp_path, progress=told.append)
+    assert (told[-1].rows, told[-1].files) == (10, 1)
+
+
+def test_progress_that_fails_stops_the_write(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRequestError, match=r"complete\(\) on Broken: .*out of paper"):
+        lance.write_dataset(ROWS, tmp_path, progress=Broken())
+    assert not (tmp_path / "_versions").exists()
+
+
+def test_files_tell_which_fragments_are_being_written(tmp_path: Path) -> None:
+    progress = FileSystemFragmentWriteProgress(str(tmp_path), {"worker": "7"})
+    fragment = FragmentMetadata(3, [], 5)
+    progress.begin(fragment)
+    noted = json.loads((tmp_path / "fragment_3.in_progress").read_text())
+    assert noted == {"fragment_id": 3, "metadata": {"worker": "7"}}
+    assert json.loads((tmp_path / "fragment_3.json").read_text()) == fragment.to_json()
+    progress.complete(fragment)
+    assert [path.name for path in tmp_path.iterdir()] == ["fragment_3.json"]
+
+
+@pytest.mark.parametrize(
+    ("completed", "total", "fraction"),
+    [(1, 4, 0.25), (5, 4, 1.0), (None, 4, None), (1, None, None), (1, 0, None)],
+)
+def test_the_fraction_of_an_index_build(
+    completed: int | None, total: int | None, fraction: float | None
+) -> None:
+    assert IndexProgress("progress", "train", completed, total).fraction == fraction

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lancelake.storage.location import Location
+from lancelake.table.config import update_config
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import CommitChoices
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.write import WriteOptions, write
+
+ROWS = pa.table({"a": [1]})
+
+
+def _failing(made: Snapshot) -> None:
+    raise RuntimeError(f"no more after {made.version}")
+
+
+def test_every_step_is_told_of_the_version_in_order() -> None:
+    told: list[tuple[str, int]] = []
+    choices = CommitChoices(
+        after=(lambda m: told.append(("a", m.version)), lambda m: told.append(("b", m.version)))
+    )
+    base = write(
+        ROWS.to_reader(), Location.parse("memory://after-steps/t"), WriteOptions(choices=choices)
+    )
+    update_config(base, {"k": "v"}, choices=choices)
+    assert told == [("a", 1), ("b", 1), ("a", 2), ("b", 2)]
+
+
+def test_a_step_that_fails_leaves_the_commit_and_the_next_step() -> None:
+    told: list[int] = []
+    place = Location.parse("memory://after-failure/t")
+    base = write(ROWS.to_reader(), place, WriteOptions())
+    choices = CommitChoices(after=(_failing, lambda made: told.append(made.version)))
+    with pytest.warns(RuntimeWarning, match="version 2 .* is committed, but .* no more after 2"):
+        made = update_config(base, {"k": "v"}, choices=choices)
+    assert (made.version, open_snapshot(place, Latest()).version, told) == (2, 2, [2])
+
+
+def test_a_detached_commit_is_followed_by_nothing() -> None:
+    base = write(ROWS.to_reader(), Location.parse("memory://after-detached/t"), WriteOptions())
+    update_config(base, {"k": "v"}, choices=CommitChoices(is_detached=True, after=(_failing,)))
