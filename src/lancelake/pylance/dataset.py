@@ -15,6 +15,8 @@ from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
+from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta
+from lancelake.pylance.change_feed import DatasetHistory
 from lancelake.pylance.changing import DatasetChanges
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
@@ -67,7 +69,9 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(DatasetChanges, DatasetRows, DatasetReads, pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+class LanceDataset(  # type: ignore[misc]  # pyarrow has no types
+    DatasetChanges, DatasetRows, DatasetReads, DatasetHistory, pads.Dataset
+):
     """One version of a table."""
 
     def __init__(

@@ -14,7 +14,7 @@ from lancelake.errors import CorruptTableError, LanceTableError, VersionNotFound
 from lancelake.storage.open import open_store
 from lancelake.table.change_feed.emit import Emitter
 from lancelake.table.change_feed.request import ChangeKind
-from lancelake.table.change_feed.rows import LiveRows, SideReader, live_rows
+from lancelake.table.change_feed.rows import LiveRows, SideReader, live_rows, unshared_rows
 from lancelake.table.change_feed.tasks import ChangeFeedPlan, ChangeTask, PairTask, RowsTask, Side
 
 _UPDATES = (ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER)
@@ -43,11 +43,7 @@ def execute(task: ChangeTask) -> Iterator[pa.RecordBatch]:
 
 
 def _rows(task: RowsTask) -> Iterator[pa.RecordBatch]:
-    rows = live_rows(task.side)
-    for other in task.others:
-        if not len(rows.ids):
-            return
-        rows = rows.kept(~np.isin(rows.ids, live_rows(other).ids))
+    rows = unshared_rows(task.side, task.others)
     if not len(rows.ids):
         return
     emitter = Emitter(task.spec, task.commit)

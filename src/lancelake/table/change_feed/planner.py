@@ -55,7 +55,12 @@ from lancelake.table.change_feed.tasks import (
     VersionFiles,
     needed_columns,
 )
-from lancelake.table.change_feed.versions import Point, VersionRange, version_range
+from lancelake.table.change_feed.versions import (
+    Point,
+    VersionRange,
+    ensure_row_ids,
+    version_range,
+)
 from lancelake.table.snapshot import Snapshot
 
 _UPDATES = frozenset({ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER})
@@ -69,6 +74,7 @@ def plan_changes(
     newest = versions.at(versions.end)
     if newest is None:
         newest = versions.after(1)
+    ensure_row_ids(newest)
     spec = _spec(newest.manifest.schema, request)
     planned = _net(versions, spec, newest) if request.is_net else _walk(versions, spec, newest)
     return ChangeFeedPlan(spec=spec, begin=versions.begin, end=versions.end, tasks=planned)
@@ -130,6 +136,7 @@ def _steps(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> Iterator
     for version in range(versions.end, versions.begin, -1):
         after = carried or versions.after(version)
         before = versions.before(version)
+        ensure_row_ids(before, after)
         operation = _operation(after)
         step = _Step(
             spec=spec,
@@ -152,6 +159,7 @@ def _net(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[Chan
     first = versions.at(versions.begin)
     if versions.begin == versions.end:
         return ()
+    ensure_row_ids(first, newest)
     step = _Step(
         spec=spec,
         before=first,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -59,6 +59,16 @@ def live_rows(side: Side) -> LiveRows:
     meta = RowMeta(side.at.files, side.fragment, rows, has_stable_row_ids=True)
     updated = meta.column(MetaColumn.LAST_UPDATED_AT, offsets, offsets)
     return LiveRows(offsets, meta.row_ids(offsets), updated.to_numpy())
+
+
+def unshared_rows(side: Side, others: Sequence[Side]) -> LiveRows:
+    """Find the live rows of a fragment that none of the others has."""
+    rows = live_rows(side)
+    for other in others:
+        if not len(rows.ids):
+            break
+        rows = rows.kept(~np.isin(rows.ids, live_rows(other).ids))
+    return rows
 
 
 class SideReader:

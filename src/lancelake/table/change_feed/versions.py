@@ -62,12 +62,9 @@ class VersionRange:
 
     def _open(self, location: Location, version: int) -> Snapshot:
         try:
-            found = open_snapshot(location, AtVersion(version))
+            return open_snapshot(location, AtVersion(version))
         except VersionNotFoundError as error:
             raise self._gone(location, version) from error
-        if not found.manifest.has_stable_row_ids:
-            raise _without_row_ids(found)
-        return found
 
     def _gone(self, location: Location, version: int) -> VersionNotFoundError:
         names = list_versions(location)
@@ -105,22 +102,19 @@ def version_range(snapshot: Snapshot, begin: Point, end: Point | None) -> Versio
     return VersionRange(main=main, stretches=line, begin=first, end=last)
 
 
-def ensure_row_ids(snapshot: Snapshot) -> None:
-    """Refuse a version that does not keep the ids of rows."""
-    if not snapshot.manifest.has_stable_row_ids:
-        raise _without_row_ids(snapshot)
-
-
-def _without_row_ids(snapshot: Snapshot) -> UnsupportedError:
-    return UnsupportedError(
-        f"changes of rows cannot be told: version {snapshot.version} has no stable row ids",
-        table=snapshot.location.uri,
-        version=snapshot.version,
-        action=(
-            "Create the table with enable_stable_row_ids=True, or copy its rows into such a table; "
-            "they cannot be switched on for versions that exist."
-        ),
-    )
+def ensure_row_ids(*snapshots: Snapshot | None) -> None:
+    """Refuse versions that do not keep the ids of rows."""
+    for snapshot in snapshots:
+        if snapshot is not None and not snapshot.manifest.has_stable_row_ids:
+            raise UnsupportedError(
+                f"changes of rows cannot be told: version {snapshot.version} has no stable row ids",
+                table=snapshot.location.uri,
+                version=snapshot.version,
+                action=(
+                    "Create the table with enable_stable_row_ids=True, or copy its rows into such "
+                    "a table; versions that exist cannot get them."
+                ),
+            )
 
 
 def _line(snapshot: Snapshot) -> tuple[Stretch, ...]:
