@@ -164,5 +164,7 @@ def _point(value: Any) -> Point:
             return AtVersion(value)
         case str():
             return AtTag(value)
+        case _:
+            pass
     problem = f"a version is a number, a tag or a time, not {type(value).__name__}"
     raise InvalidRequestError(problem)

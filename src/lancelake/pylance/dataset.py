@@ -15,7 +15,7 @@ from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
-from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta
+from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.change_feed import DatasetHistory
 from lancelake.pylance.changing import DatasetChanges
 from lancelake.pylance.fragment import LanceFragment
@@ -69,8 +69,12 @@ class Version(TypedDict):
     metadata: dict[str, str]
 
 
-class LanceDataset(  # type: ignore[misc]  # pyarrow has no types
-    DatasetChanges, DatasetRows, DatasetReads, DatasetHistory, pads.Dataset
+class LanceDataset(
+    DatasetChanges,
+    DatasetRows,
+    DatasetReads,
+    DatasetHistory,
+    pads.Dataset,  # type: ignore[misc]  # pyarrow has no types
 ):
     """One version of a table."""
 
