@@ -68,7 +68,8 @@ def _node(schema: Schema, path: tuple[str, ...]) -> Field | None:
     node: Field | None = None
     for segment in path:
         node = next((f for f in level if f.name == segment), None)
-        if node is None:
-            return None
+        # What lies in a single column is read whole.
+        if node is None or node.owns_column:
+            return node
         level = node.children
     return node
