@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 
@@ -39,20 +39,18 @@ def test_the_lock_is_held_while_a_version_is_published(store: DictStore) -> None
 
 
 def test_a_lock_that_another_has_means_a_lost_race(store: DictStore) -> None:
-    @contextmanager
-    def lock(version: int) -> Iterator[None]:
+    def lock(version: int) -> AbstractContextManager[None]:
         raise ConflictError(f"another has {version}")
-        yield
 
     handler = LockedHandler(inner=ConditionalPut(store=store), lock=lock)
     assert (handler.create(1, NAME, b"x"), _is_there(store)) == (Taken(), False)
 
 
 def test_without_the_lock_nothing_is_published(store: DictStore) -> None:
-    def lock(version: int) -> Iterator[None]:
+    def lock(version: int) -> AbstractContextManager[None]:
         raise RuntimeError(f"no lock for {version}")
 
-    handler = LockedHandler(inner=ConditionalPut(store=store), lock=lock)  # type: ignore[arg-type]
+    handler = LockedHandler(inner=ConditionalPut(store=store), lock=lock)
     with pytest.raises(StorageError, match="not given for version 1: no lock for 1"):
         handler.create(1, NAME, b"x")
     assert not _is_there(store)

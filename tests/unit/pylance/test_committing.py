@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -42,10 +42,8 @@ def test_a_lock_is_asked_for_the_version(table: lance.LanceDataset) -> None:
 
 
 def test_a_lock_that_is_taken_for_good_is_a_conflict(table: lance.LanceDataset) -> None:
-    @contextmanager
-    def lock(version: int) -> Iterator[None]:
-        raise CommitConflictError("another has it")
-        yield
+    def lock(version: int) -> AbstractContextManager[None]:
+        raise CommitConflictError(f"another has {version}")
 
     with pytest.raises(CommitConflictError) as caught:
         _commit(table, commit_lock=lock, max_retries=1)
