@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
+
+# The least and the most that is handed to the codec at once.
+LEAST_BYTES = 1024 * 1024
+PIECE_BYTES = 32 * 1024 * 1024
 
 
 def rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
@@ -24,3 +28,28 @@ def rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
         held, size = [whole.slice(start)], size - start
     if size:
         yield pa.concat_batches(held)
+
+
+def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches: each one costs the codec the same, however few rows it has."""
+    held: list[pa.RecordBatch] = []
+    held_bytes = 0
+    for batch in batches:
+        held.append(batch)
+        held_bytes += batch.nbytes
+        if held_bytes >= LEAST_BYTES:
+            yield pa.concat_batches(held) if len(held) > 1 else batch
+            held, held_bytes = [], 0
+    if held:
+        yield pa.concat_batches(held)
+
+
+def pieces(batch: pa.RecordBatch, limit_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
+    """Cut a batch into parts of about this size."""
+    size = batch.nbytes
+    if size <= limit_bytes:
+        yield batch
+        return
+    rows = max(1, batch.num_rows * limit_bytes // size)
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)

@@ -1,0 +1,93 @@
+"""Values of some columns -> one more data file of a fragment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.clock import Ids
+from lancelake.data.conform import Conformer
+from lancelake.data.data_file_writer import DataFileWriter
+from lancelake.data.rebatch import gathered, pieces
+from lancelake.data.schema_check import ensure_fits
+from lancelake.data.spread_rows import SpreadRows
+from lancelake.data.storable import ensure_storable
+from lancelake.data.write_task import WriteTask
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import TOMBSTONE
+from lancelake.format.names import data_file_name
+from lancelake.format.schema import Schema
+from lancelake.storage.location import Location
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnFile:
+    """Which columns are to be written for a fragment, and where."""
+
+    root: Location
+    schema: Schema
+    version: FileVersion
+    casts: bool = False
+
+    def ensure_possible(self, data: pa.Schema) -> Schema:
+        """Return the columns that the data brings, or say what does not fit."""
+        schema = ensure_fits(self.schema, data, casts=self.casts)
+        ensure_storable(schema, self.version)
+        return schema
+
+    def write(
+        self,
+        batches: Iterable[pa.RecordBatch],
+        data: pa.Schema,
+        *,
+        deleted: BitMap,
+        physical_rows: int,
+        ids: Ids,
+    ) -> DataFile | None:
+        """Write the values of a fragment's live rows in order; None when it has no live row.
+
+        On local disk the file is durable when this returns.
+        """
+        schema = self.ensure_possible(data)
+        conform = Conformer(schema, self.version)
+        spread = SpreadRows(
+            schema=schema, version=self.version, deleted=deleted, physical_rows=physical_rows
+        )
+        values = spread(conform(batch) for batch in gathered(_nonempty(batches)))
+        first = next(values, None)
+        if first is None:
+            return None
+        task = WriteTask(root=self.root, schema=schema, file_version=self.version)
+        writer = DataFileWriter(task, schema, data_file_name(ids.uuid4()))
+        for piece in pieces(first):
+            writer.write(piece)
+        for batch in values:
+            for piece in pieces(batch):
+                writer.write(piece)
+        entry = writer.close()
+        writer.settle()
+        writer.sync_name()
+        return entry
+
+
+def with_file(fragment: Fragment, file: DataFile) -> Fragment:
+    """Add a file to a fragment; what it holds is dead in the files before it."""
+    taken = frozenset(file.fields)
+    files = tuple(_without(old, taken) for old in fragment.files)
+    kept = (old for old in files if any(i != TOMBSTONE for i in old.fields))
+    return replace(fragment, files=(*kept, file))
+
+
+def _without(file: DataFile, taken: frozenset[int]) -> DataFile:
+    if taken.isdisjoint(file.fields):
+        return file
+    fields = tuple(TOMBSTONE if i in taken else i for i in file.fields)
+    return replace(file, fields=fields)
+
+
+def _nonempty(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    return (batch for batch in batches if batch.num_rows)

@@ -1,0 +1,284 @@
+"""How does a schema change? Columns added, dropped, altered and put in another order."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lancelake.errors import (
+    InvalidNameError,
+    InvalidRequestError,
+    SchemaMismatchError,
+    UnsupportedError,
+)
+from lancelake.format.arrow_schema import RESERVED_NAMES
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import NO_PARENT, FieldId
+from lancelake.format.schema import Field, Schema, quote_segment, split_path
+
+_KEY_AND_VALUE = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Widened:
+    """A schema with more columns, and these columns alone, below the structs they are in."""
+
+    schema: Schema
+    added: Schema
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alteration:
+    """What is to change about one field; None leaves a property as it is.
+
+    `retyped` is the field of the next type, whose name, ids and place do not count.
+    """
+
+    path: str
+    name: str | None = None
+    nullable: bool | None = None
+    retyped: Field | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Altered:
+    """A schema after alterations; `before` and `after` are the fields whose type changed."""
+
+    schema: Schema
+    before: Schema
+    after: Schema
+
+
+def first_free_id(schema: Schema, fragments: Iterable[Fragment]) -> int:
+    """Return the first id that neither a field nor a data file has."""
+    used = (i for fragment in fragments for file in fragment.files for i in file.fields)
+    return max(schema.max_field_id, max(used, default=-1)) + 1
+
+
+def widen(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -> Widened:
+    """Add columns at the end; members of structs that exist go to the end of these."""
+    fresh = itertools.count(first_id)
+    merge = _Merge(version=version, fresh=fresh)
+    fields, added = merge.level(schema.fields, new.fields, ())
+    _ensure_names(fields)
+    metadata = type(schema.metadata)({**new.metadata, **schema.metadata})
+    return Widened(
+        schema=replace(schema, fields=fields, metadata=metadata),
+        added=replace(schema, fields=added),
+    )
+
+
+def drop(schema: Schema, paths: Iterable[str]) -> Schema:
+    """Leave out columns and members; a parent without any members left goes with them."""
+    gone = {resolve(schema, path)[-1].id for path in paths}
+    fields = _without(schema.fields, gone)
+    if not fields:
+        raise InvalidRequestError("Cannot drop all columns from a dataset")
+    return replace(schema, fields=fields)
+
+
+def alter(schema: Schema, alterations: Sequence[Alteration], *, first_id: int) -> Altered:
+    """Rename, retype and change what may be null; paths are those of the schema as it is."""
+    by_id: dict[FieldId, Alteration] = {}
+    for change in alterations:
+        field = resolve(schema, change.path)[-1]
+        by_id[field.id] = _joined(by_id.get(field.id), change)
+    fresh = itertools.count(first_id)
+    fields = tuple(_altered(field, by_id, fresh) for field in schema.fields)
+    _ensure_names(fields)
+    retyped = {i for i, change in by_id.items() if change.retyped is not None}
+    pairs = [_changed(*pair, retyped) for pair in zip(schema.fields, fields, strict=True)]
+    kept = [pair for pair in pairs if pair is not None]
+    return Altered(
+        schema=replace(schema, fields=fields),
+        before=replace(schema, fields=tuple(before for before, _ in kept)),
+        after=replace(schema, fields=tuple(after for _, after in kept)),
+    )
+
+
+def reorder(schema: Schema, names: Sequence[str]) -> Schema:
+    """Put columns first, in this order; the others follow in theirs."""
+    if len(set(names)) < len(names):
+        raise InvalidRequestError(f"a column is named twice: {', '.join(names)}")
+    first = [resolve(schema, quote_segment(name))[0] for name in names]
+    rest = [field for field in schema.fields if field not in first]
+    return replace(schema, fields=(*first, *rest))
+
+
+def resolve(schema: Schema, path: str) -> tuple[Field, ...]:
+    """Return the fields from the top to the one at a path of exact names."""
+    trail: list[Field] = []
+    level = schema.fields
+    for segment in split_path(path):
+        node = next((field for field in level if field.name == segment), None)
+        if node is None:
+            known = ", ".join(schema.names)
+            problem = f"Column {path} does not exist in the dataset; the table has: {known}"
+            raise InvalidRequestError(problem, column=path)
+        trail.append(node)
+        level = () if node.is_blob_v2 else node.children
+    return tuple(trail)
+
+
+def forbids_more_nulls(before: Schema, after: Schema) -> bool:
+    """Whether a field that is not nullable is new, or was nullable."""
+    known = before.by_id()
+    return any(
+        not field.nullable and (field.id not in known or known[field.id].nullable)
+        for field in after.walk()
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Merge:
+    """Columns of two schemas put together; all that is new gets fresh ids in pre-order."""
+
+    version: FileVersion
+    fresh: Iterator[int]
+
+    def level(
+        self, known: tuple[Field, ...], new: tuple[Field, ...], path: tuple[Field, ...]
+    ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
+        """Return all fields of a level, and those of them that are new or hold something new."""
+        fields = {field.name: field for field in known}
+        added: list[Field] = []
+        parent_id = path[-1].id if path else NO_PARENT
+        for field in new:
+            old = fields.get(field.name)
+            if old is None:
+                made = numbered(field, parent_id, self.fresh)
+                fields[field.name] = made
+                added.append(made)
+            else:
+                whole, part = self._below(old, field, path)
+                fields[field.name] = whole
+                added.append(part)
+        return tuple(fields.values()), tuple(added)
+
+    def _below(self, old: Field, new: Field, path: tuple[Field, ...]) -> tuple[Field, Field]:
+        where = _shown((*path, old))
+        if old.logical_type != new.logical_type:
+            raise SchemaMismatchError(
+                f"Type conflicts between {where} of type {old.logical_type} in the table "
+                f"and {new.logical_type} in the data",
+                path=where,
+                expected=old.logical_type,
+                found=new.logical_type,
+            )
+        if not _may_get_members(old):
+            msg = f"Column {where} already exists in the dataset"
+            raise InvalidRequestError(msg, column=where)
+        if self.version not in (FileVersion.V2_2, FileVersion.V2_3):
+            msg = (
+                f"Column {where} is a struct, and members cannot be added to one "
+                f"in data files {self.version.value}"
+            )
+            action = 'Write the table with data_storage_version="2.2".'
+            raise UnsupportedError(msg, column=where, action=action)
+        children, added = self.level(old.children, new.children, (*path, old))
+        return old.with_children(children), old.with_children(added)
+
+
+def numbered(field: Field, parent_id: FieldId, fresh: Iterator[int]) -> Field:
+    """Give a field and all below it fresh ids."""
+    field_id = FieldId(next(fresh))
+    children = tuple(numbered(child, field_id, fresh) for child in field.children)
+    return replace(field, id=field_id, parent_id=parent_id, children=children)
+
+
+def _may_get_members(field: Field) -> bool:
+    if field.owns_column:
+        return False
+    is_list_of_structs = field.logical_type in ("list.struct", "large_list.struct")
+    return field.logical_type == "struct" or is_list_of_structs
+
+
+def _without(fields: tuple[Field, ...], gone: set[FieldId]) -> tuple[Field, ...]:
+    kept: list[Field] = []
+    for field in fields:
+        if field.id in gone:
+            continue
+        children = _without(field.children, gone)
+        if field.children and not children:
+            continue
+        if field.logical_type == "map" and children != field.children:
+            entries = children[0].children
+            if len(entries) < _KEY_AND_VALUE:
+                raise InvalidRequestError(f"column {field.name} is a map and needs both members")
+        kept.append(field if children == field.children else field.with_children(children))
+    return tuple(kept)
+
+
+def _joined(first: Alteration | None, second: Alteration) -> Alteration:
+    if first is None:
+        return second
+    return Alteration(
+        path=second.path,
+        name=first.name if second.name is None else second.name,
+        nullable=first.nullable if second.nullable is None else second.nullable,
+        retyped=first.retyped if second.retyped is None else second.retyped,
+    )
+
+
+def _altered(field: Field, by_id: dict[FieldId, Alteration], fresh: Iterator[int]) -> Field:
+    children = tuple(_altered(child, by_id, fresh) for child in field.children)
+    after = field if children == field.children else field.with_children(children)
+    change = by_id.get(field.id)
+    if change is None:
+        return after
+    if change.retyped is not None:
+        # What is below goes with the type, and with it what was to change there.
+        retyped = numbered(change.retyped, field.parent_id, fresh)
+        after = replace(retyped, name=field.name, nullable=field.nullable)
+    return replace(
+        after,
+        name=after.name if change.name is None else change.name,
+        nullable=after.nullable if change.nullable is None else change.nullable,
+    )
+
+
+def _changed(before: Field, after: Field, retyped: set[FieldId]) -> tuple[Field, Field] | None:
+    """Cut a field before and after alterations down to what has another type."""
+    if before.id in retyped:
+        return before, after
+    below = [
+        _changed(old, new, retyped)
+        for old, new in zip(before.children, after.children, strict=True)
+    ]
+    kept = [pair for pair in below if pair is not None]
+    if not kept:
+        return None
+    if before.owns_column:
+        where = quote_segment(before.name)
+        msg = f"column {where} is packed, so the type of a member cannot change"
+        raise UnsupportedError(msg, column=where, action="Add a column with the other type.")
+    return (
+        before.with_children(tuple(old for old, _ in kept)),
+        after.with_children(tuple(new for _, new in kept)),
+    )
+
+
+def _ensure_names(fields: tuple[Field, ...]) -> None:
+    for field in fields:
+        if "." in field.name:
+            msg = f"column {field.name!r} has a dot in its name"
+            raise InvalidNameError(msg, column=field.name)
+        if field.name in RESERVED_NAMES:
+            raise InvalidNameError(f"column name {field.name!r} is reserved", column=field.name)
+    _ensure_unique(fields, ())
+
+
+def _ensure_unique(fields: tuple[Field, ...], path: tuple[Field, ...]) -> None:
+    seen: set[str] = set()
+    for field in fields:
+        if field.name in seen:
+            where = _shown((*path, field))
+            raise InvalidNameError(f"two columns have the name {where}", column=where)
+        seen.add(field.name)
+        _ensure_unique(field.children, (*path, field))
+
+
+def _shown(path: tuple[Field, ...]) -> str:
+    return ".".join(quote_segment(field.name) for field in path)

@@ -1,0 +1,1 @@
+"""Columns of a table: added, dropped, altered, joined; no row is written anew."""

@@ -1,0 +1,217 @@
+"""Columns added: computed by SQL or by a function, brought by a stream, or null."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from itertools import chain
+
+import pyarrow as pa
+
+from lancelake.clock import Ids
+from lancelake.data.deletion_files import load_deletions
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Progress
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.format import evolution
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.evolution import Widened
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FragmentId
+from lancelake.format.logical_types import EXTENSION_NAME
+from lancelake.scan.count import live_rows, physical_rows
+from lancelake.scan.execute import execute
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, publish_columns
+from lancelake.table.columns.column_task import ColumnTask
+from lancelake.table.columns.mapped import BatchFunction, MappedValues, engine_for
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
+from lancelake.table.run_again import DEFAULT, until_it_lands
+from lancelake.table.snapshot import Snapshot
+
+_EXTENSION = EXTENSION_NAME.rpartition(":")[0].encode()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScannedValues:
+    """Values that a scan itself computes."""
+
+    schema: pa.Schema
+
+    def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Yield what the scan yields."""
+        return execute(scan)
+
+
+def add_computed_columns(
+    base: Snapshot,
+    expressions: Mapping[str, str],
+    *,
+    batch_rows: int | None = None,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    progress: Progress | None = None,
+) -> Snapshot:
+    """Add columns by name with the values of SQL expressions over the others, and commit."""
+    backfill = Backfill(engine=engine or LocalEngine(), choices=choices, progress=progress)
+    return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
+
+
+def computed_plan(
+    base: Snapshot,
+    expressions: Mapping[str, str],
+    *,
+    batch_rows: int | None = None,
+    fragment_ids: tuple[FragmentId, ...] | None = None,
+) -> ColumnPlan:
+    """Plan columns that SQL computes."""
+    request = ScanRequest(
+        columns=FrozenMap(dict(expressions)), batch_size=batch_rows, fragment_ids=fragment_ids
+    )
+    scan = plan(base.source, request)
+    schema = pa.schema([_plain(field) for field in scan.schema])
+    wide = widened(base, schema)
+    if not expressions:
+        return ColumnPlan(schema=wide.schema, tasks=())
+    file = column_file(base, wide.added)
+    file.ensure_possible(schema)
+    values = ScannedValues(schema=schema)
+    tasks = [ColumnTask(scan=task, values=values, file=file) for task in scan.tasks]
+    return ColumnPlan(schema=wide.schema, tasks=tasks)
+
+
+def add_mapped_columns(
+    base: Snapshot,
+    function: BatchFunction,
+    *,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    progress: Progress | None = None,
+) -> Snapshot:
+    """Add the columns that a function makes of batches of the others, and commit.
+
+    With a checkpoint, what was computed before an error or a kill is not computed again.
+    """
+    backfill = Backfill(
+        engine=engine_for(function, engine or LocalEngine()), choices=choices, progress=progress
+    )
+    made = backfill.run(base, lambda at: mapped_plan(at, function))
+    if function.checkpoint is not None:
+        function.checkpoint.remove()
+    return made
+
+
+def mapped_plan(
+    base: Snapshot,
+    function: BatchFunction,
+    *,
+    fragment_ids: tuple[FragmentId, ...] | None = None,
+) -> ColumnPlan:
+    """Plan columns that a function computes."""
+    wide = widened(base, function.output_schema)
+    file = column_file(base, wide.added)
+    file.ensure_possible(function.output_schema)
+    request = replace(function.request, fragment_ids=fragment_ids)
+    values = MappedValues(function=function, added=wide.added)
+    tasks = [
+        ColumnTask(scan=task, values=values, file=file) for task in plan(base.source, request).tasks
+    ]
+    return ColumnPlan(schema=wide.schema, tasks=tasks)
+
+
+def add_streamed_columns(
+    base: Snapshot, reader: pa.RecordBatchReader, *, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Add the columns of a stream that has one row for each row of the table, in its order."""
+    wide = widened(base, reader.schema)
+    ids = choices.surroundings.ids
+    files = streamed_files(base, wide, reader, base.manifest.fragments, ids=ids)
+    return publish_columns(base, wide.schema, files, choices)
+
+
+def streamed_files(
+    base: Snapshot,
+    wide: Widened,
+    reader: pa.RecordBatchReader,
+    fragments: Iterable[Fragment],
+    *,
+    ids: Ids,
+) -> dict[FragmentId, DataFile | None]:
+    """Write the columns of a stream, fragment by fragment, none of which is held as a whole."""
+    file = column_file(base, wide.added)
+    file.ensure_possible(reader.schema)
+    source = base.source
+    rows = _Rows(reader)
+    files: dict[FragmentId, DataFile | None] = {}
+    for fragment in fragments:
+        count = live_rows(source.files, source.manifest_at, fragment)
+        files[fragment.id] = file.write(
+            rows.next(count),
+            reader.schema,
+            deleted=load_deletions(source.files, fragment),
+            physical_rows=physical_rows(source.files, source.manifest_at, fragment),
+            ids=ids,
+        )
+    rows.ensure_ended()
+    return files
+
+
+def add_null_columns(
+    base: Snapshot, schema: pa.Schema, *, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Add columns that are null in every row; no data file is written."""
+    for field in schema:
+        if not field.nullable:
+            msg = f"All-null columns must be nullable, but field {field.name!r} is not"
+            raise InvalidRequestError(msg, column=field.name)
+
+    def attempt(at: Snapshot) -> Snapshot:
+        return publish_columns(at, widened(at, schema).schema, {}, choices)
+
+    return until_it_lands(base, attempt, DEFAULT, choices.surroundings)
+
+
+def widened(base: Snapshot, new: pa.Schema) -> Widened:
+    """Return the schema of a version with more columns."""
+    manifest = base.manifest
+    return evolution.widen(
+        manifest.schema,
+        from_arrow(new),
+        first_id=evolution.first_free_id(manifest.schema, manifest.fragments),
+        version=manifest.data_version,
+    )
+
+
+class _Rows:
+    """A stream, handed out in parts of a given number of rows."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        self._batches = iter(batches)
+        self._rest: pa.RecordBatch | None = None
+
+    def next(self, count: int) -> Iterator[pa.RecordBatch]:
+        """Yield the next rows, or as many as there are."""
+        while count:
+            batch = self._rest if self._rest is not None else next(self._batches, None)
+            if batch is None:
+                return
+            part, rest = batch.slice(0, count), batch.slice(count)
+            self._rest = rest if rest.num_rows else None
+            count -= part.num_rows
+            yield part
+
+    def ensure_ended(self) -> None:
+        """Raise when there are rows left."""
+        left = chain([] if self._rest is None else [self._rest], self._batches)
+        if any(batch.num_rows for batch in left):
+            problem = "the stream has more rows than the table"
+            raise SchemaMismatchError(problem, action="Bring one row for each row of the table.")
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """Leave behind what is said about the column that an expression names, but for its type."""
+    metadata = {k: v for k, v in (field.metadata or {}).items() if k.startswith(_EXTENSION)}
+    return field.remove_metadata().with_metadata(metadata or None)

@@ -1,0 +1,100 @@
+"""Tasks that write columns -> a version with these columns; what was written once is not again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from lancelake.data.column_file import ColumnFile, with_file
+from lancelake.engine.port import Engine, Job, Progress
+from lancelake.format.evolution import forbids_more_nulls
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.format.operations import Merge
+from lancelake.format.schema import Schema
+from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.run_again import Retries, until_it_lands
+from lancelake.table.snapshot import Snapshot
+from lancelake.txn.fragments import without_dropped_files
+
+# Work that is done again keeps the files it has, so there is no hurry.
+PATIENCE = Retries(timeout_s=float("inf"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnPlan:
+    """The next schema, and for each fragment the task that writes what it adds."""
+
+    schema: Schema
+    tasks: Sequence[ColumnTask]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backfill:
+    """How columns are computed and committed."""
+
+    engine: Engine
+    choices: CommitChoices = DEFAULT_CHOICES
+    progress: Progress | None = None
+    _written: dict[object, DataFile | None] = field(default_factory=dict)
+
+    def run(self, base: Snapshot, plan: Callable[[Snapshot], ColumnPlan]) -> Snapshot:
+        """Write the columns and commit; after a conflict, only for rows in other files."""
+
+        def attempt(at: Snapshot) -> Snapshot:
+            planned = plan(at)
+            files = self.write(at, planned.tasks)
+            return publish_columns(at, planned.schema, files, self.choices)
+
+        return until_it_lands(base, attempt, PATIENCE, self.choices.surroundings)
+
+    def write(
+        self, base: Snapshot, tasks: Sequence[ColumnTask]
+    ) -> dict[FragmentId, DataFile | None]:
+        """Run those tasks whose result is not known yet, and return the file of each fragment."""
+        missing = [task for task in tasks if _key(task) not in self._written]
+        job = Job(
+            description=f"add columns to {base.location.uri}",
+            tasks=missing,
+            progress=self.progress,
+        )
+        for task, result in zip(missing, self.engine.run(job), strict=True):
+            self._written[_key(task)] = written_file(result)
+        return {task.scan.fragment.id: self._written[_key(task)] for task in tasks}
+
+
+def publish_columns(
+    base: Snapshot,
+    schema: Schema,
+    files: Mapping[FragmentId, DataFile | None],
+    choices: CommitChoices,
+) -> Snapshot:
+    """Commit a schema and the files that were written for it."""
+    fields = schema.by_id()
+    fragments = tuple(
+        without_dropped_files(_with(fragment, files.get(fragment.id)), fields)
+        for fragment in base.manifest.fragments
+    )
+    operation = Merge(
+        fragments=fragments,
+        schema=schema,
+        preserves_nullability=not forbids_more_nulls(base.manifest.schema, schema),
+    )
+    return publish(base, new_transaction(operation, base.version, choices), choices)
+
+
+def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> ColumnFile:
+    """Say how columns of a table are written."""
+    version = base.manifest.data_version
+    columns = replace(schema, metadata=base.manifest.schema.metadata)
+    return ColumnFile(root=base.location, schema=columns, version=version, casts=casts)
+
+
+def _with(fragment: Fragment, file: DataFile | None) -> Fragment:
+    return fragment if file is None else with_file(fragment, file)
+
+
+def _key(task: ColumnTask) -> object:
+    """Identify rows that have the same values: deleted ones do not count."""
+    return task.scan.fragment.id, task.scan.fragment.files, task.file.schema.fields

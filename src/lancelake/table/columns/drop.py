@@ -1,0 +1,41 @@
+"""Columns dropped, or put in another order; no data is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lancelake.format import evolution
+from lancelake.format.operations import Project
+from lancelake.format.schema import Schema
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.run_again import DEFAULT, until_it_lands
+from lancelake.table.snapshot import Snapshot
+
+
+def drop_columns(
+    base: Snapshot, paths: Sequence[str], *, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Leave out columns, or members of structs by path, and commit."""
+    return project(base, lambda schema: evolution.drop(schema, paths), choices)
+
+
+def reorder_columns(
+    base: Snapshot, names: Sequence[str], *, choices: CommitChoices = DEFAULT_CHOICES
+) -> Snapshot:
+    """Put columns first, in this order, and commit; the others follow in theirs."""
+    return project(base, lambda schema: evolution.reorder(schema, names), choices)
+
+
+def project(base: Snapshot, change: Callable[[Schema], Schema], choices: CommitChoices) -> Snapshot:
+    """Commit another schema over the same files."""
+
+    def attempt(at: Snapshot) -> Snapshot:
+        before = at.manifest.schema
+        after = change(before)
+        operation = Project(
+            schema=after,
+            preserves_nullability=not evolution.forbids_more_nulls(before, after),
+        )
+        return publish(at, new_transaction(operation, at.version, choices), choices)
+
+    return until_it_lands(base, attempt, DEFAULT, choices.surroundings)
