@@ -1,0 +1,142 @@
+"""Columns that other data brings, joined to the rows of a table by a key."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from lancelake.data.row_meta import META_NAMES
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Progress
+from lancelake.errors import InvalidRequestError
+from lancelake.format.ids import FragmentId
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.storage.location import Location
+from lancelake.table.columns.add import widened
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
+from lancelake.table.columns.column_task import ColumnTask
+from lancelake.table.columns.join_source import MEMORY_BYTES, JoinRows, join_rows
+from lancelake.table.columns.match_rows import Matches, match_rows
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
+from lancelake.table.snapshot import Snapshot
+
+_BATCH_BYTES = 8 << 20
+_BATCH_ROWS = 1 << 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinKey:
+    """The table's column and the data's column that must be equal."""
+
+    left: str
+    right: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JoinedValues:
+    """Values of the source's rows that go with a fragment's; null where there is none."""
+
+    source: JoinRows
+    matches: Matches
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of all batches."""
+        return self.source.schema
+
+    def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
+        """Yield the values of the live rows."""
+        rows = self.matches.rows(scan.fragment.id)
+        step = max(1, min(_BATCH_ROWS, _BATCH_BYTES // self.source.row_bytes))
+        for first in range(0, len(rows), step):
+            yield self.source.take(rows[first : first + step])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Join:
+    """Data to join, and where it may be put meanwhile; workers must reach `folder`."""
+
+    source: JoinRows
+    left: str
+    folder: Path
+
+    def scans(
+        self, base: Snapshot, fragment_ids: tuple[FragmentId, ...] | None = None
+    ) -> tuple[ScanTask, ...]:
+        """Return the scans of the table's key."""
+        request = ScanRequest(columns=(self.left,), fragment_ids=fragment_ids)
+        return plan(base.source, request).tasks
+
+    def plan(
+        self, base: Snapshot, fragment_ids: tuple[FragmentId, ...] | None = None
+    ) -> ColumnPlan:
+        """Plan the columns of the data as columns of the table."""
+        wide = widened(base, self.source.schema)
+        file = column_file(base, wide.added)
+        file.ensure_possible(self.source.schema)
+        scans = self.scans(base, fragment_ids)
+        values = JoinedValues(
+            source=self.source, matches=match_rows(scans, self.source, self.folder)
+        )
+        tasks = [ColumnTask(scan=scan, values=values, file=file) for scan in scans]
+        return ColumnPlan(schema=wide.schema, tasks=tasks)
+
+
+def merge_columns(
+    base: Snapshot,
+    reader: pa.RecordBatchReader,
+    key: JoinKey,
+    *,
+    engine: Engine | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    progress: Progress | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Snapshot:
+    """Add the data's other columns, with its values where the keys are equal, and commit.
+
+    Rows without a partner get nulls; of several partners the last one counts.
+    """
+    ensure_joinable(base, reader.schema, key)
+    backfill = Backfill(engine=engine or LocalEngine(), choices=choices, progress=progress)
+    with tempfile.TemporaryDirectory(prefix="lancelake-join-") as folder:
+        join = prepared(reader, key, Path(folder), memory_bytes=memory_bytes)
+        return backfill.run(base, join.plan)
+
+
+def prepared(
+    reader: pa.RecordBatchReader, key: JoinKey, folder: Path, *, memory_bytes: int = MEMORY_BYTES
+) -> Join:
+    """Take in the data of a join."""
+    source = join_rows(reader, key.right, scratch=Location.parse(folder), memory_bytes=memory_bytes)
+    return Join(source=source, left=key.left, folder=folder)
+
+
+def ensure_joinable(base: Snapshot, data: pa.Schema, key: JoinKey) -> None:
+    """Refuse keys that are missing, and columns that the table has or that are none."""
+    schema = base.manifest.schema
+    if key.left not in META_NAMES and schema.find(key.left) is None:
+        known = ", ".join(schema.names)
+        problem = f"Column {key.left} does not exist in the left side dataset, which has: {known}"
+        raise InvalidRequestError(problem, column=key.left)
+    ensure_key(data, key)
+    shared = [name for name in data.names if name != key.right and name in schema.names]
+    if shared:
+        problem = f"Column {shared[0]} exists in both sides of the dataset"
+        raise InvalidRequestError(problem, column=shared[0], action="Rename it in the data.")
+
+
+def ensure_key(data: pa.Schema, key: JoinKey) -> None:
+    """Refuse data without the key, or with nothing but it."""
+    if key.right not in data.names:
+        known = ", ".join(data.names)
+        problem = f"Column {key.right} does not exist in the right side data, which has: {known}"
+        raise InvalidRequestError(problem, column=key.right)
+    if len(data.names) == 1:
+        problem = f"the data has no column beside the key {key.right}"
+        raise InvalidRequestError(problem, column=key.right)
