@@ -50,14 +50,18 @@ class InterceptedStore:
         call = lambda: self._inner.smallest_names(directory, limit=limit)  # noqa: E731
         return self._around("smallest_names", directory, call)
 
-    def put(self, path: str, data: bytes) -> None:
-        self._around("put", path, lambda: self._inner.put(path, data))
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        self._around("put", path, lambda: self._inner.put(path, data, durable=durable))
 
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
         self._around("put_stream", path, lambda: self._inner.put_stream(path, chunks))
 
     def create(self, path: str, data: bytes) -> None:
         self._around("create", path, lambda: self._inner.create(path, data))
+
+    def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
+        call = lambda: self._inner.swap(path, data, expected=expected)  # noqa: E731
+        return self._around("swap", path, call)
 
     def copy(self, source: str, target: str) -> None:
         self._around("copy", target, lambda: self._inner.copy(source, target))

@@ -19,7 +19,7 @@ T = TypeVar("T")
 RACING = frozenset({"smallest_names", "list_names", "exists", "create"})
 EVERY = frozenset(
     {"get", "get_range", "get_suffix", "head", "put", "put_stream", "copy", "delete", "list"}
-    | {"list_dirs", "delete_many"}
+    | {"list_dirs", "delete_many", "swap"}
     | RACING
 )
 
@@ -65,7 +65,7 @@ class DictStore:
     def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
         return self.list_names(directory)[:limit]
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         self.objects[path] = data
 
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
@@ -75,6 +75,12 @@ class DictStore:
         if path in self.objects:
             raise AlreadyExistsError(f"an object is already at {path!r}", path=path)
         self.objects[path] = data
+
+    def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
+        if self.get(path) != expected:
+            return False
+        self.objects[path] = data
+        return True
 
     def copy(self, source: str, target: str) -> None:
         self.objects[target] = self.get(source)

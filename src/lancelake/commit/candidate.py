@@ -81,7 +81,8 @@ class Publisher:
         """Write the transaction file, then the manifest if its version is free."""
         path, data = candidate.transaction_path, candidate.transaction_bytes
         if path is not None and (path, data) != self._stored:
-            self._line.store.put(path, data)
+            # A copy of what the manifest holds: a machine that stops may lose it.
+            self._line.store.put(path, data, durable=False)
             self._stored = (path, data)
         return self._line.handler.create(
             candidate.version, candidate.name.name, candidate.manifest_bytes

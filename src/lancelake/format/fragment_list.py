@@ -37,6 +37,7 @@ class FragmentList(Sequence[Fragment]):
         encoded: bytes | None = None,
         payloads: list[bytes] | None = None,
         traits: list[Traits] | None = None,
+        ids: list[FragmentId] | None = None,
     ) -> None:
         """List fragments; those without a value are in `encoded` or in `payloads`."""
         self._values = values
@@ -45,7 +46,7 @@ class FragmentList(Sequence[Fragment]):
         self._encoded = encoded
         self._payloads = payloads
         self._traits = traits
-        self._ids: list[FragmentId] | None = None
+        self._ids = ids
         self._survey: Survey | None = None
         self._places: dict[FragmentId, int] | None = None
 
@@ -142,6 +143,7 @@ class FragmentList(Sequence[Fragment]):
             [*self._values, *more],
             encoded=self.encoded() + _joined(_payload(f) for f in more),
             traits=[*self._all_traits(), *(fragment_traits.of(f) for f in more)],
+            ids=[*self.ids, *(f.id for f in more)],
         )
 
     def exchanged(
@@ -201,6 +203,7 @@ class FragmentList(Sequence[Fragment]):
             [new[i][0] if i in new else self._values[i] for i in positions],
             payloads=[new[i][1] if i in new else payloads[i] for i in positions],
             traits=[new[i][2] if i in new else traits[i] for i in positions],
+            ids=[new[i][0].id if i in new else self.ids[i] for i in positions],
         )
 
     def _all_traits(self) -> list[Traits]:

@@ -83,10 +83,10 @@ class CountingStore:
             self._count("smallest_names", directory)
         return names
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Write an object, replacing any other."""
         self._count("put", path)
-        self._inner.put(path, data)
+        self._inner.put(path, data, durable=durable)
         self.bytes_written += len(data)
 
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
@@ -99,6 +99,13 @@ class CountingStore:
         self._count("create", path)
         self._inner.create(path, data)
         self.bytes_written += len(data)
+
+    def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
+        """Replace an object that still holds `expected`, and say whether it did."""
+        self._count("swap", path)
+        is_done = self._inner.swap(path, data, expected=expected)
+        self.bytes_written += len(data) if is_done else 0
+        return is_done
 
     def copy(self, source: str, target: str) -> None:
         """Copy within the store, replacing the target."""

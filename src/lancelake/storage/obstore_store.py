@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import obstore
-from obstore.exceptions import BaseError
+from obstore.exceptions import BaseError, NotSupportedError, PreconditionError
 from obstore.store import ObjectStore as Client
 
 from lancelake.errors import ObjectNotFoundError, UnsupportedError
@@ -27,7 +27,7 @@ from lancelake.storage.store import (
 )
 
 if TYPE_CHECKING:
-    from obstore import ListResult, ObjectMeta  # these exist for type checkers only
+    from obstore import ListResult, ObjectMeta, UpdateVersion  # these exist for type checkers only
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -126,7 +126,13 @@ class ObstoreStore:
         paths = (info.path[cut:] for info in self.list(directory))
         return builtins.list(itertools.islice((path for path in paths if "/" not in path), limit))
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(
+        self,
+        path: str,
+        data: bytes,
+        *,
+        durable: bool = True,  # noqa: ARG002  # what such a store takes is durable
+    ) -> None:
         """Write an object, replacing any other."""
         with ClientErrors(path):
             obstore.put(self._client, self._key(path), data)
@@ -144,6 +150,22 @@ class ObstoreStore:
         """Write an object if the path is free."""
         with ClientErrors(path):
             obstore.put(self._client, self._key(path), data, mode="create")
+
+    def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
+        """Replace an object that still holds `expected`, and say whether it did."""
+        key = self._key(path)
+        with ClientErrors(path):
+            found = obstore.get(self._client, key)
+            if bytes(found.bytes()) != expected:
+                return False
+            seen: UpdateVersion = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
+            try:
+                obstore.put(self._client, key, data, mode=seen)
+            except PreconditionError:
+                return False
+            except NotSupportedError:
+                obstore.put(self._client, key, data)
+        return True
 
     def copy(self, source: str, target: str) -> None:
         """Copy within the store, replacing the target."""

@@ -101,9 +101,9 @@ class RetryingStore:
         """Return the first names of a folder in ascending order, if the store keeps one."""
         return self._tried(lambda: self._inner.smallest_names(directory, limit=limit))
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Write an object, replacing any other."""
-        self._tried(lambda: self._inner.put(path, data))
+        self._tried(lambda: self._inner.put(path, data, durable=durable))
 
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
         """Write an object from a stream, replacing any other."""
@@ -112,6 +112,10 @@ class RetryingStore:
     def create(self, path: str, data: bytes) -> None:
         """Write an object if the path is free: one try, since a lost reply may hide success."""
         self._inner.create(path, data)
+
+    def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
+        """Replace an object that still holds `expected`: one try, as for `create`."""
+        return self._inner.swap(path, data, expected=expected)
 
     def copy(self, source: str, target: str) -> None:
         """Copy within the store, replacing the target."""

@@ -70,10 +70,10 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def put(self, path: str, data: bytes) -> None:
+    def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Write an object, replacing any other: readers see the old bytes or the new ones.
 
-        On local disk the object is durable when this returns.
+        On local disk the object is durable when this returns, unless that is not asked for.
         """
         ...
 
@@ -90,6 +90,15 @@ class ObjectStore(Protocol):
         Of several racing creates exactly one succeeds. On local disk the object is durable when
         this returns. After `StorageUnavailableError` the object may or may not be there: creates
         are never tried twice.
+        """
+        ...
+
+    def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
+        """Replace an object that still holds `expected`, and say whether it did.
+
+        Of several racing swaps that expect the same, one succeeds, unless the store cannot
+        compare. After `StorageUnavailableError` the object may or may not be replaced: swaps are
+        never tried twice.
         """
         ...
 
