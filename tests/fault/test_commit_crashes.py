@@ -7,18 +7,20 @@ from collections.abc import Callable
 import pytest
 
 from lancelake.commit.loop import commit
-from lancelake.commit.new_table import create_table
+from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.errors import LanceTableError, StorageError, UncertainCommitError
-from lancelake.format.operations import Append, Overwrite
+from lancelake.format.ids import Version
+from lancelake.format.operations import Clone, Overwrite
 from lancelake.storage.store import ObjectStore
-from tests.model.operations import changes
+from tests.model.operations import MEM_WAL_ENTRY, Change, changes
 from tests.support.failing_store import Crash, FailingCalls, Stop
 from tests.support.scheduled_store import DictStore
-from tests.support.table_builder import SCHEMA, fragment, line_on, log, means, request, seed
+from tests.support.table_builder import SCHEMA, line_on, log, means, request, seed
 
+SOURCE = "memory://source"
 Work = Callable[[ObjectStore], CommitResult]
 
 
@@ -31,38 +33,52 @@ def _create(store: ObjectStore) -> CommitResult:
     return create_table(line_on(store), asked, means(store, TABLE_RULES))
 
 
-def _seeded() -> DictStore:
+def _clone(store: ObjectStore) -> CommitResult:
+    operation = Clone(is_shallow=True, ref_name=None, ref_version=Version(1), ref_path=SOURCE)
+    asked = request(operation, unique=1)
+    source = seed(DictStore()).state
+    how = means(store, TABLE_RULES)
+    return clone_table(line_on(store), asked, how, source=source, source_uri=SOURCE)
+
+
+def _seeded() -> tuple[DictStore, dict[str, Change]]:
     store = DictStore()
-    base = seed(store)
-    changes(store, base)
-    return store
+    return store, changes(store, seed(store, indices=(MEM_WAL_ENTRY,)))
 
 
 def _behind() -> tuple[DictStore, Work]:
     """Return a table where another writer was faster, and a delete that must be rebased."""
-    store = DictStore()
-    every = changes(store, seed(store))
+    store, every = _seeded()
     _commit(every["delete row 3"].request(unique=8))(store)
     return store, _commit(every["delete row 4"].request(unique=9))
 
 
-def _cases() -> dict[str, tuple[DictStore, Work]]:
-    append = request(Append(fragments=(fragment(7),)), unique=1)
-    return {
-        "create": (DictStore(), _create),
-        "append": (_seeded(), _commit(append)),
-        "rebase": _behind(),
+def _all_cases() -> dict[str, tuple[DictStore, Work]]:
+    store, every = _seeded()
+    one_by_one = {
+        name: (DictStore(store.objects), _commit(change.request(unique=1)))
+        for name, change in every.items()
     }
+    fresh = {"create": (DictStore(), _create), "clone": (DictStore(), _clone)}
+    return fresh | one_by_one | {"rebase": _behind()}
+
+
+CASES = _all_cases()
+
+
+def _case(name: str) -> tuple[DictStore, Work]:
+    store, work = CASES[name]
+    return DictStore(store.objects), work
 
 
 def _number_of_calls(name: str) -> int:
-    store, work = _cases()[name]
+    store, work = _case(name)
     calls = FailingCalls()
     work(calls.on(store))
     return len(calls.calls)
 
 
-POINTS = [(name, number) for name in _cases() for number in range(_number_of_calls(name))]
+POINTS = [(name, number) for name in CASES for number in range(_number_of_calls(name))]
 
 
 def _versions(store: ObjectStore) -> list[int]:
@@ -78,7 +94,7 @@ def _uuids(store: ObjectStore) -> list[str]:
 def test_after_a_crash_the_same_commit_lands_exactly_once(
     name: str, number: int, stop: Stop
 ) -> None:
-    store, work = _cases()[name]
+    store, work = _case(name)
     with pytest.raises(Crash):
         work(FailingCalls([number], stop=stop, error=Crash).on(store))
     before = _versions(store)
@@ -92,7 +108,7 @@ def test_after_a_crash_the_same_commit_lands_exactly_once(
 @pytest.mark.parametrize("stop", Stop)
 @pytest.mark.parametrize(("name", "number"), POINTS)
 def test_a_store_that_fails_once_leaves_no_lie(name: str, number: int, stop: Stop) -> None:
-    store, work = _cases()[name]
+    store, work = _case(name)
     before = _uuids(store)
     try:
         result = work(FailingCalls([number], stop=stop).on(store))
@@ -107,7 +123,7 @@ def test_a_store_that_fails_once_leaves_no_lie(name: str, number: int, stop: Sto
 def test_a_store_that_fails_from_some_call_on_leaves_no_lie(
     name: str, number: int, stop: Stop
 ) -> None:
-    store, work = _cases()[name]
+    store, work = _case(name)
     before = _uuids(store)
     first = FailingCalls([number], stop=stop).on(store)
     try:
@@ -121,7 +137,7 @@ def test_a_store_that_fails_from_some_call_on_leaves_no_lie(
 
 
 def test_a_commit_that_landed_is_not_failed_by_what_comes_after() -> None:
-    store, work = _cases()["append"]
+    store, work = _case("append")
     calls = FailingCalls()
     work(calls.on(DictStore(store.objects)))
     created = next(n for n, (call, _) in enumerate(calls.calls) if call == "create")
