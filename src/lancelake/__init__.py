@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the command line must start without loading the engines beh
         LanceOperation,
         LanceScanner,
         Transaction,
+        batch_udf,
         dataset,
         write_dataset,
     )
@@ -32,6 +33,7 @@ __all__ = [
     "LanceTableError",
     "Transaction",
     "__version__",
+    "batch_udf",
     "dataset",
     "write_dataset",
 ]

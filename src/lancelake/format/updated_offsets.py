@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from google.protobuf.empty_pb2 import Empty
 from google.protobuf.message import Message
 from google.protobuf.unknown_fields import UnknownFieldSet
@@ -11,6 +13,9 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.unknown import parse
 
 _OFFSET_BITMAPS = 10
+_VARINT = 0
+_LENGTH_DELIMITED = 2
+_SEVEN_BITS = 0x7F
 _WHAT = "updated offsets of an update"
 
 
@@ -22,6 +27,32 @@ def decode(unknown: bytes) -> dict[FragmentId, bytes]:
             key, bitmap = _entry(data)
             found[FragmentId(key)] = bitmap
     return found
+
+
+def encode(offsets: Mapping[FragmentId, bytes]) -> bytes:
+    """Write portable Roaring bitmaps of row offsets by fragment as a field of an Update."""
+    parts: list[bytes] = []
+    for key, bitmap in sorted(offsets.items()):
+        entry = _tag(1, _VARINT) + _varint(key) + _sized(2, bitmap)
+        parts.append(_sized(_OFFSET_BITMAPS, entry))
+    return b"".join(parts)
+
+
+def _sized(number: int, data: bytes) -> bytes:
+    return _tag(number, _LENGTH_DELIMITED) + _varint(len(data)) + data
+
+
+def _tag(number: int, kind: int) -> bytes:
+    return _varint(number << 3 | kind)
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value > _SEVEN_BITS:
+        out.append(value & _SEVEN_BITS | _SEVEN_BITS + 1)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
 
 
 def _entry(data: object) -> tuple[int, bytes]:

@@ -23,6 +23,7 @@ from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.stats import DataStatistics, FieldStatistics
 from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
+from lancelake.pylance.udf import batch_udf
 from lancelake.pylance.writing import AutoCleanupConfig, write_options, write_rows
 from lancelake.storage.location import Location
 from lancelake.table.open import open_snapshot, time_reference
@@ -138,6 +139,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "Transaction",
+    "batch_udf",
     "dataset",
     "json_to_schema",
     "schema_to_json",

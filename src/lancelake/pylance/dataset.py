@@ -18,6 +18,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.change_feed import DatasetHistory
 from lancelake.pylance.changing import DatasetChanges
+from lancelake.pylance.columns import DatasetColumns
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
 from lancelake.pylance.merge import MergeInsertBuilder as MergeInsertBuilder
@@ -71,6 +72,7 @@ class Version(TypedDict):
 
 class LanceDataset(
     DatasetChanges,
+    DatasetColumns,
     DatasetRows,
     DatasetReads,
     DatasetHistory,

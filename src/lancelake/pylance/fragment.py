@@ -18,6 +18,7 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
+from lancelake.pylance.columns import FragmentColumns
 from lancelake.pylance.fragment_metadata import (
     DataFile,
     FragmentMetadata,
@@ -44,7 +45,7 @@ if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset
 
 
-class LanceFragment(pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
+class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
     """A fragment of one version of a table."""
 
     def __init__(self, dataset: LanceDataset, fragment_id: int) -> None:

@@ -176,9 +176,13 @@ def _show_update(op: ops.Update) -> LanceOperation.Update:
 def _make_update(shown: LanceOperation.Update) -> ops.Update:
     source = shown._source
     known = _offsets(source) if isinstance(source, ops.Update) else None
-    if (shown.updated_fragment_offsets or None) != known:
-        raise UnsupportedError("updated_fragment_offsets cannot be set")
+    offsets = shown.updated_fragment_offsets or None
+    if isinstance(source, ops.Update) and offsets != known:
+        raise UnsupportedError("updated_fragment_offsets of a transaction cannot be changed")
     return ops.Update(
+        unknown=updated_offsets.encode(
+            {FragmentId(i): rows for i, rows in (offsets or {}).items()}
+        ),
         removed_fragment_ids=_fragment_ids(shown.removed_fragment_ids),
         updated_fragments=_make_fragments(shown.updated_fragments),
         new_fragments=_make_fragments(shown.new_fragments),

@@ -6,6 +6,7 @@ import pytest
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import updated_offsets
+from lancelake.format.ids import FragmentId
 
 
 def test_bitmaps_are_found_by_fragment():
@@ -30,3 +31,9 @@ def test_no_fields_mean_no_rows():
 def test_damaged_bytes_are_refused(damaged):
     with pytest.raises(CorruptTableError):
         updated_offsets.decode(damaged)
+
+
+def test_what_was_written_is_read():
+    offsets = {FragmentId(0): b"", FragmentId(1): b"x" * 300, FragmentId(1 << 31): b"abc"}
+
+    assert updated_offsets.decode(updated_offsets.encode(offsets)) == offsets

@@ -118,9 +118,18 @@ def test_rows_that_an_update_touched_are_shown():
     assert to_operation(shown).unknown == unknown
 
 
-def test_rows_that_an_update_touched_cannot_be_set():
+def test_rows_that_an_update_touched_can_be_set():
+    made = to_operation(LanceOperation.Update(updated_fragment_offsets={1: OFFSETS}))
+
+    assert from_operation(made).updated_fragment_offsets == {1: OFFSETS}
+
+
+def test_rows_that_a_recorded_update_touched_cannot_be_changed():
+    shown = from_operation(ops.Update(unknown=b"R\x18\x08\x01\x12\x14" + OFFSETS))
+    shown.updated_fragment_offsets = None
+
     with pytest.raises(UnsupportedError):
-        to_operation(LanceOperation.Update(updated_fragment_offsets={1: OFFSETS}))
+        to_operation(shown)
 
 
 def test_a_data_overlay_is_refused():

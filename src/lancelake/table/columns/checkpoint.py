@@ -19,7 +19,7 @@ from lancelake.format.schema import Schema
 
 _TABLES = (
     "CREATE TABLE IF NOT EXISTS batches "
-    "(source TEXT, position INT, rows INT, result BLOB, PRIMARY KEY (source, position))",
+    "(source TEXT, position INT, result BLOB, PRIMARY KEY (source, position))",
     "CREATE TABLE IF NOT EXISTS fragments (source TEXT PRIMARY KEY, result BLOB)",
 )
 
@@ -33,10 +33,10 @@ class Checkpoint:
 
     path: Path
 
-    def batch(self, source: str, position: int, rows: int) -> pa.RecordBatch | None:
-        """Return the result for a batch of so many rows, if it is kept."""
-        query = "SELECT result FROM batches WHERE source = ? AND position = ? AND rows = ?"
-        found = self._fetch(query, (source, position, rows))
+    def batch(self, source: str, position: int) -> pa.RecordBatch | None:
+        """Return the result for a batch, if it is kept."""
+        query = "SELECT result FROM batches WHERE source = ? AND position = ?"
+        found = self._fetch(query, (source, position))
         if found is None:
             return None
         with pa.ipc.open_stream(found) as reader:
@@ -50,8 +50,7 @@ class Checkpoint:
         result = sink.getvalue().to_pybytes()
         with self._changes() as changes:
             changes.execute(
-                "INSERT OR REPLACE INTO batches VALUES (?, ?, ?, ?)",
-                (source, position, batch.num_rows, result),
+                "INSERT OR REPLACE INTO batches VALUES (?, ?, ?)", (source, position, result)
             )
 
     def fragment(self, source: str) -> bytes | None:

@@ -61,14 +61,13 @@ class MappedValues:
         source = "" if checkpoint is None else self._source(scan)
         first = 0
         for position, batch in enumerate(execute(scan)):
-            rows = batch.num_rows
-            kept = None if checkpoint is None else checkpoint.batch(source, position, rows)
-            if kept is None:
+            kept = None if checkpoint is None else checkpoint.batch(source, position)
+            if kept is None or kept.num_rows != batch.num_rows:
                 kept = self._called(batch, scan, first)
                 if checkpoint is not None:
                     checkpoint.keep_batch(source, position, kept)
             yield kept
-            first += rows
+            first += batch.num_rows
 
     def kept(self, scan: ScanTask) -> bytes | None:
         """Return the result of an earlier run, if its file is still there."""

@@ -1,0 +1,163 @@
+"""Functions that make columns: how users write them down, and how they go on where they were."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment_bytes import from_bytes, to_bytes
+from lancelake.pylance.fragment_metadata import FragmentMetadata, from_fragment, to_fragment
+from lancelake.scan.request import ScanRequest
+from lancelake.table.columns.checkpoint import Checkpoint
+from lancelake.table.columns.mapped import BatchFunction, as_batch
+
+__all__ = ["BatchUDF", "BatchUDFCheckpoint", "batch_udf"]
+
+_ROW_ID = "_rowid"
+_ROW_ADDRESS = "_rowaddr"
+
+
+class Readable(Protocol):
+    """What can be asked for a first row: a table or a fragment."""
+
+    def to_batches(self, **kwargs: Any) -> Iterable[pa.RecordBatch]:
+        """Scan batch by batch."""
+        ...
+
+
+class BatchUDFCheckpoint:
+    """Results of a function, kept in a SQLite file until they are committed."""
+
+    class BatchInfo(NamedTuple):
+        """Which batch of which fragment."""
+
+        fragment_id: int
+        batch_index: int
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = path
+        self._checkpoint = Checkpoint(path=Path(path))
+
+    def cleanup(self) -> None:
+        """Delete the file."""
+        self._checkpoint.remove()
+
+    def get_batch(self, info: BatchInfo) -> pa.RecordBatch | None:
+        """Return what was kept for a batch."""
+        return self._checkpoint.batch(_name(info.fragment_id), info.batch_index)
+
+    def insert_batch(self, info: BatchInfo, batch: pa.RecordBatch) -> None:
+        """Keep the result for a batch."""
+        self._checkpoint.keep_batch(_name(info.fragment_id), info.batch_index, batch)
+
+    def get_fragment(self, fragment_id: int) -> str | None:
+        """Return what was kept for a fragment, as JSON."""
+        kept = self._checkpoint.fragment(_name(fragment_id))
+        if kept is None:
+            return None
+        (fragment,) = from_bytes(kept)
+        return json.dumps(from_fragment(fragment).to_json())
+
+    def insert_fragment(self, fragment_id: int, fragment: str) -> None:
+        """Keep a fragment, given as JSON, instead of its batches."""
+        known = to_fragment(FragmentMetadata.from_json(fragment))
+        self._checkpoint.keep_fragment(_name(fragment_id), to_bytes([known]))
+
+
+class BatchUDF:
+    """A function from batches of a table to batches of new columns."""
+
+    def __init__(
+        self,
+        func: Callable[[pa.RecordBatch], Any],
+        output_schema: pa.Schema | None = None,
+        checkpoint_file: str | Path | None = None,
+    ) -> None:
+        self.func = func
+        self.output_schema = output_schema
+        self.cache = None if checkpoint_file is None else BatchUDFCheckpoint(checkpoint_file)
+
+    def __call__(self, batch: pa.RecordBatch) -> Any:
+        """Call the function as it is written."""
+        return self.func(batch)
+
+
+def batch_udf(
+    output_schema: pa.Schema | None = None, checkpoint_file: str | Path | None = None
+) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
+    """Make a function one that `add_columns` takes.
+
+    Without a schema the function is called with one row to see what it returns. With a
+    checkpoint file, a run that failed or was killed goes on where it was.
+    """
+
+    def decorate(func: Callable[[pa.RecordBatch], Any]) -> BatchUDF:
+        return BatchUDF(func, output_schema, checkpoint_file)
+
+    return decorate
+
+
+def to_function(
+    udf: BatchUDF | Callable[[pa.RecordBatch], Any],
+    source: Readable,
+    read_columns: list[str] | None,
+    batch_size: int | None,
+) -> BatchFunction:
+    """Return a function with all that is needed to run it over a table or a fragment."""
+    columns = None if read_columns is None else [c for c in read_columns if c not in _META]
+    asked = set(read_columns or ())
+    request = ScanRequest(
+        columns=None if columns is None else tuple(columns),
+        with_row_id=_ROW_ID in asked,
+        with_row_address=_ROW_ADDRESS in asked,
+        batch_size=batch_size,
+    )
+    known = udf if isinstance(udf, BatchUDF) else BatchUDF(udf)
+    if known.output_schema is None:
+        known.output_schema = _sampled(known, source, request)
+    return BatchFunction(
+        function=known.func,
+        output_schema=known.output_schema,
+        request=request,
+        checkpoint=None if known.cache is None else known.cache._checkpoint,
+    )
+
+
+_META = (_ROW_ID, _ROW_ADDRESS)
+
+
+def _sampled(udf: BatchUDF, source: Readable, request: ScanRequest) -> pa.Schema:
+    """Call a function with one row and return the schema of the result."""
+    columns = None if request.columns is None else list(request.columns)
+    rows = source.to_batches(
+        limit=1,
+        columns=columns,
+        with_row_id=request.with_row_id,
+        with_row_address=request.with_row_address,
+    )
+    batch = next((batch for batch in rows if batch.num_rows), None)
+    if batch is None:
+        msg = "the function cannot be tried, as there is no row"
+        raise InvalidRequestError(msg, action="Say which columns it returns: output_schema=...")
+    try:
+        result = as_batch(udf(batch))
+    except Exception as error:
+        msg = (
+            "transforms must be a BatchUDF, dict, map function, or ReaderLike value. Received "
+            f"{type(udf.func)}, which is callable, but gave an error when called with a batch of "
+            f"data: {error}"
+        )
+        raise TypeError(msg) from error
+    if not isinstance(result, pa.RecordBatch):
+        msg = f"the function must return a batch, a table or a data frame, not {type(result)}"
+        raise TypeError(msg)
+    return result.schema
+
+
+def _name(fragment_id: int) -> str:
+    return f"fragment {fragment_id}"
