@@ -308,6 +308,38 @@ def one_of_racing_creates_wins(store: ObjectStore) -> None:
             assert [me for me, won in runners.items() if won.result()] == [store.get(path)]
 
 
+def swap_replaces_what_was_expected(store: ObjectStore) -> None:
+    store.put("a/b", b"old")
+    assert store.swap("a/b", b"new", expected=b"old")
+    assert store.get("a/b") == b"new"
+
+
+def swap_leaves_what_was_not_expected(store: ObjectStore) -> None:
+    store.put("a", b"other")
+    assert not store.swap("a", b"new", expected=b"old")
+    assert store.get("a") == b"other"
+
+
+def swap_of_absent_is_not_found(store: ObjectStore) -> None:
+    store.put("a/b", b"there")
+    for path in ("a/c", "d/e"):
+        with pytest.raises(ObjectNotFoundError):
+            store.swap(path, b"new", expected=b"old")
+
+
+def racing_swaps_lose_nothing(store: ObjectStore) -> None:
+    store.put("a", b"")
+
+    def add(number: int) -> None:
+        mine = bytes([number])
+        while not store.swap("a", (before := store.get("a")) + mine, expected=before):
+            pass
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(add, range(12)))
+    assert sorted(store.get("a")) == list(range(12))
+
+
 def copy_keeps_both(store: ObjectStore) -> None:
     store.put("a", b"bytes")
     store.put("sub/b", b"old")
@@ -396,6 +428,10 @@ STORE_LAWS: tuple[Law, ...] = (
     create_respects_a_put,
     create_after_delete_succeeds,
     one_of_racing_creates_wins,
+    swap_replaces_what_was_expected,
+    swap_leaves_what_was_not_expected,
+    swap_of_absent_is_not_found,
+    racing_swaps_lose_nothing,
     copy_keeps_both,
     copy_of_absent_is_not_found,
     copy_into_new_folder_works,

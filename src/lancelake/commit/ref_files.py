@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from lancelake.clock import Clock, Ids, utc_from_ns
 from lancelake.errors import (
     AlreadyExistsError,
+    ContentionError,
     LanceTableError,
     ObjectNotFoundError,
     RefNotFoundError,
@@ -22,6 +23,7 @@ from lancelake.format.refs import Branch, Fork, Tag
 from lancelake.storage.store import ObjectStore
 
 _MOST_DOUBTS = 3
+_MOST_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,18 +59,42 @@ def create_tag(
 
 
 def move_tag(store: ObjectStore, name: str, target: Target, *, clock: Clock) -> Tag:
-    """Point a tag to another version."""
+    """Point a tag to another version; of several who do it at once, each builds on the last."""
     ensure_tag_name(name)
-    before = refs.decode_tag(_existing(store, layout.tag(name), f"tag {name}"))
-    after = replace(
-        before,
-        branch=target.branch,
-        version=target.version,
-        manifest_size=target.manifest_size,
-        updated_at=timestamp_text(clock.now_ns()),
-    )
-    store.put(layout.tag(name), refs.encode_tag(after))
-    return after
+
+    def moved(document: bytes) -> bytes:
+        after = replace(
+            refs.decode_tag(document),
+            branch=target.branch,
+            version=target.version,
+            manifest_size=target.manifest_size,
+            updated_at=timestamp_text(clock.now_ns()),
+        )
+        return refs.encode_tag(after)
+
+    return refs.decode_tag(_change(store, layout.tag(name), moved, f"tag {name}"))
+
+
+def annotate_tag(store: ObjectStore, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace what is noted with a tag."""
+    ensure_tag_name(name)
+
+    def noted(document: bytes) -> bytes:
+        tag = refs.decode_tag(document)
+        return refs.encode_tag(replace(tag, metadata=FrozenMap(dict(metadata))))
+
+    _change(store, layout.tag(name), noted, f"tag {name}")
+
+
+def annotate_branch(store: ObjectStore, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace what is noted with a branch."""
+    ensure_branch_name(name)
+
+    def noted(document: bytes) -> bytes:
+        branch = refs.decode_branch(document)
+        return refs.encode_branch(replace(branch, metadata=FrozenMap(dict(metadata))))
+
+    _change(store, layout.branch(name), noted, f"branch {name}")
 
 
 def remove_tag(store: ObjectStore, name: str) -> None:
@@ -128,6 +154,23 @@ def _create(store: ObjectStore, path: str, data: bytes, what: str) -> None:
     raise UncertainCommitError(f"{what} may have been created: no reply came", path=path)
 
 
+def _change(store: ObjectStore, path: str, changed: Callable[[bytes], bytes], what: str) -> bytes:
+    """Change a document as it lies there; one that another changes meanwhile is read again."""
+    for _ in range(_MOST_CHANGES):
+        before = _existing(store, path, what)
+        after = changed(before)
+        try:
+            if store.swap(path, after, expected=before):
+                return after
+        except StorageUnavailableError:
+            if _is_there(store, path, after, what):
+                return after
+        except ObjectNotFoundError:
+            # Removed since it was read, which the next look tells.
+            continue
+    raise ContentionError(f"{what} was changed by others each time it was read", path=path)
+
+
 def _is_there(store: ObjectStore, path: str, data: bytes, what: str) -> bool:
     """Whether a document is ours, from a try whose reply was lost."""
     try:
@@ -135,7 +178,7 @@ def _is_there(store: ObjectStore, path: str, data: bytes, what: str) -> bool:
     except ObjectNotFoundError:
         return False
     except LanceTableError as error:
-        problem = f"{what} may have been created: the store does not say"
+        problem = f"{what} may have been written: the store does not say"
         raise UncertainCommitError(problem, path=path) from error
 
 

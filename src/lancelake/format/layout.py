@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from urllib.parse import quote, unquote
 
 VERSIONS = "_versions"
 TRANSACTIONS = "_transactions"
@@ -43,17 +44,22 @@ def index_dir(unique: uuid.UUID) -> str:
 
 def tag(name: str) -> str:
     """Path of a tag document."""
-    return f"{TAGS}/{name}.json"
+    return f"{TAGS}/{quote(name, safe='')}.json"
+
+
+def tag_name(file_name: str) -> str:
+    """Inverse of `tag`, from the bare file name."""
+    return unquote(file_name.removesuffix(".json"))
 
 
 def branch(name: str) -> str:
     """Path of a branch document."""
-    return f"{BRANCHES}/{name.replace('/', '%2F')}.json"
+    return f"{BRANCHES}/{quote(name, safe='')}.json"
 
 
 def branch_name(file_name: str) -> str:
     """Inverse of `branch`, from the bare file name."""
-    return file_name.removesuffix(".json").replace("%2F", "/")
+    return unquote(file_name.removesuffix(".json"))
 
 
 def branch_root(name: str) -> str:

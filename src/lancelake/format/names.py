@@ -76,7 +76,9 @@ def ensure_tag_name(name: str) -> None:
     """Raise unless `name` may name a tag."""
     if not name:
         _refuse(name, "a tag name must not be empty")
-    _ensure_part(name, "tag")
+    _ensure_characters(name, "tag")
+    if name.startswith(".") or name.endswith((".", ".lock")) or ".." in name:
+        _refuse(name, "a tag name must not begin or end with '.', hold '..' or end in '.lock'")
 
 
 def ensure_branch_name(name: str) -> None:
@@ -86,15 +88,16 @@ def ensure_branch_name(name: str) -> None:
     if name.startswith("/") or name.endswith("/") or "//" in name or "\\" in name:
         _refuse(name, "a branch name must not have empty segments or backslashes")
     for segment in name.split("/"):
-        _ensure_part(segment, "branch")
+        _ensure_characters(segment, "branch")
+        if segment == ".":
+            _refuse(name, "a branch name must not have the segment '.'")
+    if ".." in name or name.endswith(".lock"):
+        _refuse(name, "a branch name must not hold '..' or end in '.lock'")
 
 
-def _ensure_part(part: str, kind: str) -> None:
-    allowed = all(ch.isalnum() or ch in ".-_" for ch in part)
-    if not allowed:
+def _ensure_characters(part: str, kind: str) -> None:
+    if not all(ch.isalnum() or ch in ".-_" for ch in part):
         _refuse(part, f"a {kind} name takes letters, digits, '.', '-' and '_' only")
-    if part.startswith(".") or part.endswith((".", ".lock")) or ".." in part:
-        _refuse(part, f"a {kind} name must not begin or end with '.', hold '..' or end in '.lock'")
 
 
 def _refuse(name: str, rule: str) -> None:

@@ -24,6 +24,7 @@ from lancelake.pylance.stats import DataStatistics, FieldStatistics
 from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
 from lancelake.pylance.udf import batch_udf
+from lancelake.pylance.uris import uri_of
 from lancelake.pylance.writing import AutoCleanupConfig, write_options, write_rows
 from lancelake.storage.location import Location
 from lancelake.table.open import open_snapshot, time_reference
@@ -59,7 +60,7 @@ def dataset(
     if version is None and asof is not None:
         place = Location.parse(uri, storage_options)
         found = open_snapshot(place, time_reference(to_datetime(asof)))
-        return LanceDataset._of(found, default_scan_options)
+        return LanceDataset._of(found, default_scan_options, uri_of(uri))
     return LanceDataset(
         uri,
         version,
@@ -123,7 +124,8 @@ def write_dataset(
         raise InvalidRequestError("Must provide 'uri'")
     opened = uri._snapshot if isinstance(uri, LanceDataset) else None
     target = opened or Location.parse(uri, storage_options)
-    return LanceDataset._of(write_rows(data_obj, target, schema=schema, options=chosen), None)
+    made = write_rows(data_obj, target, schema=schema, options=chosen)
+    return LanceDataset._of(made, None, uri_of(uri))
 
 
 __all__ = [

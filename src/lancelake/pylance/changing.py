@@ -23,6 +23,7 @@ from lancelake.pylance.lance_operation import LanceOperation
 from lancelake.pylance.reference import VersionLike
 from lancelake.pylance.reference import reference as to_reference
 from lancelake.pylance.transaction import Transaction, from_transaction
+from lancelake.pylance.uris import branch_uri, uri_of
 from lancelake.pylance.writing import ensure_offered, write_options, write_rows
 from lancelake.storage.location import Location
 from lancelake.table import bases, clone, config, restore
@@ -51,7 +52,12 @@ class DatasetChanges:
     _default_scan_options: dict[str, Any] | None
 
     @classmethod
-    def _of(cls, snapshot: Snapshot, default_scan_options: dict[str, Any] | None) -> Self:
+    def _of(
+        cls,
+        snapshot: Snapshot,
+        default_scan_options: dict[str, Any] | None,
+        uri: str | None = None,
+    ) -> Self:
         raise NotImplementedError
 
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
@@ -71,7 +77,9 @@ class DatasetChanges:
     ) -> Self:
         """Start a branch at this version, or at another."""
         source = self._at(reference)
-        return self._of(clone.create_branch(source, branch), self._default_scan_options)
+        made = clone.create_branch(source, branch)
+        where: Any = self
+        return self._of(made, self._default_scan_options, branch_uri(where, branch))
 
     def shallow_clone(
         self,
@@ -83,7 +91,7 @@ class DatasetChanges:
         """Make a table elsewhere that refers to the files of this one."""
         target = Location.parse(target_path, storage_options)
         made = clone.shallow_clone(self._at(reference), target)
-        return self._of(made, self._default_scan_options)
+        return self._of(made, self._default_scan_options, uri_of(target_path))
 
     def deep_clone(
         self,
@@ -95,7 +103,7 @@ class DatasetChanges:
         """Copy a version with all its files."""
         target = Location.parse(target_path, storage_options)
         made = clone.deep_clone(self._at(reference), target)
-        return self._of(made, self._default_scan_options)
+        return self._of(made, self._default_scan_options, uri_of(target_path))
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
         """Return the declared base paths by id."""
@@ -208,7 +216,7 @@ class DatasetChanges:
             stable_row_ids=enable_stable_row_ids,
         )
         entry = entry_of(operation, read_version, opened, choices)
-        return cls._of(committed(location, opened, entry, choices), None)
+        return cls._of(committed(location, opened, entry, choices), None, uri_of(base_uri))
 
     @classmethod
     def commit_batch(
@@ -236,7 +244,7 @@ class DatasetChanges:
             v2_manifest_paths=enable_v2_manifest_paths,
         )
         merged = merged_appends(transactions, choices)
-        made: Any = cls._of(committed(location, opened, merged, choices), None)
+        made: Any = cls._of(committed(location, opened, merged, choices), None, uri_of(dest))
         return BulkCommitResult(dataset=made, merged=from_transaction(merged))
 
     def _at(self, version: VersionLike | None) -> Snapshot:

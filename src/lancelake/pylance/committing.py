@@ -86,7 +86,8 @@ def entry_of(
         return replace(entry, properties=with_message(entry.properties, choices.message))
     if not isinstance(operation, LanceOperation.BaseOperation):
         raise TypeError(
-            f"operation must be a LanceOperation.BaseOperation or Transaction, got {type(operation)}"
+            "operation must be a LanceOperation.BaseOperation or Transaction, "
+            f"got {type(operation)}"
         )
     made = to_operation(operation)
     if read_version is None and opened is not None:

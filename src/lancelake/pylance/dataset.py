@@ -36,6 +36,7 @@ from lancelake.pylance.scanner import (
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.stats import LanceStats
 from lancelake.pylance.transaction import Transaction, from_transaction
+from lancelake.pylance.uris import uri_of
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.history import history, summarize
@@ -92,19 +93,27 @@ class LanceDataset(
         location = Location.parse(uri, storage_options)
         self._default_scan_options = default_scan_options
         self._snapshot = open_snapshot(location, reference(version))
+        self._uri = uri_of(uri)
 
     @classmethod
-    def _of(cls, snapshot: Snapshot, default_scan_options: dict[str, Any] | None) -> LanceDataset:
+    def _of(
+        cls,
+        snapshot: Snapshot,
+        default_scan_options: dict[str, Any] | None,
+        uri: str | None = None,
+    ) -> LanceDataset:
         made = cls.__new__(cls)
         made._snapshot = snapshot
         made._default_scan_options = default_scan_options
+        made._uri = snapshot.location.uri if uri is None else uri
         return made
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_reopen, (self._snapshot.location, self.version, self._default_scan_options))
+        place = (self._snapshot.location, self.version)
+        return (_reopen, (*place, self._default_scan_options, self._uri))
 
     def __copy__(self) -> LanceDataset:
-        return LanceDataset._of(self._snapshot, self._default_scan_options)
+        return LanceDataset._of(self._snapshot, self._default_scan_options, self._uri)
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -114,8 +123,8 @@ class LanceDataset(
 
     @property
     def uri(self) -> str:
-        """Where the table lies."""
-        return self._snapshot.location.uri
+        """Where the table lies, as it was given."""
+        return self._uri
 
     @property
     def version(self) -> int:
@@ -197,7 +206,7 @@ class LanceDataset(
         """Return the table at another version, tag, or branch and version."""
         place = self._snapshot
         found = open_snapshot(place.location, reference(version), main=place.main_location)
-        return LanceDataset._of(found, self._default_scan_options)
+        return LanceDataset._of(found, self._default_scan_options, self._uri)
 
     def checkout_latest(self) -> None:
         """Move this object to the newest version."""
@@ -340,7 +349,7 @@ def _version(snapshot: Snapshot) -> Version:
 
 
 def _reopen(
-    location: Location, version: int, default_scan_options: dict[str, Any] | None
+    location: Location, version: int, default_scan_options: dict[str, Any] | None, uri: str
 ) -> LanceDataset:
     snapshot = open_snapshot(location, AtVersion(version))
-    return LanceDataset._of(snapshot, default_scan_options)
+    return LanceDataset._of(snapshot, default_scan_options, uri)

@@ -12,8 +12,7 @@ from lancelake.format.refs import Branch as BranchDocument
 from lancelake.format.refs import Tag as TagDocument
 from lancelake.pylance.reference import VersionLike
 from lancelake.pylance.reference import reference as to_reference
-from lancelake.table import refs, tags
-from lancelake.table.branches import remove_branch
+from lancelake.table import branches, refs, tags
 from lancelake.table.open import OnBranch, Reference
 from lancelake.table.snapshot import Snapshot
 
@@ -35,6 +34,7 @@ class Branch(TypedDict, total=False):
     """Where a branch comes from."""
 
     parent_branch: str | None
+    branch_identifier: list[tuple[int, str]]
     parent_version: int
     create_at: int
     manifest_size: int
@@ -72,6 +72,10 @@ class Tags:
         """Forget a tag."""
         tags.remove_tag(self._snapshot, tag)
 
+    def replace_metadata(self, tag: str, metadata: dict[str, str]) -> None:
+        """Replace what is noted with a tag."""
+        tags.annotate_tag(self._snapshot, tag, metadata)
+
     def _named(self, version: VersionLike | None) -> Reference:
         if version is None:
             return OnBranch(self._snapshot.branch, self._snapshot.version)
@@ -95,7 +99,11 @@ class Branches:
 
     def delete(self, branch: str) -> None:
         """Delete a branch and its files."""
-        remove_branch(self._main, branch)
+        branches.remove_branch(self._main, branch)
+
+    def replace_metadata(self, branch: str, metadata: dict[str, str]) -> None:
+        """Replace what is noted with a branch."""
+        branches.annotate_branch(self._main, branch, metadata)
 
 
 def _ordered(
@@ -121,6 +129,7 @@ def _tag(document: TagDocument) -> Tag:
 def _branch(document: BranchDocument) -> Branch:
     return Branch(
         parent_branch=document.parent_branch,
+        branch_identifier=[(fork.version, fork.uuid) for fork in document.lineage or ()],
         parent_version=document.parent_version,
         create_at=document.create_at,
         manifest_size=document.manifest_size,

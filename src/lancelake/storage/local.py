@@ -128,7 +128,7 @@ class LocalStore:
 
         Swaps in one folder wait for each other; a plain `put` meanwhile is not held up.
         """
-        with DiskErrors(path, writes=True), _held(_parent(self._full(path))):
+        with DiskErrors(path), _held(_parent(self._full(path))):
             if self.get(path) != expected:
                 return False
             self.put(path, data)

@@ -158,9 +158,8 @@ class ObstoreStore:
             found = obstore.get(self._client, key)
             if bytes(found.bytes()) != expected:
                 return False
-            seen: UpdateVersion = {"e_tag": found.meta["e_tag"], "version": found.meta["version"]}
             try:
-                obstore.put(self._client, key, data, mode=seen)
+                obstore.put(self._client, key, data, mode=_seen(found.meta))
             except PreconditionError:
                 return False
             except NotSupportedError:
@@ -261,6 +260,16 @@ def _is_beyond_end(error: BaseError) -> bool:
     return (
         status_in(text) == _RANGE_NOT_SATISFIABLE or "StartTooLarge" in text or "NotPartial" in text
     )
+
+
+def _seen(found: ObjectMeta) -> UpdateVersion:
+    """Name the object that may be replaced; stores know it by one of the two, or both."""
+    seen: UpdateVersion = {}
+    if found["e_tag"] is not None:
+        seen["e_tag"] = found["e_tag"]
+    if found["version"] is not None:
+        seen["version"] = found["version"]
+    return seen
 
 
 def _name(key: str) -> str:

@@ -1,26 +1,41 @@
-"""Removing branches."""
+"""Removing branches, and noting something with them."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lancelake.commit import ref_files
 from lancelake.errors import InvalidRequestError
+from lancelake.format.refs import Branch
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.refs import branch_location, list_branches, load_branch
+from lancelake.table.refs import branch_location, list_branches, list_tags, load_branch
+
+
+def annotate_branch(main: Location, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace what is noted with a branch."""
+    ref_files.annotate_branch(open_store(main), name, metadata)
 
 
 def remove_branch(main: Location, name: str) -> None:
-    """Delete a branch and its files, unless another branch began on it."""
-    found = load_branch(main, name)
-    lineage = found.lineage or ()
-    children = [
-        other
-        for other, document in list_branches(main).items()
-        if other != name and lineage and (document.lineage or ())[: len(lineage)] == lineage
-    ]
-    if children:
-        problem = f"Branch {name} is referenced by {children}, can not delete"
-        raise InvalidRequestError(problem, table=main.uri, branch=name)
+    """Delete a branch and its files, unless another branch began on it or a tag names it."""
+    _ensure_unused(main, name, load_branch(main, name))
     ref_files.remove_branch(open_store(main), name)
     store = open_store(branch_location(main, name))
     store.delete_many(info.path for info in list(store.list()))
+
+
+def _ensure_unused(main: Location, name: str, found: Branch) -> None:
+    lineage = found.lineage or ()
+    children = [
+        (other, document.parent_version)
+        for other, document in list_branches(main).items()
+        if other != name and lineage and (document.lineage or ())[: len(lineage)] == lineage
+    ]
+    tags = [(tag, named.version) for tag, named in list_tags(main).items() if named.branch == name]
+    for what, users in (("branches", children), ("tags", tags)):
+        if users:
+            shown = ", ".join(f"{user} at version {version}" for user, version in users)
+            problem = f"Branch {name} is referenced by {what} ({shown}), can not delete"
+            action = f"Delete these {what} first."
+            raise InvalidRequestError(problem, table=main.uri, branch=name, action=action)

@@ -18,6 +18,7 @@ from lancelake.storage.store import ObjectChunks, copy_across
 from lancelake.table.publish import (
     DEFAULT_CHOICES,
     CommitChoices,
+    ensure_free,
     new_transaction,
     publish_clone,
 )
@@ -61,6 +62,7 @@ def deep_clone(
     source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
     """Copy a version with all its files; the copy needs nothing of the original."""
+    ensure_free(target)
     for place, path in _files(source):
         store = open_store(place.root)
         copy_across(ObjectChunks(store=store, path=place.path), open_store(target), path)

@@ -18,7 +18,7 @@ from lancelake.commit.rules import Means
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.data.table_files import TableFiles
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
@@ -85,6 +85,13 @@ def with_message(properties: Mapping[str, str], message: str | None) -> FrozenMa
     if message is None:
         return FrozenMap(dict(properties))
     return FrozenMap({**properties, COMMIT_MESSAGE: message})
+
+
+def ensure_free(location: Location) -> None:
+    """Refuse a place where a table lies, before work is done that would be lost."""
+    if open_line(location).handler.latest() is not None:
+        uri = location.uri
+        raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
 
 
 def ensure_row_ids_stay(base: Snapshot, choices: CommitChoices) -> None:

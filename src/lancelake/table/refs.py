@@ -14,10 +14,9 @@ _SUFFIX = ".json"
 
 def list_tags(main: Location) -> dict[str, Tag]:
     """Return all tags by name, sorted."""
-    names = sorted(n for n in open_store(main).list_names(layout.TAGS) if n.endswith(_SUFFIX))
-    return {
-        name.removesuffix(_SUFFIX): load_tag(main, name.removesuffix(_SUFFIX)) for name in names
-    }
+    files = open_store(main).list_names(layout.TAGS)
+    names = sorted(layout.tag_name(n) for n in files if n.endswith(_SUFFIX))
+    return {name: load_tag(main, name) for name in names}
 
 
 def load_tag(main: Location, name: str) -> Tag:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import Target
 from lancelake.format.ids import Version
@@ -24,6 +26,11 @@ def create_tag(
 def move_tag(base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM) -> Tag:
     """Let an existing tag name another version."""
     return ref_files.move_tag(_store(base), name, _target(base, reference), clock=around.clock)
+
+
+def annotate_tag(base: Snapshot, name: str, metadata: Mapping[str, str]) -> None:
+    """Replace what is noted with a tag."""
+    ref_files.annotate_tag(_store(base), name, metadata)
 
 
 def remove_tag(base: Snapshot, name: str) -> None:

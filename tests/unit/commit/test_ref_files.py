@@ -1,13 +1,17 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
 from lancelake.clock import ManualClock, SystemIds
 from lancelake.commit.ref_files import (
     Target,
+    annotate_branch,
+    annotate_tag,
     create_branch,
     create_tag,
     move_tag,
@@ -17,6 +21,7 @@ from lancelake.commit.ref_files import (
 )
 from lancelake.errors import (
     AlreadyExistsError,
+    ContentionError,
     InvalidNameError,
     RefNotFoundError,
     UncertainCommitError,
@@ -26,7 +31,7 @@ from lancelake.format.ids import Version
 from lancelake.format.refs import Fork
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from tests.support.failing_store import FailingCalls, Stop
+from tests.support.failing_store import FailingCalls, InterceptedStore, Stop
 from tests.support.scheduled_store import DictStore
 
 TARGET = Target(branch=None, version=Version(3), manifest_size=500)
@@ -77,6 +82,66 @@ def test_moving_a_tag_keeps_when_it_was_made_and_what_others_wrote() -> None:
     assert (moved.version, moved.branch, moved.created_at) == (4, "side", "then")
     body = json.loads(store.objects[layout.tag("v1")])
     assert (body["metadata"], body["x"]) == ({"a": "b"}, 1)
+
+
+def test_who_notes_and_who_moves_a_tag_lose_nothing_of_each_other() -> None:
+    inner = DictStore()
+    create_tag(inner, "v1", TARGET, clock=ManualClock())
+
+    def around(call: str, path: str, carry_out: Callable[[], Any]) -> Any:
+        if call == "swap" and not refs.decode_tag(inner.get(path)).metadata:
+            annotate_tag(inner, "v1", {"a": "b"})
+        return carry_out()
+
+    move_tag(InterceptedStore(inner, around), "v1", NEXT, clock=ManualClock())
+    found = refs.decode_tag(inner.objects[layout.tag("v1")])
+    assert (found.version, dict(found.metadata)) == (4, {"a": "b"})
+
+
+@pytest.mark.parametrize("stop", Stop)
+def test_a_tag_whose_reply_was_lost_is_moved(stop: Stop) -> None:
+    inner = DictStore()
+    create_tag(inner, "v1", TARGET, clock=ManualClock())
+    store = FailingCalls([0], stop=stop, only=frozenset({"swap"})).on(inner)
+    assert move_tag(store, "v1", NEXT, clock=ManualClock()).version == 4
+    assert refs.decode_tag(inner.objects[layout.tag("v1")]).version == 4
+
+
+def test_a_tag_that_always_changes_is_given_up() -> None:
+    inner = DictStore()
+    create_tag(inner, "v1", TARGET, clock=ManualClock())
+    clock = ManualClock()
+
+    def around(call: str, path: str, carry_out: Callable[[], Any]) -> Any:
+        if call == "swap":
+            clock.sleep(1)
+            move_tag(inner, "v1", TARGET, clock=clock)
+        return carry_out()
+
+    with pytest.raises(ContentionError, match="tag v1 was changed by others"):
+        move_tag(InterceptedStore(inner, around), "v1", NEXT, clock=ManualClock())
+
+
+def test_a_tag_that_is_removed_meanwhile_is_not_made_anew() -> None:
+    inner = DictStore()
+    create_tag(inner, "v1", TARGET, clock=ManualClock())
+
+    def around(call: str, path: str, carry_out: Callable[[], Any]) -> Any:
+        if call == "swap":
+            inner.delete(path)
+        return carry_out()
+
+    with pytest.raises(RefNotFoundError, match="tag v1 does not exist"):
+        move_tag(InterceptedStore(inner, around), "v1", NEXT, clock=ManualClock())
+    assert inner.objects == {}
+
+
+def test_what_is_noted_with_a_branch_is_replaced() -> None:
+    store = DictStore()
+    create_branch(store, "b", TARGET, lineage=(), clock=ManualClock(), ids=SystemIds(0))
+    annotate_branch(store, "b", {"a": "b"})
+    annotate_branch(store, "b", {"c": "d"})
+    assert json.loads(store.objects[layout.branch("b")])["metadata"] == {"c": "d"}
 
 
 def test_a_removed_tag_is_gone() -> None:

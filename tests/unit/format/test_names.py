@@ -20,7 +20,7 @@ from lancelake.format.names import (
 
 GOOD_TAGS = ["v1", "1.0", "a-b_c", "é", "main"]
 BAD_TAGS = ["", ".a", "a.", "a..b", "a.lock", "a/b", "a b", "a\\b", "a%2Fb", "../x"]
-GOOD_BRANCHES = ["dev", "feature/x", "a/b/c", "v1.0/y"]
+GOOD_BRANCHES = ["dev", "feature/x", "a/b/c", "v1.0/y", ".x", "a/.b", "a/b.", "a.lock/b", "ö/ü"]
 BAD_BRANCHES = [
     *(
         "",
@@ -30,11 +30,12 @@ BAD_BRANCHES = [
         "a//b",
         "a\\b",
         "a/../b",
-        "a/.b",
+        "a/./b",
+        ".",
         "a.lock",
-        "a.lock/b",
+        "a/b.lock",
         "a b",
-        "a/b.",
+        "a%2Fb",
     ),
 ]
 
