@@ -19,11 +19,12 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Where a field of the last version is in another one: there at all, its id, its path."""
+    """Where a field of the last version is in another one, or was when it was last seen."""
 
     is_there: bool
     id: FieldId | None
     path: Path
+    logical_type: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +44,8 @@ class View:
 def own_view(last: Schema) -> View:
     """See the last version itself."""
     traces = {
-        field.id: Trace(is_there=True, id=field.id, path=path) for path, field in _paths(last)
+        field.id: Trace(is_there=True, id=field.id, path=path, logical_type=field.logical_type)
+        for path, field in _paths(last)
     }
     return View(schema=last, lacking=frozenset(), unlike=frozenset(), traces=FrozenMap(traces))
 
@@ -56,10 +58,12 @@ def view_before(last: Schema, after: View, before: Schema, *, operation: Operati
     for number, trace in after.traces.items():
         found = _found(trace, path_of, by_path, after, operation)
         if found is not None:
-            traces[number] = Trace(is_there=True, id=found, path=path_of[found])
+            path = path_of[found]
+            kind = by_path[path].logical_type
+            traces[number] = Trace(is_there=True, id=found, path=path, logical_type=kind)
         else:
             known = None if isinstance(operation, Overwrite) else trace.id
-            traces[number] = Trace(is_there=False, id=known, path=trace.path)
+            traces[number] = replace(trace, is_there=False, id=known)
     return _view(last, before, FrozenMap(traces))
 
 
@@ -71,7 +75,12 @@ def _found(
     operation: Operation | None,
 ) -> FieldId | None:
     by_id = trace.id if trace.id in path_of else None
-    named = by_path.get(trace.path) if trace.is_there else None
+    named = by_path.get(trace.path)
+    if not trace.is_there:
+        # The id of a column that was dropped may be given out again, seldom with its name.
+        if named is None or named.id != trace.id or named.logical_type != trace.logical_type:
+            return None
+        return by_id
     by_name = None if named is None else named.id
     if isinstance(operation, Overwrite):
         return by_name

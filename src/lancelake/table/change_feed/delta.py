@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-import numpy as np
 import pyarrow as pa
 
 from lancelake.data.row_meta import MetaColumn
-from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.planner import plan
-from lancelake.scan.request import DEFAULT_BATCH_ROWS, ScanRequest
+from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
+from lancelake.table.change_feed.execute import execute
 from lancelake.table.change_feed.planner import plan_changes
 from lancelake.table.change_feed.request import ROW_ID, ChangeKind, ChangeRequest
-from lancelake.table.change_feed.rows import unshared_rows
-from lancelake.table.change_feed.tasks import RowsTask
 from lancelake.table.change_feed.versions import ensure_row_ids
 from lancelake.table.open import AtVersion
 from lancelake.table.snapshot import Snapshot
@@ -35,20 +30,12 @@ def updated_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchRead
 
 
 def deleted_row_ids(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
-    """Stream the ids of rows that version `begin` has and version `end` has not, ascending."""
+    """Stream the ids of rows that version `begin` has and version `end` has not."""
     request = ChangeRequest(columns=(), kinds=frozenset({ChangeKind.DELETE}), is_net=True)
     planned = plan_changes(snapshot, AtVersion(begin), AtVersion(end), request)
-    tasks = [task for task in planned.tasks if isinstance(task, RowsTask)]
-    parts = [unshared_rows(task.side, task.others).ids for task in tasks]
-    ids = np.sort(np.concatenate(parts)) if parts else np.array([], dtype=np.uint64)
-    schema = pa.schema([pa.field(ROW_ID, pa.uint64())])
-    return pa.RecordBatchReader.from_batches(schema, _batches(ids, schema))
-
-
-def _batches(ids: U64Array, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    for start in range(0, len(ids), DEFAULT_BATCH_ROWS):
-        part = pa.array(ids[start : start + DEFAULT_BATCH_ROWS])
-        yield pa.RecordBatch.from_arrays([part], schema=schema)
+    batches = (batch.select([ROW_ID]) for task in planned.tasks for batch in execute(task))
+    schema = pa.schema([planned.schema.field(ROW_ID)])
+    return pa.RecordBatchReader.from_batches(schema, batches)
 
 
 def _scanned(snapshot: Snapshot, condition: str) -> pa.RecordBatchReader:

@@ -64,17 +64,36 @@ class _Spans:
 
 
 def differing(
-    before: VersionFiles, old: Sequence[Fragment], after: VersionFiles, new: Sequence[Fragment]
+    before: VersionFiles,
+    old: Sequence[Fragment],
+    after: VersionFiles,
+    new: Sequence[Fragment],
+    *,
+    last: Schema | None,
 ) -> tuple[list[Candidate], list[Candidate]]:
-    """Return the fragments of each version that the other does not have just so."""
+    """Return the fragments of each version that the other does not have just so.
+
+    Where the versions do not have the same columns, those of `last`, a fragment may be the same
+    and yet hold more in one version than in the other.
+    """
     if before.files == after.files:
         olds, news = {f.id: f for f in old}, {f.id: f for f in new}
     else:
         olds = {f.id: _placed(before.files, f) for f in old}
         news = {f.id: _placed(after.files, f) for f in new}
-    gone = [f for f in old if olds[f.id] != news.get(f.id)]
-    come = [f for f in new if news[f.id] != olds.get(f.id)]
+    same = {i for i, f in news.items() if f == olds.get(i)}
+    if last is not None:
+        same -= _with_other_columns(before, after, [f for f in new if f.id in same], last)
+    gone = [f for f in old if f.id not in same]
+    come = [f for f in new if f.id not in same]
     return candidates(before, gone), candidates(after, come)
+
+
+def _with_other_columns(
+    before: VersionFiles, after: VersionFiles, fragments: Sequence[Fragment], last: Schema
+) -> set[int]:
+    sides = ((Side(at=before, fragment=f), Side(at=after, fragment=f)) for f in fragments)
+    return {old.fragment.id for old, new in sides if rewritten_columns(old, new, last)}
 
 
 def candidates(at: VersionFiles, fragments: Sequence[Fragment]) -> list[Candidate]:

@@ -222,7 +222,8 @@ def _candidates(step: _Step) -> tuple[list[Candidate], list[Candidate]]:
     old, new = step.before.manifest.fragments, step.after.manifest.fragments
     if isinstance(step.operation, Overwrite):
         return candidates(before, old), candidates(after, new)
-    return differing(before, old, after, new)
+    last = step.spec.last if step.has_added_columns else None
+    return differing(before, old, after, new, last=last)
 
 
 def _deletes(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:

@@ -1,0 +1,29 @@
+"""What can happen to the rows of a table with stable row ids? Steps with little of everything."""
+
+from __future__ import annotations
+
+from hypothesis import strategies as st
+
+from tests.support import row_lineage as steps
+
+_COUNT = st.integers(1, 5)
+_SEED = st.integers(0, 40)
+_EVERY = st.integers(1, 4)
+_REST = st.integers(0, 3)
+
+FIRST = st.builds(steps.Append, count=st.integers(1, 8), seed=_SEED)
+ROW_STEPS = st.one_of(
+    st.builds(steps.Append, count=_COUNT, seed=_SEED),
+    st.builds(steps.Delete, every=_EVERY, rest=_REST),
+    st.builds(steps.Update, every=_EVERY, rest=_REST, value=st.integers(100, 120)),
+    st.builds(steps.Upsert, every=_EVERY, rest=_REST, count=st.integers(0, 2), seed=_SEED),
+)
+OTHER_STEPS = st.one_of(
+    st.just(steps.Compact()),
+    st.builds(steps.Overwrite, count=_COUNT, seed=_SEED),
+    st.builds(steps.Restore, share=st.floats(0, 1)),
+    st.builds(steps.AddColumn, name=st.sampled_from(["c", "d"])),
+    st.builds(steps.AddEmptyColumn, name=st.sampled_from(["c", "d"])),
+    st.builds(steps.DropColumn, name=st.sampled_from(["c", "d", "s"])),
+)
+ANY_STEPS = st.lists(st.one_of(ROW_STEPS, ROW_STEPS, OTHER_STEPS), min_size=1, max_size=7)
