@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lancelake.commit import ref_files
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, RefNotFoundError
 from lancelake.format.refs import Branch
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -18,11 +18,31 @@ def annotate_branch(main: Location, name: str, metadata: Mapping[str, str]) -> N
 
 
 def remove_branch(main: Location, name: str) -> None:
-    """Delete a branch and its files, unless another branch began on it or a tag names it."""
-    _ensure_unused(main, name, load_branch(main, name))
+    """Delete a branch and its files, unless another branch began on it or a tag names it.
+
+    Files of a branch whose document is gone already, as when a removal stopped, are deleted too.
+    """
+    try:
+        found = load_branch(main, name)
+    except RefNotFoundError:
+        if not _delete_files(main, name):
+            raise
+        return
+    _ensure_unused(main, name, found)
     ref_files.remove_branch(open_store(main), name)
+    _delete_files(main, name)
+
+
+def _delete_files(main: Location, name: str) -> bool:
+    """Delete what lies at the place of a branch but for branches below it; say if that was any."""
+    start = f"{name}/"
+    below = tuple(
+        f"{other.removeprefix(start)}/" for other in list_branches(main) if other.startswith(start)
+    )
     store = open_store(branch_location(main, name))
-    store.delete_many(info.path for info in list(store.list()))
+    paths = [info.path for info in store.list() if not info.path.startswith(below)]
+    store.delete_many(paths)
+    return bool(paths)
 
 
 def _ensure_unused(main: Location, name: str, found: Branch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lancelake.commit import ref_files
+from lancelake.commit.line import open_line
 from lancelake.commit.ref_files import Target
 from lancelake.data.table_files import FileAt
 from lancelake.format import layout
@@ -33,7 +34,9 @@ def create_branch(
     ensure_branch_name(name)
     main = source.main_location
     target = branch_location(main, name)
-    branch = _clone(source, target, is_shallow=True, branch=name, choices=choices)
+    branch = _begun(source, target, name)
+    if branch is None:
+        branch = _clone(source, target, is_shallow=True, branch=name, choices=choices)
     lineage = _lineage(source)
     around = choices.surroundings
     ref_files.create_branch(
@@ -77,16 +80,32 @@ def _clone(
     branch: str | None,
     choices: CommitChoices,
 ) -> Snapshot:
-    operation = Clone(
+    operation = _operation(source, is_shallow=is_shallow, branch=branch)
+    named = replace(choices, naming=source.name.naming)
+    transaction = new_transaction(operation, source.version, named)
+    return publish_clone(target, transaction, source, named)
+
+
+def _operation(source: Snapshot, *, is_shallow: bool, branch: str | None) -> Clone:
+    return Clone(
         is_shallow=is_shallow,
         ref_name=source.branch,
         ref_version=Version(source.version),
         ref_path=source.location.uri,
         branch_name=branch,
     )
-    named = replace(choices, naming=source.name.naming)
-    transaction = new_transaction(operation, source.version, named)
-    return publish_clone(target, transaction, source, named)
+
+
+def _begun(source: Snapshot, target: Location, name: str) -> Snapshot | None:
+    """Return the same clone if a branch of this name was begun and never recorded."""
+    found = open_line(target).handler.latest()
+    if found is None:
+        return None
+    begun = Snapshot.load(target, found)
+    recorded = begun.transaction
+    expected = _operation(source, is_shallow=True, branch=name)
+    is_same = recorded is not None and recorded.operation == expected
+    return begun if is_same else None
 
 
 def _lineage(source: Snapshot) -> tuple[Fork, ...]:
