@@ -19,6 +19,7 @@ from lancelake.pylance.transaction import Transaction, to_transaction
 from lancelake.pylance.writing import commit_lock_of
 from lancelake.storage.location import Location
 from lancelake.table.open import AtVersion, Latest, open_snapshot
+from lancelake.table.proposal import ensure_committable
 from lancelake.table.publish import (
     CommitChoices,
     ensure_row_ids_stay,
@@ -125,7 +126,9 @@ def committed(
             if not isinstance(entry.operation, Overwrite):
                 problem = "The dataset must already exist unless the operation is Overwrite"
                 raise TableNotFoundError(problem, table=location.uri) from error
+            ensure_committable(location, None, entry.operation)
             return publish_first(location, entry, choices)
+    ensure_committable(location, base, entry.operation)
     if isinstance(entry.operation, Overwrite):
         ensure_row_ids_stay(base, choices)
     return publish(base, entry, choices)
