@@ -165,7 +165,8 @@ def _as_of(line: tuple[Stretch, ...], time_ns: int, *, is_begin: bool) -> int:
                 continue
             oldest = name.version
             written_ns = Snapshot.load(stretch.location, name).manifest.timestamp_ns
-            if written_ns is not None and written_ns <= time_ns:
+            # Times of the feed, which a reader may go on from, are cut to microseconds.
+            if written_ns is not None and written_ns // 1000 <= time_ns // 1000:
                 return oldest
     if is_begin and oldest is not None:
         return oldest - 1
