@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import Ids
+from lancelake.data import durable
 from lancelake.data.conform import Conformer
 from lancelake.data.data_file_writer import DataFileWriter
 from lancelake.data.rebatch import gathered, pieces
@@ -16,6 +18,7 @@ from lancelake.data.schema_check import ensure_fits
 from lancelake.data.spread_rows import SpreadRows
 from lancelake.data.storable import ensure_storable
 from lancelake.data.write_task import WriteTask
+from lancelake.format import layout
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
@@ -50,7 +53,7 @@ class ColumnFile:
     ) -> DataFile | None:
         """Write the values of a fragment's live rows in order; None when it has no live row.
 
-        On local disk the file is durable when this returns.
+        On local disk the bytes are durable when this returns; `sync_names` must follow.
         """
         schema = self.ensure_possible(data)
         conform = Conformer(schema, self.version)
@@ -70,8 +73,15 @@ class ColumnFile:
                 writer.write(piece)
         entry = writer.close()
         writer.settle()
-        writer.sync_name()
         return entry
+
+
+def sync_names(root: Location) -> None:
+    """Make the names of all data files that were written below a root durable."""
+    if root.scheme == "file":
+        folder = Path(root.uri) / layout.DATA
+        if folder.exists():
+            durable.sync_folder(folder)
 
 
 def with_file(fragment: Fragment, file: DataFile) -> Fragment:

@@ -9,8 +9,8 @@ from itertools import chain
 import pyarrow as pa
 
 from lancelake.clock import Ids
+from lancelake.data.column_file import sync_names
 from lancelake.data.deletion_files import load_deletions
-from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format import evolution
@@ -21,12 +21,19 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.scan.execute import execute
+from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, publish_columns
+from lancelake.table.columns.backfill import (
+    Backfill,
+    ColumnPlan,
+    column_file,
+    default_engine,
+    publish_columns,
+)
 from lancelake.table.columns.column_task import ColumnTask
+from lancelake.table.columns.live_columns import batch_rows
 from lancelake.table.columns.mapped import BatchFunction, MappedValues, engine_for
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.run_again import DEFAULT, until_it_lands
@@ -42,7 +49,10 @@ class ScannedValues:
     schema: pa.Schema
 
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Yield what the scan yields."""
+        """Yield what the scan yields; unless asked for, in batches as large as memory allows."""
+        if scan.spec.batch_rows is None:
+            rows = batch_rows(scan, ScanColumns.of(scan.spec).output)
+            scan = replace(scan, spec=replace(scan.spec, batch_rows=rows))
         return execute(scan)
 
 
@@ -56,7 +66,7 @@ def add_computed_columns(
     progress: Progress | None = None,
 ) -> Snapshot:
     """Add columns by name with the values of SQL expressions over the others, and commit."""
-    backfill = Backfill(engine=engine or LocalEngine(), choices=choices, progress=progress)
+    backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 
 
@@ -96,7 +106,7 @@ def add_mapped_columns(
     With a checkpoint, what was computed before an error or a kill is not computed again.
     """
     backfill = Backfill(
-        engine=engine_for(function, engine or LocalEngine()), choices=choices, progress=progress
+        engine=engine_for(function, engine or default_engine()), choices=choices, progress=progress
     )
     made = backfill.run(base, lambda at: mapped_plan(at, function))
     if function.checkpoint is not None:
@@ -156,6 +166,7 @@ def streamed_files(
             ids=ids,
         )
     rows.ensure_ended()
+    sync_names(base.location)
     return files
 
 

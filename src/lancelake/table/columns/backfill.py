@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lancelake.data.column_file import ColumnFile, with_file
+from lancelake.data.column_file import ColumnFile, sync_names, with_file
+from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.evolution import forbids_more_nulls
 from lancelake.format.fragment import DataFile, Fragment
@@ -61,7 +63,13 @@ class Backfill:
         )
         for task, result in zip(missing, self.engine.run(job), strict=True):
             self._written[_key(task)] = written_file(result)
+        sync_names(base.location)
         return {task.scan.fragment.id: self._written[_key(task)] for task in tasks}
+
+
+def default_engine() -> Engine:
+    """Return an engine for this process: its tasks wait for the disk half of the time."""
+    return LocalEngine(parallelism=2 * (os.cpu_count() or 1))
 
 
 def publish_columns(
