@@ -26,12 +26,13 @@ from lancelake.table.change_feed.execute import execute
 from lancelake.table.history import history
 
 face: Any = lancelake.pylance
+official: Any = lance
 Change = tuple[Any, ...]
 
 
 def write(path: Path, keys: range, *, mode: str = "append", **options: Any) -> None:
     table = pa.table({"k": list(keys), "s": [f"s{k}" for k in keys]})
-    lance.write_dataset(table, path, mode=mode, **options)
+    official.write_dataset(table, path, mode=mode, **options)
 
 
 @pytest.fixture
@@ -40,9 +41,9 @@ def table(tmp_path: Path) -> Path:
     path = tmp_path / "table.lance"
     write(path, range(6), mode="create", enable_stable_row_ids=True, max_rows_per_file=3)
     write(path, range(6, 8))
-    lance.dataset(path).delete("k = 1")
-    lance.dataset(path).update({"s": "'new'"}, where="k = 2")
-    lance.dataset(path).optimize.compact_files()
+    official.dataset(path).delete("k = 1")
+    official.dataset(path).update({"s": "'new'"}, where="k = 2")
+    official.dataset(path).optimize.compact_files()
     return path
 
 
@@ -100,9 +101,9 @@ def test_net_changes_belong_to_the_last_version(table: Path) -> None:
 
 def test_net_changes_leave_out_what_came_and_went(table: Path) -> None:
     write(table, range(8, 9))
-    lance.dataset(table).delete("k = 8")
-    lance.dataset(table).update({"s": "'other'"}, where="k = 3")
-    lance.dataset(table).update({"s": "'s3'"}, where="k = 3")
+    official.dataset(table).delete("k = 8")
+    official.dataset(table).update({"s": "'other'"}, where="k = 3")
+    official.dataset(table).update({"s": "'s3'"}, where="k = 3")
     assert changes(table, 6, net=True) == []
     assert len(changes(table, 6)) == 6
 
@@ -194,7 +195,7 @@ def test_an_overwrite_deletes_and_inserts_all(table: Path) -> None:
 
 
 def test_a_restore_is_the_difference_by_row(table: Path) -> None:
-    lance.dataset(table, version=2).restore()
+    official.dataset(table, version=2).restore()
     assert changes(table, 6) == [
         (2, "new", 2, "update_preimage", 7),
         (2, "s2", 2, "update_postimage", 7),
@@ -216,15 +217,15 @@ def test_a_time_range_before_the_table_is_refused(table: Path) -> None:
 
 
 def test_tags_name_versions(table: Path) -> None:
-    lance.dataset(table).tags.create("start", 2)
-    lance.dataset(table).tags.create("stop", 3)
+    official.dataset(table).tags.create("start", 2)
+    official.dataset(table).tags.create("stop", 3)
     assert changes(table, "start", "stop") == changes(table, 2, 3)
 
 
 def test_the_changes_of_a_branch_go_back_beyond_its_fork(table: Path) -> None:
-    branch = lance.dataset(table).create_branch("side", 3)
+    branch = official.dataset(table).create_branch("side", 3)
     write(Path(branch.uri), range(20, 21))
-    lance.dataset(branch.uri).delete("k = 0")
+    official.dataset(branch.uri).delete("k = 0")
     assert changes(branch.uri, 1) == [
         (6, "s6", 6, "insert", 2),
         (7, "s7", 7, "insert", 2),
@@ -240,17 +241,17 @@ def test_the_changes_of_a_branch_go_back_beyond_its_fork(table: Path) -> None:
 
 
 def test_a_tag_of_another_line_is_refused(table: Path) -> None:
-    branch = lance.dataset(table).create_branch("side", 3)
+    branch = official.dataset(table).create_branch("side", 3)
     write(Path(branch.uri), range(20, 21))
-    lance.dataset(table).tags.create("there", ("side", 4))
+    official.dataset(table).tags.create("there", ("side", 4))
     with pytest.raises(RefNotFoundError, match="another line"):
         changes(table, 1, "there")
 
 
 def test_a_clone_tells_its_own_changes_only(table: Path, tmp_path: Path) -> None:
     clone = tmp_path / "clone.lance"
-    lance.dataset(table).shallow_clone(str(clone), 4)
-    lance.dataset(clone).delete("k = 0")
+    official.dataset(table).shallow_clone(str(clone), 4)
+    official.dataset(clone).delete("k = 0")
     assert changes(clone, 4) == [(0, "s0", 0, "delete", 5)]
     with pytest.raises(VersionNotFoundError, match="Begin at version 4 or later"):
         changes(clone, 2)
@@ -265,7 +266,7 @@ def test_without_stable_row_ids_the_feed_says_so(tmp_path: Path) -> None:
 
 
 def test_a_version_that_was_cleaned_up_is_named(table: Path) -> None:
-    lance.dataset(table).cleanup_old_versions(older_than=timedelta(0), retain_versions=2)
+    official.dataset(table).cleanup_old_versions(older_than=timedelta(0), retain_versions=2)
     with pytest.raises(VersionNotFoundError, match=r"need version 4, .* Begin at version 5"):
         changes(table, 1)
     assert changes(table, 5) == []
@@ -302,20 +303,20 @@ def test_a_point_of_another_kind_is_refused(table: Path, point: Any) -> None:
 
 
 def test_a_renamed_column_keeps_its_older_values(table: Path) -> None:
-    lance.dataset(table).alter_columns({"path": "s", "name": "text"})
+    official.dataset(table).alter_columns({"path": "s", "name": "text"})
     found = face.dataset(table).changes(2).read_all()
     assert found["text"].to_pylist() == ["s1", "s2", "new"]
 
 
 def test_older_values_are_cast_to_the_last_type(table: Path) -> None:
-    lance.dataset(table).alter_columns({"path": "k", "data_type": pa.int16()})
+    official.dataset(table).alter_columns({"path": "k", "data_type": pa.int16()})
     found = face.dataset(table).changes(2, kinds="delete").read_all()
     assert found.schema.field("k").type == pa.int16()
     assert found["k"].to_pylist() == [1]
 
 
 def test_a_column_that_came_later_is_null_before(table: Path) -> None:
-    lance.dataset(table).add_columns({"double": "k * 2"})
+    official.dataset(table).add_columns({"double": "k * 2"})
     found = face.dataset(table).changes(2, columns=["double"]).read_all()
     assert found["double"].to_pylist()[:3] == [None, None, None]
     assert changes(table, 6, filter="k = 3", columns=["k", "double"]) == [
@@ -325,14 +326,14 @@ def test_a_column_that_came_later_is_null_before(table: Path) -> None:
 
 
 def test_an_empty_column_changes_no_row(table: Path) -> None:
-    lance.dataset(table).add_columns(pa.field("empty", pa.int32()))
-    lance.dataset(table).drop_columns(["empty"])
+    official.dataset(table).add_columns(pa.field("empty", pa.int32()))
+    official.dataset(table).drop_columns(["empty"])
     assert changes(table, 6) == []
 
 
 def test_values_that_cannot_be_cast_are_an_error(table: Path) -> None:
     replaced = pa.table({"k": [1], "s": [2]})
-    lance.write_dataset(replaced, table, mode="overwrite")
+    official.write_dataset(replaced, table, mode="overwrite")
     with pytest.raises(SchemaMismatchError, match="column s had in version 6"):
         changes(table, 6)
     assert len(changes(table, 6, columns=["k"])) == 8
@@ -340,7 +341,7 @@ def test_values_that_cannot_be_cast_are_an_error(table: Path) -> None:
 
 def test_columns_of_another_kind_are_an_error(table: Path) -> None:
     replaced = pa.table({"k": [1], "s": [{"a": 1}]})
-    lance.write_dataset(replaced, table, mode="overwrite")
+    official.write_dataset(replaced, table, mode="overwrite")
     with pytest.raises(SchemaMismatchError, match="column s changed its kind at version 7"):
         changes(table, 6)
     assert len(changes(table, 6, columns=["k"])) == 8
@@ -348,6 +349,6 @@ def test_columns_of_another_kind_are_an_error(table: Path) -> None:
 
 def test_a_column_named_as_one_of_the_feed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "named.lance"
-    lance.write_dataset(pa.table({"_change_type": [1]}), path, enable_stable_row_ids=True)
+    official.write_dataset(pa.table({"_change_type": [1]}), path, enable_stable_row_ids=True)
     with pytest.raises(InvalidRequestError, match="_change_type"):
         changes(path, 0)
