@@ -20,10 +20,13 @@ from lancelake.expr.arrays import (
 )
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.conform import conform
+from lancelake.expr.json_functions import register_json_functions
 
 _UNDERSTOOD = 256
 # Places in the rewritten text, which users have not written.
 _PLACE = re.compile(r" at Line: \d+, Column: \d+")
+# What a function of ours raised, as DataFusion prints it.
+_RAISED = re.compile(r"PyErr \{ type: [^,]*, value: \w+\((['\"])(.*)\1\), traceback")
 _UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 
 
@@ -94,7 +97,9 @@ def _understood(
     sql: str, schema: pa.Schema, target: pa.DataType | None, *, is_condition: bool
 ) -> Expr:
     """Parse an expression over inputs of this schema; every task of a scan asks again."""
-    frame = SessionContext().read_batch(pa.RecordBatch.from_pylist([], schema=schema))
+    context = SessionContext()
+    register_json_functions(context)
+    frame = context.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
     meant = conform(frame.parse_sql_expr(sql), schema, is_condition=is_condition)
     return (meant if target is None else meant.cast(target)).alias("value")
 
@@ -110,8 +115,11 @@ def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:
     return pa.concat_arrays(parts) if parts else pa.array([], dtype)
 
 
-def _reason(text: str) -> str:
+def reason(text: str) -> str:
     """Return what DataFusion says is wrong: the innermost cause, without lists of functions."""
+    raised = _RAISED.search(text)
+    if raised is not None:
+        return raised[2].removesuffix(f" {InvalidExpressionError.action}").rstrip(".")
     cause = text.rpartition("caused by\n")[2].partition("Candidate functions:")[0]
     words = _PLACE.sub("", cause.removeprefix("DataFusion error: ")).split()
     return " ".join(words).rstrip(".")
@@ -121,5 +129,5 @@ def _refused(expression: BoundExpression, error: Exception) -> InvalidExpression
     unknown = _UNKNOWN_FIELD.search(str(error))
     if unknown is not None:
         return no_such_column(unknown[1], expression.text, expression.known)
-    problem = f"expression {expression.text!r} cannot be evaluated: {_reason(str(error))}"
+    problem = f"expression {expression.text!r} cannot be evaluated: {reason(str(error))}"
     return InvalidExpressionError(problem, text=expression.text)

@@ -1,4 +1,4 @@
-"""Filters as values: SQL text, or a pyarrow expression."""
+"""Filters as values: SQL text, a pyarrow expression, or what a planner found."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from lancelake.expr.bind import BoundExpression
+from lancelake.expr.planned import PlannedPredicate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,4 +30,4 @@ class ArrowPredicate:
     paths: tuple[tuple[str, ...], ...]
 
 
-Predicate = SqlPredicate | ArrowPredicate
+Predicate = SqlPredicate | ArrowPredicate | PlannedPredicate

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.expr import bind
 from lancelake.expr.engine import Evaluator
+from lancelake.expr.planned import PlannedPredicate
 from lancelake.expr.predicate import ArrowPredicate, Predicate, SqlPredicate
 from lancelake.format.schema import Schema
 
@@ -22,21 +23,29 @@ class RowFilter:
 
     def __init__(self, predicate: Predicate) -> None:
         self._predicate = predicate
-        is_sql = isinstance(predicate, SqlPredicate)
-        self._evaluate = Evaluator(predicate.expression, is_condition=True) if is_sql else None
+        self._evaluate: Evaluator | None = None
+        if isinstance(predicate, SqlPredicate):
+            self._evaluate = Evaluator(predicate.expression, is_condition=True)
 
     def __call__(self, batch: pa.RecordBatch) -> pa.BooleanArray:
         """Return true for rows to keep; null counts as false to callers."""
         if isinstance(self._predicate, ArrowPredicate):
             return _arrow_mask(batch, self._predicate.expression)
+        if isinstance(self._predicate, PlannedPredicate):
+            return self._predicate(batch)
         assert self._evaluate is not None  # set for SQL in the constructor
         return self._evaluate(batch)
 
 
 def predicate(
-    filter: str | pc.Expression, schema: Schema, arrow_schema: pa.Schema, extra: Sequence[str]
+    filter: str | pc.Expression | PlannedPredicate,
+    schema: Schema,
+    arrow_schema: pa.Schema,
+    extra: Sequence[str],
 ) -> Predicate:
     """Understand a filter as users give it, and refuse one that is not a condition."""
+    if isinstance(filter, PlannedPredicate):
+        return filter
     if isinstance(filter, str):
         bound = bind.bind(filter, schema, extra_names=extra)
         dtype = Evaluator(bound, is_condition=True).result_field("filter", arrow_schema).type

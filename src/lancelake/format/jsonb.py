@@ -72,6 +72,14 @@ def encode_array(array: pa.Array) -> pa.LargeBinaryArray:
     return pa.array(values, pa.large_binary())
 
 
+def is_binary(data: bytes) -> bool:
+    """Whether a stored value is binary JSON; some releases store text in places."""
+    if data[:4] == _SCALAR_HEADER and len(data) >= _FIRST_VALUE:
+        return True
+    header = int.from_bytes(data[:4]) if len(data) >= _U32.size else 0
+    return _fits_container(header, len(data))
+
+
 def to_text(data: bytes) -> str:
     """Return the text of a value, as official releases print it."""
     if data[:4] == _SCALAR_HEADER and len(data) >= _FIRST_VALUE:

@@ -11,6 +11,7 @@ from lancelake.data.blob_reads import read_all
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
 from lancelake.pylance.scanner import Columns, request_columns, row_numbers
+from lancelake.pylance.sql import SqlQueryBuilder
 from lancelake.scan import take as taking
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of
@@ -61,6 +62,10 @@ class DatasetReads:
         addresses = addresses_of(source, row_numbers(row_ids))
         request = ScanRequest(columns=request_columns(columns))
         return taking.take_at(source, addresses[addresses != MISSING], request)
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Describe a query of this version, which it names `dataset`; nothing can be changed."""
+        return SqlQueryBuilder(self._snapshot, sql)
 
     def take_blobs(
         self,

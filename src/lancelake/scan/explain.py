@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lancelake.expr.planned import PlannedPredicate
 from lancelake.expr.predicate import Predicate, SqlPredicate
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
@@ -32,4 +33,4 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
 def _condition(predicate: Predicate) -> str:
     if isinstance(predicate, SqlPredicate):
         return predicate.expression.text
-    return str(predicate.expression)
+    return predicate.text if isinstance(predicate, PlannedPredicate) else str(predicate.expression)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -14,8 +14,12 @@ from lancelake.expr.engine import Evaluator
 from lancelake.format.arrow_schema import public_field, storage_schema
 from lancelake.format.blobs import described, described_schema, has_blobs, valued
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import Field, Schema, split_path
 from lancelake.scan.request import ScanRequest
+
+BINARY_JSON = b"lance.json"
+"""The extension name of JSON as it is stored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,6 +63,8 @@ def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
         if output.name in seen:
             raise InvalidRequestError(f"Duplicate column name: {output.name}", column=output.name)
         seen.add(output.name)
+    if request.json_binary:
+        requested = [_with_binary_json(output) for output in requested]
     metas = [MetaColumn.ROW_ID] if request.with_row_id else []
     metas += [MetaColumn.ROW_ADDRESS] if request.with_row_address else []
     last = [MetaOutput(name=meta.value, meta=meta) for meta in metas]
@@ -127,6 +133,14 @@ def _computed(schema: Schema, name: str, sql: str) -> Output:
     if sql in META_NAMES:
         return MetaOutput(name=name, meta=MetaColumn(sql))
     return ExpressionOutput(name=name, expression=bind(sql, schema, extra_names=META_NAMES))
+
+
+def _with_binary_json(output: Output) -> Output:
+    if not isinstance(output, ColumnOutput) or not output.shown.is_json:
+        return output
+    metadata = FrozenMap({**output.shown.metadata, EXTENSION_NAME: BINARY_JSON})
+    stored = replace(output.shown, logical_type="large_binary", metadata=metadata)
+    return replace(output, shown=stored)
 
 
 def _renamed(schema: Schema, name: str, column: str) -> Output:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
+from lancelake.expr.planned import PlannedPredicate
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 
@@ -28,7 +29,7 @@ class ScanRequest:
     """Columns, rows and order; None stands for all or for the default."""
 
     columns: tuple[str, ...] | FrozenMap[str, str] | None = None
-    filter: str | pc.Expression | None = None
+    filter: str | pc.Expression | PlannedPredicate | None = None
     limit: int | None = None
     offset: int | None = None
     order_by: tuple[Ordering, ...] = ()
@@ -43,6 +44,8 @@ class ScanRequest:
     strict_batch_size: bool = False
     blob_values: bool = False
     """Whether blobs come as bytes instead of descriptions of where they lie."""
+    json_binary: bool = False
+    """Whether JSON comes as it is stored instead of as text."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 0:

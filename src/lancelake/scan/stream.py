@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pyarrow as pa
 
 from lancelake.data.rebatch import rebatched
+from lancelake.expr.planned import PlannedPredicate
 from lancelake.expr.predicate import SqlPredicate
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import ScanColumns, execute
@@ -72,7 +73,7 @@ def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 def _evaluates(plan: ScanPlan) -> bool:
     """Whether SQL is evaluated, which a thread of DataFusion that asks for rows must not do."""
     computed = any(isinstance(output, ExpressionOutput) for output in plan.spec.outputs)
-    return computed or isinstance(plan.spec.predicate, SqlPredicate)
+    return computed or isinstance(plan.spec.predicate, SqlPredicate | PlannedPredicate)
 
 
 class _Producer:

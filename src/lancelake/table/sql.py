@@ -1,0 +1,256 @@
+"""A SQL query over one version: planned by DataFusion, its rows read by our scan."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+from datafusion import (
+    DataFrame,
+    RuntimeEnvBuilder,
+    SessionConfig,
+    SessionContext,
+    SQLOptions,
+)
+from datafusion.expr import Expr, Filter, Limit
+
+from lancelake.data.retype import retype
+from lancelake.errors import InvalidExpressionError, LanceTableError
+from lancelake.expr.arrays import type_without_views, without_views
+from lancelake.expr.engine import reason
+from lancelake.expr.json_functions import register_json_functions
+from lancelake.expr.planned import PlannedPredicate, any_of, plain_type, planned, table_scans
+from lancelake.format import jsonb
+from lancelake.format.logical_types import EXTENSION_NAME
+from lancelake.scan.explain import explain
+from lancelake.scan.outputs import BINARY_JSON, expression_schema
+from lancelake.scan.plan import ScanPlan
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.stream import run
+from lancelake.table.snapshot import Snapshot
+
+_MEMORY_BYTES = 256 << 20
+_ROWS = "__version_rows"
+# No filter moves below a limit, so conditions stay where they can be found in the plan.
+_ALL = (1 << 63) - 1
+_READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SqlRequest:
+    """A query, the name it has for the table, and what columns it can see of it."""
+
+    text: str
+    table_name: str = "dataset"
+    with_row_id: bool = False
+    with_row_address: bool = False
+    blob_values: bool = False
+    batch_size: int | None = None
+
+
+class Query:
+    """A query that was understood, ready to run any number of times."""
+
+    def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
+        self._rows = _Rows(snapshot, request)
+        self._request = request
+        self._frame = self._understood()
+        self._rows.narrow(_reads(self._frame, self._rows.filter_schema))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the result."""
+        return pa.schema([_shown(field) for field in self._frame.schema()])
+
+    def run(self) -> pa.RecordBatchReader:
+        """Stream the result."""
+        return pa.RecordBatchReader.from_batches(self.schema, self._batches())
+
+    def explain(self) -> str:
+        """Describe how the query is run, and how the rows are read for it."""
+        plan_text = self._frame.execution_plan().display_indent()
+        return f"{plan_text}\n{explain(self._rows.plan())}"
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        schema = self.schema
+        try:
+            for part in self._frame.execute_stream():
+                batch = part.to_pyarrow()
+                columns = zip(batch.columns, batch.schema, schema, strict=True)
+                arrays = [_value(array, found, target) for array, found, target in columns]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+        except LanceTableError:
+            raise
+        except Exception as error:  # DataFusion raises bare Exception
+            if self._rows.failure is not None:
+                raise self._rows.failure from error
+            raise _refused(self._request.text, error) from error
+
+    def _understood(self) -> DataFrame:
+        context = _context(self._request)
+        context.register_dataset(_ROWS, self._rows)
+        try:
+            rows = context.sql(f'SELECT * FROM "{_ROWS}" LIMIT {_ALL}')
+            context.register_view(self._request.table_name, rows)
+            return context.sql_with_options(self._request.text, _READ_ONLY)
+        except Exception as error:  # DataFusion raises bare Exception
+            raise _refused(self._request.text, error) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reads:
+    """What is known of all reads of the table by one query: rows beyond it are not needed."""
+
+    condition: PlannedPredicate | None = None
+    limit: int | None = None
+
+
+def _reads(frame: DataFrame, schema: pa.Schema) -> _Reads:
+    """Find conditions and limits right above the reads of the table."""
+    conditions: list[PlannedPredicate | None] = []
+    limits: list[int] = []
+    for trail in table_scans(frame.optimized_logical_plan()):
+        *above, scan = (node.to_variant() for node in trail)
+        limits.append(scan.fetch() or _ALL)
+        while above and isinstance(above[-1], Limit):
+            above.pop()
+        found = []
+        while above and isinstance(above[-1], Filter):
+            found.append(Expr(above.pop().predicate()))
+        conditions.append(planned(found, _ROWS, schema))
+    known = [condition for condition in conditions if condition is not None]
+    narrowed = bool(known) and len(known) == len(conditions)
+    most = max(limits, default=_ALL)
+    return _Reads(
+        condition=any_of(known, schema) if narrowed else None,
+        limit=None if most >= _ALL else most,
+    )
+
+
+class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
+    """What DataFusion takes for a dataset of one fragment: scans of a version."""
+
+    def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
+        self.failure: LanceTableError | None = None
+        self._source = snapshot.source
+        self._request = ScanRequest(
+            with_row_id=request.with_row_id,
+            with_row_address=request.with_row_address,
+            blob_values=request.blob_values,
+            batch_size=request.batch_size,
+            json_binary=True,
+        )
+        self._schema = _plain(plan(self._source, self._request).schema)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Schema of the rows."""
+        return self._schema
+
+    @property
+    def filter_schema(self) -> pa.Schema:
+        """The columns that conditions see in a scan just as a query sees them."""
+        names = set(self._schema.names)
+        fields = [
+            field
+            for field in expression_schema(self._source.manifest.schema)
+            if field.name in names and field.type.equals(self._schema.field(field.name).type)
+        ]
+        return pa.schema(fields)
+
+    def narrow(self, reads: _Reads) -> None:
+        """Read only the rows that the query needs."""
+        self._request = replace(self._request, filter=reads.condition, limit=reads.limit)
+
+    def plan(self, columns: list[str] | None = None) -> ScanPlan:
+        """Plan to read these columns."""
+        if columns is None:
+            return plan(self._source, self._request)
+        request = replace(
+            self._request, columns=tuple(columns), with_row_id=False, with_row_address=False
+        )
+        return plan(self._source, request)
+
+    def get_fragments(self, filter: object = None) -> list[_Rows]:  # noqa: ARG002  # pyarrow's signature
+        """Return the rows as the only fragment."""
+        return [self]
+
+    def scanner(self, *_: object, columns: list[str] | None = None, **__: object) -> _Scan:
+        """Return a scan of these columns."""
+        return _Scan(self, self.plan(columns))
+
+
+class _Scan:
+    """One read of the rows."""
+
+    def __init__(self, rows: _Rows, scan: ScanPlan) -> None:
+        self._rows = rows
+        self._plan = scan
+
+    @property
+    def projected_schema(self) -> pa.Schema:
+        """Schema of the batches."""
+        return _plain(self._plan.schema)
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the batches."""
+        schema = self.projected_schema
+        try:
+            for batch in run(self._plan):
+                columns = zip(batch.columns, schema, strict=True)
+                arrays = [retype(array, field.type) for array, field in columns]
+                yield pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch
+        except LanceTableError as error:
+            # DataFusion passes on the words of an error only.
+            self._rows.failure = error
+            raise
+
+
+def _context(request: SqlRequest) -> SessionContext:
+    runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
+    config = (
+        SessionConfig()
+        # Members of a struct are left in conditions, where they narrow the scan.
+        .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
+        # Rows stay in the order of the scan, which has threads of its own.
+        .set("datafusion.optimizer.enable_round_robin_repartition", "false")
+    )
+    if request.batch_size is not None:
+        config = config.with_batch_size(request.batch_size)
+    context = SessionContext(config, runtime)
+    register_json_functions(context)
+    return context
+
+
+def _plain(schema: pa.Schema) -> pa.Schema:
+    """Return the schema with extension types opened, as DataFusion computes with them."""
+    fields = [
+        pa.field(field.name, plain_type(field.type), field.nullable, field.metadata)
+        for field in schema
+    ]
+    return pa.schema(fields)
+
+
+def _is_json(field: pa.Field) -> bool:
+    return (field.metadata or {}).get(EXTENSION_NAME.encode()) == BINARY_JSON
+
+
+def _shown(field: pa.Field) -> pa.Field:
+    """Return the field of a result as users see it."""
+    if _is_json(field):
+        return pa.field(field.name, pa.json_(pa.utf8()), field.nullable)
+    dtype = type_without_views(field.type)
+    return pa.field(field.name, dtype, field.nullable, field.metadata)
+
+
+def _value(array: pa.Array, found: pa.Field, target: pa.Field) -> pa.Array:
+    if _is_json(found):
+        return retype(jsonb.decode_array(array), target.type)
+    return without_views(array)
+
+
+def _refused(text: str, error: Exception) -> InvalidExpressionError:
+    return InvalidExpressionError(f"query {text!r} cannot be run: {reason(str(error))}", text=text)
