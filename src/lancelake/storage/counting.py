@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -15,6 +16,7 @@ class CountingStore:
     def __init__(self, inner: ObjectStore) -> None:
         """Count the calls made to `inner` through this store."""
         self._inner = inner
+        self._lock = threading.Lock()
         self.calls: Counter[str] = Counter()
         self.paths: builtins.list[tuple[str, str]] = []
         self.bytes_read = 0
@@ -124,11 +126,13 @@ class CountingStore:
         self._inner.delete_many(every)
 
     def _count(self, call: str, *paths: str) -> None:
-        self.calls[call] += 1
-        self.paths.extend((call, path) for path in paths)
+        with self._lock:
+            self.calls[call] += 1
+            self.paths.extend((call, path) for path in paths)
 
     def _read(self, data: bytes) -> bytes:
-        self.bytes_read += len(data)
+        with self._lock:
+            self.bytes_read += len(data)
         return data
 
 
