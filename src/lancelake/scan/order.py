@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -10,6 +10,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from lancelake.data.retype import retype
 from lancelake.scan.plan import ScanPlan
+from lancelake.scan.request import Ordering
 
 _MEMORY_BYTES = 256 << 20
 
@@ -18,10 +19,24 @@ def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     """Yield the rows in the order the plan asks for, and only as many as it asks for."""
     if plan.limit == 0:
         return
+    limit = "" if plan.limit is None else f" LIMIT {plan.limit}"
+    offset = f" OFFSET {plan.skip}" if plan.skip else ""
+    query = _query(plan.schema, plan.order_by) + limit + offset
+    yield from _run(query, _Stream(plan.spec.row_schema, batches), plan.schema)
+
+
+def sorted_batches(
+    schema: pa.Schema, batches: Iterator[pa.RecordBatch], order_by: Sequence[Ordering]
+) -> Iterator[pa.RecordBatch]:
+    """Yield all rows in this order; rows that do not fit into memory are spilled to disk."""
+    yield from _run(_query(schema, order_by), _Stream(schema, batches), schema)
+
+
+def _run(query: str, rows: _Stream, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     context = _context()
-    context.register_dataset("rows", _Stream(plan.spec.row_schema, batches))
-    for part in context.sql(_query(plan)).execute_stream():
-        yield _restored(part.to_pyarrow(), plan.schema)
+    context.register_dataset("rows", rows)
+    for part in context.sql(query).execute_stream():
+        yield _restored(part.to_pyarrow(), schema)
 
 
 def _context() -> SessionContext:
@@ -29,16 +44,14 @@ def _context() -> SessionContext:
     return SessionContext(SessionConfig().with_target_partitions(1), runtime)
 
 
-def _query(plan: ScanPlan) -> str:
+def _query(schema: pa.Schema, order_by: Sequence[Ordering]) -> str:
     keys = ", ".join(
         f"{_quoted(o.column)} {'ASC' if o.ascending else 'DESC'} "
         f"NULLS {'FIRST' if o.nulls_first else 'LAST'}"
-        for o in plan.order_by
+        for o in order_by
     )
-    columns = ", ".join(_quoted(name) for name in plan.schema.names)
-    limit = "" if plan.limit is None else f" LIMIT {plan.limit}"
-    offset = f" OFFSET {plan.skip}" if plan.skip else ""
-    return f"SELECT {columns} FROM rows ORDER BY {keys}{limit}{offset}"
+    columns = ", ".join(_quoted(name) for name in schema.names)
+    return f"SELECT {columns} FROM rows ORDER BY {keys}"
 
 
 def _quoted(name: str) -> str:

@@ -22,6 +22,7 @@ from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import WriterVersion
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Operation
@@ -59,6 +60,9 @@ class CommitChoices:
     enable_stable_row_ids: bool = False
     data_version: FileVersion | None = None
     affected_rows: AffectedRows | None = None
+    fragment_reuse: IndexMetadata | None = None
+    """Where a compaction records which addresses rows have moved to."""
+
     timeout_s: float | None = None
     lock: CommitLock | None = None
     after: tuple[AfterCommit, ...] = AFTER_COMMIT
@@ -175,6 +179,7 @@ def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
         writer=WRITER,
         enable_stable_row_ids=choices.enable_stable_row_ids,
         data_version=choices.data_version,
+        fragment_reuse=choices.fragment_reuse,
     )
     return CommitRequest(
         transaction=transaction,

@@ -1,0 +1,141 @@
+"""Which fragments are rewritten together?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import takewhile
+
+from lancelake.format.fragment import Fragment
+from lancelake.table.compact.options import CompactionOptions
+
+# A large fragment waits until its neighbours have one row for so many of its own.
+_GROWTH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A fragment, and what decides whether it is rewritten.
+
+    `covered_by` names the indices that cover it: rows that an index knows and rows that it does
+    not know must not come into one fragment.
+    """
+
+    fragment: Fragment
+    physical_rows: int
+    live_rows: int
+    size_bytes: int
+    covered_by: frozenset[int] = frozenset()
+
+    @property
+    def deleted_share(self) -> float:
+        """The part of the rows that is deleted."""
+        return 1 - self.live_rows / self.physical_rows if self.physical_rows else 0.0
+
+
+Bin = tuple[Candidate, ...]
+
+
+def bins(candidates: Iterable[Candidate], options: CompactionOptions) -> list[Bin]:
+    """Group neighbours that are worth rewriting, each group about the size of a fragment."""
+    found = [
+        part
+        for run in _runs(candidates, options)
+        for merged in _without_settled(run, options)
+        for part in _split(merged, options)
+        if not _is_pointless(part, options)
+    ]
+    return _within_limits(found, options)
+
+
+def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[Bin]:
+    """Yield neighbours that the same indices cover; what stays as it is lies between them."""
+    run: list[Candidate] = []
+    for candidate in candidates:
+        is_taken = _is_taken(candidate, options)
+        if run and (not is_taken or candidate.covered_by != run[0].covered_by):
+            yield tuple(run)
+            run = []
+        if is_taken:
+            run.append(candidate)
+    if run:
+        yield tuple(run)
+
+
+def _is_taken(candidate: Candidate, options: CompactionOptions) -> bool:
+    if candidate.fragment.id in options.excluded_fragment_ids:
+        return False
+    if options.sort_by or _sheds_rows(candidate, options):
+        return True
+    is_short = candidate.physical_rows < options.target_rows_per_fragment
+    return is_short and candidate.size_bytes < options.settled_at_bytes
+
+
+def _sheds_rows(candidate: Candidate, options: CompactionOptions) -> bool:
+    is_over = candidate.deleted_share > options.materialize_deletions_threshold
+    return options.materialize_deletions and is_over
+
+
+def _is_pointless(part: Bin, options: CompactionOptions) -> bool:
+    """Whether a single fragment would be copied with nothing gained."""
+    return len(part) == 1 and not options.sort_by and not _sheds_rows(part[0], options)
+
+
+def _without_settled(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
+    """Leave out a fragment that is much larger than all that it would be merged with."""
+    largest = max(range(len(run)), key=lambda i: run[i].live_rows)
+    candidate = run[largest]
+    others = sum(c.live_rows for c in run) - candidate.live_rows
+    if (
+        options.sort_by
+        or len(run) == 1
+        or candidate.size_bytes < options.settled_bytes
+        or others * _GROWTH >= candidate.live_rows
+        or _sheds_rows(candidate, options)
+    ):
+        yield run
+        return
+    for part in (run[:largest], run[largest + 1 :]):
+        if part:
+            yield from _without_settled(part, options)
+
+
+def _split(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
+    """Cut a run into parts that each fill a fragment; the last takes what is left."""
+    if options.sort_by:
+        yield run
+        return
+    left_rows = sum(c.live_rows for c in run)
+    left_bytes = sum(c.size_bytes for c in run)
+    start = rows = size_bytes = 0
+    for end, candidate in enumerate(run, start=1):
+        rows += candidate.live_rows
+        size_bytes += candidate.size_bytes
+        rest = left_rows - rows, left_bytes - size_bytes
+        if _is_full(rows, size_bytes, options) and _is_full(*rest, options):
+            yield run[start:end]
+            left_rows, left_bytes = rest
+            start, rows, size_bytes = end, 0, 0
+    yield run[start:]
+
+
+def _is_full(rows: int, size_bytes: int, options: CompactionOptions) -> bool:
+    return rows >= options.target_rows_per_fragment or size_bytes >= options.settled_at_bytes
+
+
+def _within_limits(found: Sequence[Bin], options: CompactionOptions) -> list[Bin]:
+    """Take the first bins, as long as their sources stay within what one run may read."""
+    fragments = rows = size_bytes = 0
+
+    def fits(part: Bin) -> bool:
+        nonlocal fragments, rows, size_bytes
+        fragments += len(part)
+        rows += sum(c.live_rows for c in part)
+        size_bytes += sum(c.size_bytes for c in part)
+        return (
+            fragments <= (options.max_source_fragments or fragments)
+            and rows <= (options.max_source_rows or rows)
+            and size_bytes <= (options.max_source_bytes or size_bytes)
+        )
+
+    return list(takewhile(fits, found))

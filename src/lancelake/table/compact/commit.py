@@ -1,0 +1,132 @@
+"""Rewritten fragments -> the next version; what others changed meanwhile is left to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from lancelake.errors import RetryableConflictError
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.operations import ReserveFragments, Rewrite
+from lancelake.format.operations.rewrite import RewriteGroup
+from lancelake.table.compact.coverage import coverage_by_index, covers_part, covers_some
+from lancelake.table.compact.index_moves import recorded_moves
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import CommitChoices, new_transaction, publish
+from lancelake.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rewritten:
+    """Fragments as they were read, and those with their rows, which have no ids yet.
+
+    `is_sorted` says that the rows did not keep their order.
+    """
+
+    old: tuple[Fragment, ...]
+    new: tuple[Fragment, ...]
+    is_sorted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Landing:
+    """What came of rewrites: the version, those that are in it, those that others made void."""
+
+    snapshot: Snapshot
+    landed: tuple[Rewritten, ...]
+    void: tuple[Rewritten, ...] = ()
+
+
+def land(
+    base: Snapshot, done: Sequence[Rewritten], choices: CommitChoices, *, record_moves: bool = True
+) -> Landing:
+    """Commit rewrites of fragments of `base`, all that still stand at once.
+
+    A fragment that was changed since is not replaced: its rewrite is void, the others land. Where
+    rows have no stable ids, `record_moves` says whether indices learn where their rows are now;
+    else they cover them no more.
+    """
+    if not done:
+        return Landing(snapshot=base, landed=())
+    reserved = _reserved(base, sum(len(rewrite.new) for rewrite in done), choices)
+    at, standing = base, _numbered(done, reserved.manifest.max_fragment_id or 0)
+    void: list[Rewritten] = []
+    while standing:
+        groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in standing)
+        version = max(reserved.version, at.version)
+        moves = _moves(at, standing, version, choices) if record_moves else None
+        chosen = replace(choices, fragment_reuse=moves)
+        transaction = new_transaction(Rewrite(groups=groups), at.version, chosen)
+        try:
+            made = publish(at, transaction, chosen)
+        except RetryableConflictError:
+            at = open_snapshot(base.location, Latest(), main=base.main_location)
+            keeps = _Standing(at)
+            void += [rewrite for rewrite in standing if not keeps(rewrite)]
+            standing = [rewrite for rewrite in standing if keeps(rewrite)]
+        else:
+            return Landing(snapshot=made, landed=tuple(standing), void=tuple(void))
+    return Landing(snapshot=at, landed=(), void=tuple(void))
+
+
+def _reserved(base: Snapshot, count: int, choices: CommitChoices) -> Snapshot:
+    """Set ids aside for new fragments; they are the highest of the version."""
+    operation = ReserveFragments(num_fragments=count)
+    return publish(base, new_transaction(operation, base.version, choices), choices)
+
+
+def _numbered(done: Sequence[Rewritten], highest: int) -> list[Rewritten]:
+    following = highest - sum(len(rewrite.new) for rewrite in done) + 1
+    found = []
+    for rewrite in done:
+        new = tuple(
+            replace(f, id=FragmentId(n)) for n, f in enumerate(rewrite.new, start=following)
+        )
+        following += len(new)
+        found.append(replace(rewrite, new=new))
+    return found
+
+
+def _moves(
+    at: Snapshot, standing: Sequence[Rewritten], version: int, choices: CommitChoices
+) -> IndexMetadata | None:
+    """Record where rows go, if an index asks for it and they keep their order."""
+    if at.manifest.has_stable_row_ids:
+        return None
+    coverage = coverage_by_index(at)
+    followed = [
+        RewriteGroup(old_fragments=rewrite.old, new_fragments=rewrite.new)
+        for rewrite in standing
+        if not rewrite.is_sorted and covers_some(coverage, rewrite.old)
+    ]
+    return recorded_moves(at, followed, version, choices.surroundings) if followed else None
+
+
+class _Standing:
+    """Tells whether a rewrite still stands for what a version holds."""
+
+    def __init__(self, at: Snapshot) -> None:
+        self._fragments = {fragment.id: fragment for fragment in at.manifest.fragments}
+        self._coverage = coverage_by_index(at) if at.manifest.has_stable_row_ids else []
+
+    def __call__(self, rewrite: Rewritten) -> bool:
+        is_same = all(_is_same(old, self._fragments.get(old.id)) for old in rewrite.old)
+        return is_same and not covers_part(self._coverage, rewrite.old)
+
+
+def _is_same(old: Fragment, current: Fragment | None) -> bool:
+    """Whether a fragment still has the same rows and values."""
+    return current is not None and _content(old) == _content(current)
+
+
+def _content(fragment: Fragment) -> object:
+    deletion = fragment.deletion_file
+    return (
+        [(f.base_id, f.path, f.fields, f.column_indices) for f in fragment.files],
+        None if deletion is None else (deletion.base_id, deletion.read_version, deletion.id),
+        fragment.row_ids,
+        fragment.created_at_versions,
+        fragment.last_updated_at_versions,
+    )

@@ -1,0 +1,43 @@
+"""Which fragments do indices cover, and what does that mean for moving their rows?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pyroaring import BitMap
+
+from lancelake.errors import UnsupportedError
+from lancelake.format.fragment import Fragment
+from lancelake.table.compact.index_moves import with_inline_moves
+from lancelake.table.snapshot import Snapshot
+from lancelake.txn import fragment_reuse
+
+
+def coverage_by_index(base: Snapshot) -> list[BitMap]:
+    """Return the fragments that each index covers, earlier moves of rows taken into account."""
+    indices = fragment_reuse.followed(with_inline_moves(base))
+    return [i.fragments() or BitMap() for i in indices if not i.is_system]
+
+
+def covers_some(coverage: Iterable[BitMap], fragments: Sequence[Fragment]) -> bool:
+    """Whether an index knows any of these fragments."""
+    moved = BitMap(f.id for f in fragments)
+    return any(covered & moved for covered in coverage)
+
+
+def covers_part(coverage: Iterable[BitMap], fragments: Sequence[Fragment]) -> bool:
+    """Whether an index knows some of these fragments and not the others."""
+    moved = BitMap(f.id for f in fragments)
+    return any(covered & moved and not moved <= covered for covered in coverage)
+
+
+def ensure_known_coverage(base: Snapshot) -> None:
+    """Refuse to move rows of an index that does not say which fragments it covers."""
+    for index in base.indices:
+        if not index.is_system and index.fragments() is None:
+            raise UnsupportedError(
+                f"index {index.name!r} does not say which fragments it covers",
+                table=base.location.uri,
+                action="Build the index anew, or drop it.",
+                index=index.name,
+            )

@@ -1,0 +1,161 @@
+"""A whole compaction: planned, run and committed, again where others came in between."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields, replace
+
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Job, Progress
+from lancelake.errors import ContentionError
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_bytes import from_bytes
+from lancelake.table.compact.commit import Rewritten, land
+from lancelake.table.compact.options import CompactionOptions, from_config
+from lancelake.table.compact.plan import CompactionPlan, plan
+from lancelake.table.compact.task import CompactFragments
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
+from lancelake.table.snapshot import Snapshot
+
+_MOST_ROUNDS = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionMetrics:
+    """How much was taken away and put in its place; files include deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+    bytes_removed: int = 0
+    bytes_added: int = 0
+
+    @staticmethod
+    def of(rewrites: Iterable[Rewritten]) -> CompactionMetrics:
+        """Count what rewrites take away and put in its place."""
+        every = tuple(rewrites)
+        old = [fragment for rewrite in every for fragment in rewrite.old]
+        new = [fragment for rewrite in every for fragment in rewrite.new]
+        return CompactionMetrics(
+            fragments_removed=len(old),
+            fragments_added=len(new),
+            files_removed=_files(old),
+            files_added=_files(new),
+            bytes_removed=_bytes(old),
+            bytes_added=_bytes(new),
+        )
+
+    def __add__(self, other: CompactionMetrics) -> CompactionMetrics:
+        sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
+        return CompactionMetrics(**sums)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """The newest version that the compaction knows of, and what was done.
+
+    `groups_left` are those that other writers changed again and again.
+    """
+
+    snapshot: Snapshot
+    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
+    groups_left: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionRun:
+    """Where a compaction runs and how it is committed.
+
+    With `groups_per_commit` so many groups land at a time, and stay when later ones fail.
+    """
+
+    engine: Engine | None = None
+    choices: CommitChoices = DEFAULT_CHOICES
+    progress: Progress | None = None
+    groups_per_commit: int | None = None
+
+
+def compact(
+    base: Snapshot,
+    options: CompactionOptions | None = None,
+    run: CompactionRun | None = None,
+) -> Compacted:
+    """Rewrite what is worth it and commit; without options, as the table's config says.
+
+    Groups that other writers change meanwhile are planned and rewritten again, the others land.
+    """
+    how = options or from_config(base.manifest.config)
+    running = run or CompactionRun()
+    at, metrics = base, CompactionMetrics()
+    planned = plan(base, how)
+    for _ in range(_MOST_ROUNDS):
+        at, landed, void = _round(at, planned, running)
+        metrics += CompactionMetrics.of(landed)
+        if not void:
+            return Compacted(snapshot=at, metrics=metrics)
+        at = open_snapshot(base.location, Latest(), main=base.main_location)
+        planned = plan(at, _only(void, at, how))
+    if metrics.fragments_removed:
+        return Compacted(snapshot=at, metrics=metrics, groups_left=len(planned.tasks))
+    raise ContentionError(
+        f"every fragment was changed by others while it was rewritten, {_MOST_ROUNDS} times",
+        table=base.location.uri,
+    )
+
+
+def rewritten(task: CompactFragments, result: bytes) -> Rewritten:
+    """Read what a run of a task returned."""
+    return Rewritten(old=task.fragments, new=from_bytes(result), is_sorted=bool(task.sort_by))
+
+
+def _round(
+    base: Snapshot, planned: CompactionPlan, run: CompactionRun
+) -> tuple[Snapshot, list[Rewritten], list[Rewritten]]:
+    """Run the tasks and commit; return the version, what landed and what did not."""
+    at = base
+    landed: list[Rewritten] = []
+    void: list[Rewritten] = []
+    for group in _grouped(_results(base, planned, run), run.groups_per_commit):
+        landing = land(base, group, run.choices)
+        at = landing.snapshot
+        landed += landing.landed
+        void += landing.void
+    return at, landed, void
+
+
+def _results(base: Snapshot, planned: CompactionPlan, run: CompactionRun) -> Iterator[Rewritten]:
+    threads = planned.options.num_threads
+    engine = run.engine or (LocalEngine(parallelism=threads) if threads else LocalEngine())
+    job = Job(
+        description=f"compact {base.location.uri}", tasks=planned.tasks, progress=run.progress
+    )
+    for task, result in zip(planned.tasks, engine.run(job), strict=True):
+        yield rewritten(task, result)
+
+
+def _grouped(done: Iterable[Rewritten], size: int | None) -> Iterator[Sequence[Rewritten]]:
+    group: list[Rewritten] = []
+    for rewrite in done:
+        group.append(rewrite)
+        if len(group) == size:
+            yield group
+            group = []
+    if group:
+        yield group
+
+
+def _only(void: Sequence[Rewritten], at: Snapshot, options: CompactionOptions) -> CompactionOptions:
+    """Return options that leave alone all but the fragments whose rewrite is void."""
+    again = {fragment.id for rewrite in void for fragment in rewrite.old}
+    others = frozenset(f.id for f in at.manifest.fragments if f.id not in again)
+    return replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
+
+
+def _files(fragments: Sequence[Fragment]) -> int:
+    return sum(len(f.files) + (f.deletion_file is not None) for f in fragments)
+
+
+def _bytes(fragments: Sequence[Fragment]) -> int:
+    return sum(file.file_size_bytes or 0 for f in fragments for file in f.files)

@@ -1,0 +1,65 @@
+"""Fragments read, and their live rows written into others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.clock import SystemIds
+from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.write_task import WriteTask
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_bytes import to_bytes
+from lancelake.scan.order import sorted_batches
+from lancelake.scan.request import Ordering
+from lancelake.table.compact.carried import CarriedRows
+from lancelake.table.compact.stored_rows import LINEAGE, Source, stored_rows
+
+__all__ = ["CompactFragments", "Source"]
+
+_TASK_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactFragments:
+    """Neighbouring fragments whose rows come into fewer, or fuller, ones."""
+
+    source: Source
+    fragments: tuple[Fragment, ...]
+    write: WriteTask
+    batch_rows: int | None = None
+    sort_by: tuple[Ordering, ...] = ()
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory a run takes."""
+        return _TASK_BYTES
+
+    def run(self) -> bytes:
+        """Write the rows and return their fragments, which have no ids yet."""
+        carried = CarriedRows()
+        reader = pa.RecordBatchReader.from_batches(self.source.columns, self._batches(carried))
+        fragments = write_fragments(self.write, reader, ids=SystemIds())
+        if self.source.has_stable_row_ids:
+            fragments = tuple(carried.given_to(fragment) for fragment in fragments)
+        return to_bytes(fragments)
+
+    def _batches(self, carried: CarriedRows) -> Iterator[pa.RecordBatch]:
+        names = self.source.columns.names
+        metas = [meta.value for meta in LINEAGE]
+        if not self.source.has_stable_row_ids:
+            yield from self._ordered()
+            return
+        for batch in self._ordered():
+            carried.add(batch.select(metas))
+            yield batch.select(names)
+
+    def _ordered(self) -> Iterator[pa.RecordBatch]:
+        rows = (
+            batch
+            for fragment in self.fragments
+            for batch in stored_rows(self.source, fragment, self.batch_rows)
+        )
+        return sorted_batches(self.source.row_schema, rows, self.sort_by) if self.sort_by else rows
