@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from lancelake.storage import disk_sync
 from lancelake.storage import open as opening
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
@@ -54,9 +54,10 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Tables:
 
 
 @pytest.fixture(autouse=True)
-def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+def no_waiting_for_the_disk() -> Iterator[None]:
     """Processes stop here, not machines."""
-    monkeypatch.setattr(os, "fsync", lambda fd: None)
+    with disk_sync.waiting(waits=False):
+        yield
 
 
 @contextmanager

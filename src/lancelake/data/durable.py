@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from lancelake.storage import disk_sync
+
 
 def make_folder(folder: Path) -> None:
     """Make a folder and those above it, durably."""
@@ -28,6 +30,6 @@ def sync_folder(folder: Path) -> None:
 def _sync(path: Path, flags: int) -> None:
     fd = os.open(path, flags)
     try:
-        os.fsync(fd)
+        disk_sync.sync(fd)
     finally:
         os.close(fd)

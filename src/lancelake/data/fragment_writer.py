@@ -67,6 +67,7 @@ class _Output:
     _fragments: list[Fragment] = field(default_factory=list)
     _settled: list[Future[None]] = field(default_factory=list)
     _open: DataFileWriter | None = None
+    _closed: DataFileWriter | None = None
     _last_in: dict[BasePath | None, DataFileWriter] = field(default_factory=dict)
     _rows: int = 0
     _size_bytes: int = 0
@@ -89,6 +90,8 @@ class _Output:
         """Close the last file and wait until all have settled."""
         if self._open is not None:
             self._close(self._open)
+        if self._closed is not None:
+            self._closed.settle()
         for future in self._settled:
             future.result()
         for writer in self._last_in.values():
@@ -97,6 +100,7 @@ class _Output:
 
     def _writer(self) -> DataFileWriter:
         if self._open is None:
+            self._settle_aside()
             name = data_file_name(self.ids.uuid4())
             base = self.task.bases[len(self._fragments) % len(self.task.bases)]
             self._open = DataFileWriter(self.task, self.conform.schema, name, base)
@@ -112,11 +116,16 @@ class _Output:
         self._fragments.append(fragment)
         self._size_bytes += entry.file_size_bytes or 0
         self._memory_bytes += writer.memory_bytes
-        # Bringing a file to disk takes as long as writing it: meanwhile the next one is written.
-        self._settled.append(self.settling.submit(writer.settle))
+        self._closed = writer
         if self.watch is not None:
             self.watch.completed(fragment)
         self._report()
+
+    def _settle_aside(self) -> None:
+        """Bring a file to disk, which takes as long as writing it, while the next is written."""
+        if self._closed is not None:
+            self._settled.append(self.settling.submit(self._closed.settle))
+            self._closed = None
 
     def _is_large(self, writer: DataFileWriter) -> bool:
         """Guess a file's size from that of its values and from how small the earlier ones got."""

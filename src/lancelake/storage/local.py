@@ -14,6 +14,7 @@ from pathlib import Path
 from stat import S_ISREG
 
 from lancelake.errors import AlreadyExistsError, ObjectNotFoundError, UnsupportedError
+from lancelake.storage import disk_sync
 from lancelake.storage.confined import ensure_plain
 from lancelake.storage.failures import DiskErrors
 from lancelake.storage.store import ObjectInfo, ensure_range, ensure_whole
@@ -187,7 +188,7 @@ class LocalStore:
                 try:
                     fill(fd)
                     if durable:
-                        os.fsync(fd)
+                        disk_sync.sync(fd)
                 finally:
                     os.close(fd)
                 give_name(staged, full)
@@ -293,7 +294,7 @@ def _link(staged: str, full: str) -> None:
 def _sync_folder(folder: str) -> None:
     fd = os.open(folder, _FOLDER)
     try:
-        os.fsync(fd)
+        disk_sync.sync(fd)
     finally:
         os.close(fd)
 
