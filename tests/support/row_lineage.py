@@ -137,7 +137,10 @@ class Delete:
 
     def __call__(self, face: Face, past: Past) -> None:
         """Do it, and say what should come of it."""
-        face.dataset(past.uri).delete(f"k % {self.every} = {self.rest}")
+        dataset = face.dataset(past.uri)
+        dataset.delete(f"k % {self.every} = {self.rest}")
+        if dataset.version == past.version:
+            return
         past.add({k: r for k, r in past.model.items() if k % self.every != self.rest})
 
 
@@ -153,9 +156,10 @@ class Update:
         """Do it, and say what should come of it."""
         where = f"k % {self.every} = {self.rest}"
         hit = {k for k in past.model if k % self.every == self.rest}
-        result = face.dataset(past.uri).update({"v": str(self.value)}, where=where)
+        dataset = face.dataset(past.uri)
+        result = dataset.update({"v": str(self.value)}, where=where)
         assert result["num_rows_updated"] == len(hit)
-        if face.dataset(past.uri).version == past.version:
+        if dataset.version == past.version:
             return
         past.add(
             {
