@@ -1,0 +1,223 @@
+"""A Lance table in a Spark program, shaped like Delta's table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.merge.builder import Expression, LanceMergeBuilder, Values, as_values
+from lancelake.spark.merge.change import change_rows
+from lancelake.spark.merge.clauses import Remove, SetColumns
+from lancelake.spark.options import (
+    WRITE_OPTIONS,
+    TableOptions,
+    open_version,
+    parse,
+    parse_time,
+)
+from lancelake.spark.reading import read_options
+from lancelake.spark.types import arrow_schema, arrow_type
+from lancelake.spark.write_plan import SaveMode, plan_write, write_planned
+from lancelake.storage.location import Location
+from lancelake.table import clone as cloning
+from lancelake.table.columns.add import add_computed_columns, add_null_columns
+from lancelake.table.columns.alter import ColumnChange, alter_columns
+from lancelake.table.columns.drop import drop_columns
+from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
+from lancelake.table.restore import restore
+from lancelake.table.snapshot import Snapshot
+
+_TARGET = "target"
+
+
+class LanceTable:
+    """A table by its place; every call sees the newest version and commits a new one."""
+
+    def __init__(
+        self, spark: SparkSession, options: TableOptions, alias: str | None = None
+    ) -> None:
+        """Use `forPath`, `forName` or `create`."""
+        self._spark = spark
+        self._options = options
+        self._alias = alias
+
+    @classmethod
+    def forPath(cls, sparkSession: SparkSession, path: str, **options: object) -> LanceTable:
+        """Return the table at a path; options are those of the object store, and `branch`."""
+        given = {key: str(value) for key, value in options.items()}
+        table = cls(sparkSession, parse({**given, "path": path}, ("branch",)))
+        table.snapshot()
+        return table
+
+    @classmethod
+    def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> LanceTable:
+        """Return a table of a registered catalog."""
+        from lancelake.spark.named import location_of  # noqa: PLC0415  # classic sessions only
+
+        options = TableOptions(location=location_of(sparkSession, tableOrViewName), rest={})
+        table = cls(sparkSession, options)
+        table.snapshot()
+        return table
+
+    @classmethod
+    def create(
+        cls,
+        sparkSession: SparkSession,
+        path: str,
+        schema: t.StructType | str,
+        *,
+        ifNotExists: bool = False,
+        **options: object,
+    ) -> LanceTable:
+        """Make an empty table; options are those of a write."""
+        given = {key: str(value).lower() for key, value in options.items()}
+        parsed = parse({**given, "path": path}, WRITE_OPTIONS)
+        mode = SaveMode.IGNORE if ifNotExists else SaveMode.ERROR
+        empty = sparkSession.createDataFrame([], schema)
+        write_planned(empty, plan_write(parsed, empty.schema, mode))
+        return cls(sparkSession, TableOptions(location=parsed.location, rest={}))
+
+    @staticmethod
+    def isLanceTable(sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG004
+        """Whether there is a table at a path."""
+        from lancelake.errors import TableNotFoundError  # noqa: PLC0415
+
+        try:
+            open_version(parse({"path": identifier}, ()))
+        except TableNotFoundError:
+            return False
+        return True
+
+    def alias(self, aliasName: str) -> LanceTable:
+        """Name the table for the expressions of a merge."""
+        return LanceTable(self._spark, self._options, aliasName)
+
+    @property
+    def name_in_expressions(self) -> str:
+        """How expressions name the table's side."""
+        return self._alias or _TARGET
+
+    @property
+    def uri(self) -> str:
+        """Where the table lies."""
+        return self._options.location.uri
+
+    def snapshot(self) -> Snapshot:
+        """Open the newest version."""
+        return open_version(self._options)
+
+    def version(self) -> int:
+        """Return the number of the newest version."""
+        return self.snapshot().version
+
+    def toDF(self, **options: object) -> DataFrame:
+        """Return the rows; options such as `version` or `tag` choose which."""
+        given = dict(self._options.location.options) | dict(self._options.rest)
+        given |= {key: str(value) for key, value in options.items()}
+        frame = read_options(self._spark, {**given, "path": self.uri})
+        return frame if self._alias is None else frame.alias(self._alias)
+
+    def merge(self, source: DataFrame, condition: Expression) -> LanceMergeBuilder:
+        """Start a merge of a DataFrame."""
+        return LanceMergeBuilder(self, source, condition)
+
+    def delete(self, condition: Expression | None = None) -> DataFrame:
+        """Delete the rows for which a condition holds, or all; the row that comes back counts."""
+        counts = self._change(condition, Remove()).counts
+        return self._counted("num_affected_rows", counts.deleted)
+
+    def update(
+        self,
+        condition: Expression | None = None,
+        set: Values | None = None,  # noqa: A002
+    ) -> DataFrame:
+        """Set columns of the rows for which a condition holds, or of all."""
+        if not set:
+            raise InvalidRequestError("No updates provided", action="Name at least one column.")
+        counts = self._change(condition, SetColumns(values=as_values(set))).counts
+        return self._counted("num_affected_rows", counts.updated)
+
+    def addColumns(self, columns: Mapping[str, str] | t.StructType | str) -> None:
+        """Add columns: SQL expressions by name, computed on the executors, or a schema of nulls.
+
+        Expressions are in the SQL of filters (DataFusion's); no row is rewritten.
+        """
+        if isinstance(columns, Mapping):
+            engine = SparkEngine(self._spark)
+            add_computed_columns(self.snapshot(), dict(columns), engine=engine)
+            return
+        schema = _parsed(columns) if isinstance(columns, str) else columns
+        add_null_columns(self.snapshot(), arrow_schema(schema))
+
+    def dropColumns(self, *columns: str) -> None:
+        """Take columns out of the schema."""
+        drop_columns(self.snapshot(), columns)
+
+    def renameColumn(self, existing: str, new: str) -> None:
+        """Give a column another name."""
+        self._alter(ColumnChange(path=existing, name=new))
+
+    def alterColumn(
+        self,
+        column: str,
+        *,
+        dataType: t.DataType | str | None = None,
+        nullable: bool | None = None,
+    ) -> None:
+        """Change the type of a column, or whether it may be null."""
+        named = _parsed(f"x {dataType}")["x"].dataType if isinstance(dataType, str) else dataType
+        wanted: pa.DataType | None = None if named is None else arrow_type(named)
+        self._alter(ColumnChange(path=column, nullable=nullable, data_type=wanted))
+
+    def restoreToVersion(self, version: int) -> None:
+        """Make an older version the newest."""
+        self._restore(AtVersion(version))
+
+    def restoreToTag(self, tag: str) -> None:
+        """Make the version of a tag the newest."""
+        self._restore(AtTag(tag))
+
+    def restoreToTimestamp(self, timestamp: str | datetime) -> None:
+        """Make the newest version of a time the newest."""
+        text = timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp
+        self._restore(parse_time(text))
+
+    def clone(self, target: str, isShallow: bool = True) -> LanceTable:
+        """Make a table that refers to this one's files, or with files of its own."""
+        place = Location.parse(target, dict(self._options.location.options))
+        copy = cloning.shallow_clone if isShallow else cloning.deep_clone
+        copy(self.snapshot(), place)
+        return LanceTable(self._spark, TableOptions(location=place, rest={}))
+
+    def _alter(self, change: ColumnChange) -> None:
+        alter_columns(self.snapshot(), [change], engine=SparkEngine(self._spark))
+
+    def _restore(self, reference: Reference) -> None:
+        head = self.snapshot()
+        restore(open_snapshot(head.location, reference, main=head.main_location))
+
+    def _change(self, condition: Expression | None, clause: Remove | SetColumns) -> Any:
+        return change_rows(
+            self._spark,
+            self.snapshot(),
+            condition,
+            clause,
+            target_name=self.name_in_expressions,
+        )
+
+    def _counted(self, name: str, count: int) -> DataFrame:
+        return self._spark.createDataFrame([(count,)], f"{name} long")
+
+
+def _parsed(columns: str) -> t.StructType:
+    found = t.StructType.fromDDL(columns)
+    if not isinstance(found, t.StructType):
+        raise InvalidRequestError(f"{columns!r} is no list of columns with types")
+    return found

@@ -1,0 +1,1 @@
+"""A DataFrame merged into a table, on the executors."""

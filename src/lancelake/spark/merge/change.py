@@ -1,0 +1,50 @@
+"""Rows of a version changed or deleted where a condition of Spark holds."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as f
+
+from lancelake.spark.merge.clauses import Clause
+from lancelake.spark.merge.names import columns_named
+from lancelake.spark.merge.row_maker import RowMaker
+from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
+from lancelake.spark.merge.run import addressed_frame, as_column
+from lancelake.table.merge.run import MergeCounts, Merged, update_operation
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.rows.take_out import take_out
+from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.snapshot import Snapshot
+
+
+def change_rows(
+    spark: SparkSession,
+    base: Snapshot,
+    condition: Column | str | None,
+    clause: Clause,
+    *,
+    target_name: str = "target",
+    choices: CommitChoices = DEFAULT_CHOICES,
+    retries: Retries = DEFAULT,
+) -> Merged:
+    """Change or remove rows on the executors and commit; after a conflict again."""
+
+    def work(version: Snapshot) -> Merged:
+        maker = RowMaker(base=version, target_name=target_name)
+        named = () if condition is None else columns_named([condition], maker.columns)
+        columns = maker.columns if named is None else list(named)
+        rows = addressed_frame(spark, version, columns).alias(target_name)
+        if condition is not None:
+            rows = rows.where(as_column(condition))
+        rows = rows.select(f.col(ADDRESS), f.col(ROW_ID))
+        parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
+        gone = take_out(version, parts.gone, choices.surroundings.ids)
+        operation = update_operation(version, gone, parts.fragments, None)
+        chosen = replace(choices, affected_rows=gone.affected)
+        made = publish(version, new_transaction(operation, version.version, chosen), chosen)
+        counts = MergeCounts(inserted=0, updated=parts.updated, deleted=parts.deleted)
+        return Merged(snapshot=made, counts=counts)
+
+    return until_it_lands(base, work, retries, choices.surroundings)

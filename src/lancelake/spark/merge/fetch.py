@@ -1,0 +1,52 @@
+"""Columns of single rows of a table, fetched by address on the executors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from lancelake.spark.conform import conform
+from lancelake.spark.merge.rows_out import ADDRESS
+from lancelake.spark.types import arrow_type, spark_schema
+from lancelake.table.merge.target import TargetRows
+from lancelake.table.snapshot import Snapshot
+
+_ROWS_AT_ONCE = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchRows:
+    """Adds a struct of columns to rows that carry the address of a table's row."""
+
+    target: TargetRows
+    struct: pa.StructType
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield the batches with the struct as their last column."""
+        for batch in batches:
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                yield self._with_target(batch.slice(start, _ROWS_AT_ONCE))
+
+    def _with_target(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        addresses = batch.column(ADDRESS).to_numpy().astype(np.uint64)
+        order = np.argsort(addresses, kind="stable")
+        found = self.target.at(addresses[order]).take(pa.array(np.argsort(order)))
+        struct = conform(found.to_struct_array(), self.struct)
+        return batch.append_column(pa.field("fetched", self.struct), struct)
+
+
+def with_columns(
+    frame: DataFrame, base: Snapshot, columns: tuple[str, ...], name: str
+) -> DataFrame:
+    """Return a frame with a struct of the table's columns; rows are brought to their files."""
+    schema = spark_schema(base.manifest.schema)
+    struct = t.StructType([schema[column] for column in columns])
+    near = frame.repartitionByRange(f.col(ADDRESS)).sortWithinPartitions(ADDRESS)
+    fetch = FetchRows(target=TargetRows.of(base, columns), struct=arrow_type(struct))
+    return near.mapInArrow(fetch, t.StructType([*near.schema.fields, t.StructField(name, struct)]))

@@ -1,0 +1,144 @@
+"""Rows of a merge written on an executor, and what the driver must know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.write_task import WriteTask
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_bytes import from_bytes, to_bytes
+from lancelake.format.ids import FieldId
+from lancelake.format.key_filter import KeyExistenceFilter
+from lancelake.spark.frame_writer import written
+from lancelake.table.merge.outcome import by_fragment
+from lancelake.table.rows.find import FoundRows
+from lancelake.table.rows.rewrite import with_row_ids
+from lancelake.txn import key_bloom
+
+ADDRESS = "__lance_address"
+ROW_ID = "__lance_row_id"
+REMOVES = "__lance_removes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyColumns:
+    """The columns that form the key of new rows."""
+
+    names: tuple[str, ...]
+    ids: tuple[FieldId, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """What one partition did."""
+
+    fragments: bytes
+    addresses: bytes
+    inserted: int
+    updated: int
+    deleted: int
+    keys: KeyExistenceFilter | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """What all partitions did."""
+
+    fragments: tuple[Fragment, ...]
+    gone: FoundRows
+    inserted: int
+    updated: int
+    deleted: int
+    keys: KeyExistenceFilter | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteParts:
+    """Writes changed and new rows; rows to remove only leave their address."""
+
+    task: WriteTask
+    key: KeyColumns | None
+    keeps_row_ids: bool
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Part:
+        """Write the rows of a partition."""
+        return _Tally(self).written(batches)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """Counts rows on their way to the writer."""
+
+    spec: WriteParts
+    addresses: list[np.ndarray] = field(default_factory=list)
+    row_ids: list[pa.Array] = field(default_factory=list)
+    keys: list[KeyExistenceFilter] = field(default_factory=list)
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+
+    def written(self, batches: Iterator[pa.RecordBatch]) -> Part:
+        fragments = written(self.spec.task, self._rows(batches))
+        if self.spec.keeps_row_ids and self.row_ids:
+            fragments = with_row_ids(fragments, self.row_ids)
+        nothing = np.array([], dtype=np.uint64)
+        return Part(
+            fragments=to_bytes(fragments),
+            addresses=np.concatenate([nothing, *self.addresses]).tobytes(),
+            inserted=self.inserted,
+            updated=self.updated,
+            deleted=self.deleted,
+            keys=key_bloom.merged(self.keys) if self.keys else None,
+        )
+
+    def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            rows = self._taken(batch)
+            if rows.num_rows:
+                yield rows
+
+    def _taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Note what a batch does, and return the rows of it that are written."""
+        address = batch.column(ADDRESS)
+        self.addresses.append(address.drop_null().to_numpy().astype(np.uint64))
+        removes = batch.column(REMOVES)
+        self.deleted += removes.true_count
+        kept = batch.filter(pa.compute.invert(removes)) if removes.true_count else batch
+        new = kept.column(ADDRESS).null_count
+        self.inserted += new
+        self.updated += kept.num_rows - new
+        if self.spec.keeps_row_ids and new < kept.num_rows:
+            if new:
+                raise InvalidRequestError("changed and new rows came in one batch")
+            self.row_ids.append(kept.column(ROW_ID))
+        if self.spec.key is not None and new:
+            columns = [kept.column(name) for name in self.spec.key.names]
+            self.keys.append(key_bloom.build(self.spec.key.ids, [columns]))
+        return kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
+
+
+def together(parts: Sequence[Part]) -> Parts:
+    """Put together what partitions did; a row that two of them change is refused."""
+    every = [np.frombuffer(part.addresses, dtype=np.uint64) for part in parts]
+    addresses = np.sort(np.concatenate([np.array([], dtype=np.uint64), *every]))
+    repeated = addresses[1:][addresses[1:] == addresses[:-1]]
+    if len(repeated):
+        raise InvalidRequestError(
+            "Ambiguous merge: several source rows match the same row of the table "
+            f"(address {int(repeated[0])}; {len(repeated)} more than one each)",
+            action="Leave one source row for each key.",
+        )
+    keys = [part.keys for part in parts if part.keys is not None]
+    return Parts(
+        fragments=tuple(f for part in parts for f in from_bytes(part.fragments)),
+        gone=by_fragment(addresses),
+        inserted=sum(part.inserted for part in parts),
+        updated=sum(part.updated for part in parts),
+        deleted=sum(part.deleted for part in parts),
+        keys=key_bloom.merged(keys) if keys else None,
+    )

@@ -1,0 +1,183 @@
+"""A DataFrame merged into a version: joined, changed, written on executors, then committed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from lancelake.data.row_meta import MetaColumn
+from lancelake.errors import InvalidRequestError
+from lancelake.format.primary_key import key_names
+from lancelake.spark.merge.clauses import Clauses
+from lancelake.spark.merge.names import columns_named, key_pairs
+from lancelake.spark.merge.row_maker import RowMaker, quoted
+from lancelake.spark.merge.rows_out import (
+    ADDRESS,
+    ROW_ID,
+    KeyColumns,
+    Parts,
+)
+from lancelake.spark.target_frame import target_frame
+from lancelake.spark.types import arrow_schema
+from lancelake.table.merge.run import MergeCounts, Merged, update_operation
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.rows.take_out import take_out
+from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.write import widened
+from lancelake.txn import key_bloom
+
+_SOURCE_ROW = "__lance_source_row"
+_ACTION = "__lance_action"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrameMerge:
+    """A merge: the source, the condition that joins it, the clauses, and the sides' names."""
+
+    source: DataFrame
+    condition: Column | str
+    clauses: Clauses
+    target_name: str = "target"
+    source_name: str = "source"
+    adds_columns: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a merge that changes nothing."""
+        clauses = self.clauses
+        if not (clauses.matched or clauses.not_matched or clauses.not_matched_by_source):
+            raise InvalidRequestError(
+                "the merge has no clause", action="Say what to do with rows that match or do not."
+            )
+
+
+def merge_frame(
+    base: Snapshot,
+    merge: FrameMerge,
+    *,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    retries: Retries = DEFAULT,
+) -> Merged:
+    """Merge on the executors and commit; after a conflict again on the newest version."""
+    source = merge.source.withColumn(_SOURCE_ROW, f.monotonically_increasing_id()).persist()
+    try:
+        return until_it_lands(
+            base,
+            lambda version: _merge_onto(version, replace(merge, source=source), choices),
+            retries,
+            choices.surroundings,
+        )
+    finally:
+        source.unpersist()
+
+
+def _merge_onto(base: Snapshot, merge: FrameMerge, choices: CommitChoices) -> Merged:
+    if merge.adds_columns:
+        shown = merge.source.drop(_SOURCE_ROW).schema
+        base = widened(base, arrow_schema(shown), choices)
+    parts = _OneMerge(base, merge).parts()
+    keys = parts.keys
+    gone = take_out(base, parts.gone, choices.surroundings.ids)
+    operation = update_operation(base, gone, parts.fragments, keys)
+    chosen = replace(choices, affected_rows=gone.affected)
+    transaction = new_transaction(operation, base.version, chosen)
+    counts = MergeCounts(inserted=parts.inserted, updated=parts.updated, deleted=parts.deleted)
+    return Merged(snapshot=publish(base, transaction, chosen), counts=counts)
+
+
+class _OneMerge:
+    """The frames of one attempt."""
+
+    def __init__(self, base: Snapshot, merge: FrameMerge) -> None:
+        self._base = base
+        self._merge = merge
+        columns = tuple(c for c in merge.source.columns if c != _SOURCE_ROW)
+        self._maker = RowMaker(
+            base=base,
+            target_name=merge.target_name,
+            source_name=merge.source_name,
+            source_columns=columns,
+        )
+
+    def parts(self) -> Parts:
+        """Run the merge up to its commit."""
+        clauses = self._merge.clauses
+        matched = self._matched().persist() if clauses.matched or clauses.not_matched else None
+        try:
+            return self._written(self._frames(matched))
+        finally:
+            if matched is not None:
+                matched.unpersist()
+
+    def _frames(self, matched: DataFrame | None) -> list[DataFrame]:
+        """Return changed rows before new ones."""
+        clauses = self._merge.clauses
+        frames: list[DataFrame] = []
+        if matched is not None and clauses.matched:
+            frames.append(self._maker.changed(matched, clauses.matched))
+        if clauses.not_matched_by_source:
+            lonely = self._not_matched_by_source()
+            frames.append(self._maker.changed(lonely, clauses.not_matched_by_source))
+        if matched is not None and clauses.not_matched:
+            seen = matched.select(_SOURCE_ROW).distinct()
+            rows = self._merge.source.join(seen, _SOURCE_ROW, "left_anti")
+            frames.append(self._maker.new(rows, clauses.not_matched))
+        return frames
+
+    def _matched(self) -> DataFrame:
+        """Return source rows, as a struct, with the address of each row that they match."""
+        name = self._merge.source_name
+        source = self._merge.source.alias(name)
+        joined = source.join(self._target(), as_column(self._merge.condition), "inner")
+        whole = f.struct(*[f.col(f"{name}.{quoted(c)}") for c in self._maker.source_columns])
+        return joined.select(f.col(_SOURCE_ROW), whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
+
+    def _not_matched_by_source(self) -> DataFrame:
+        source = self._merge.source.alias(self._merge.source_name)
+        lonely = self._target().join(source, as_column(self._merge.condition), "left_anti")
+        return lonely.select(f.col(ADDRESS), f.col(ROW_ID))
+
+    def _target(self) -> DataFrame:
+        """Return the columns of the table that join it, and where its rows are."""
+        columns = self._maker.columns
+        named = columns_named([self._merge.condition], columns)
+        frame = addressed_frame(
+            self._merge.source.sparkSession, self._base, columns if named is None else named
+        )
+        return frame.alias(self._merge.target_name)
+
+    def _written(self, frames: list[DataFrame]) -> Parts:
+        key = self._key()
+        parts = self._maker.written(frames, key, "merge into")
+        if key is not None and parts.keys is None:
+            return replace(parts, keys=key_bloom.build(key.ids, []))
+        return parts
+
+    def _key(self) -> KeyColumns | None:
+        """Return the columns whose values tell new rows apart: joined ones, or the primary key."""
+        if not self._merge.clauses.not_matched:
+            return None
+        merge = self._merge
+        pairs = key_pairs(merge.condition, merge.target_name, merge.source_name)
+        by_lower = {field.name.lower(): field for field in self._base.manifest.schema.fields}
+        joined = tuple(target for target, _ in pairs if target.lower() in by_lower)
+        names = joined or key_names(self._base.manifest.schema)
+        fields = [by_lower[name.lower()] for name in names]
+        if not fields:
+            return None
+        return KeyColumns(names=tuple(f.name for f in fields), ids=tuple(f.id for f in fields))
+
+
+def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
+    """Return columns of a version, with the address and the id of each row."""
+    metas = [MetaColumn.ROW_ADDRESS.value, MetaColumn.ROW_ID.value]
+    frame = target_frame(spark, base, columns, metas)
+    return frame.withColumnsRenamed({metas[0]: ADDRESS, metas[1]: ROW_ID})
+
+
+def as_column(condition: Column | str) -> Column:
+    """Return a condition as a column."""
+    return f.expr(condition) if isinstance(condition, str) else condition

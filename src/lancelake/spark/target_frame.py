@@ -1,0 +1,58 @@
+"""A pinned version as a DataFrame with chosen columns and metadata columns."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from lancelake.spark import metadata_columns
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.jvm.door import is_classic, open_door
+from lancelake.spark.jvm.relation import data_frame
+from lancelake.spark.partition import ReadPartition
+from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.read_plan import ReadRequest, partitions
+from lancelake.spark.splits import SplitLimits
+from lancelake.spark.types import spark_schema
+from lancelake.table.snapshot import Snapshot
+
+
+def target_frame(
+    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str] = ()
+) -> DataFrame:
+    """Return columns of a version; in classic sessions Spark knows its size and prunes it."""
+    if is_classic(spark):
+        door = open_door(spark)
+        table = VersionTable(door, snapshot, f"lance.`{snapshot.location.uri}`")
+        names = ["`" + name.replace("`", "``") + "`" for name in columns]
+        return data_frame(door, table).select(*[f.col(name) for name in [*names, *metas]])
+    return _through_tasks(spark, snapshot, columns, metas)
+
+
+def _through_tasks(
+    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str]
+) -> DataFrame:
+    own = spark_schema(snapshot.manifest.schema)
+    added = {field.name: field for field in metadata_columns.fields()}
+    schema = t.StructType([*(own[name] for name in columns), *(added[name] for name in metas)])
+    limits = SplitLimits(cores=SparkEngine(spark).parallelism)
+    found = partitions(ReadRequest(snapshot=snapshot, schema=schema, limits=limits))
+    read = _ReadPartitions([pickle.dumps(part) for part in found])
+    return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(read, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPartitions:
+    partitions: list[bytes]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                part: ReadPartition = pickle.loads(self.partitions[number])
+                yield from part.batches()

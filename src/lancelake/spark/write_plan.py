@@ -1,0 +1,221 @@
+"""A write as Spark does it: planned on the driver, done on executors, committed on the driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+
+from lancelake.data.schema_check import ensure_fits
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
+from lancelake.engine.port import Engine
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError
+from lancelake.format import file_version
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.operations import Append, Operation, Overwrite, Update
+from lancelake.format.schema import Schema
+from lancelake.format.transaction import Transaction
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.frame_writer import write_frame
+from lancelake.spark.once import OnceOnly, landed
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.types import arrow_schema
+from lancelake.table.open import Latest, OnBranch, open_snapshot
+from lancelake.table.publish import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    new_transaction,
+    publish,
+    publish_first,
+)
+from lancelake.table.rows.find import find_rows
+from lancelake.table.rows.take_out import take_out
+from lancelake.table.run_again import DEFAULT, until_it_lands
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.write import widened
+
+
+class SaveMode(Enum):
+    """What happens to what is there."""
+
+    APPEND = "append"
+    OVERWRITE = "overwrite"
+    ERROR = "error"
+    IGNORE = "ignore"
+
+    @staticmethod
+    def of(name: str) -> SaveMode:
+        """Understand a mode as Spark names it."""
+        known = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
+        found = known.get(name.lower())
+        if found is None:
+            raise InvalidRequestError(
+                f"save mode {name!r} is not known", action=f"Use one of {', '.join(known)}."
+            )
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """A write before its rows are written; `base` is the version it changes, None for a new table.
+
+    `replace_where` names the rows that are taken out; with None an overwrite takes out all.
+    """
+
+    base: Snapshot | None
+    task: WriteTask
+    overwrites: bool
+    replace_where: str | None = None
+    choices: CommitChoices = DEFAULT_CHOICES
+    once: OnceOnly | None = None
+    config: FrozenMap[str, str] = field(default_factory=FrozenMap)
+
+
+def plan_write(options: TableOptions, schema: t.StructType, mode: SaveMode) -> WritePlan | None:
+    """Decide what a write will do; None when there is nothing to do."""
+    base = existing(options)
+    if base is not None and mode is SaveMode.IGNORE:
+        return None
+    if base is not None and mode is SaveMode.ERROR:
+        raise AlreadyExistsError(
+            f"a table exists at {options.location.uri}",
+            table=options.location.uri,
+            action='Use mode("append") or mode("overwrite").',
+        )
+    return _plan(base, options, schema, overwrites=mode is SaveMode.OVERWRITE)
+
+
+def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...], engine: Engine) -> Snapshot:
+    """Make written rows part of the table."""
+    base = plan.base
+    if base is None:
+        first = Overwrite(
+            fragments=fragments, schema=plan.task.schema, config_upsert_values=plan.config
+        )
+        return publish_first(plan.task.root, _stamped(plan, first, 0), plan.choices)
+    if plan.once is not None:
+        before = landed(open_snapshot(base.location, Latest(), main=base.main_location), plan.once)
+        if before is not None:
+            return before
+    if plan.replace_where is not None:
+        return _replace_rows(plan, base, fragments, engine)
+    operation = (
+        Overwrite(fragments=fragments, schema=plan.task.schema)
+        if plan.overwrites
+        else Append(fragments=fragments)
+    )
+    return publish(base, _stamped(plan, operation, base.version), plan.choices)
+
+
+def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) -> Snapshot | None:
+    """Write a DataFrame; the version that it made comes back, None when nothing was done.
+
+    Modes and options are those of `df.write.format("lance")`.
+    """
+    given = {key: _text(value) for key, value in options.items()}
+    parsed = parse({**given, "path": uri}, WRITE_OPTIONS)
+    return write_planned(frame, plan_write(parsed, frame.schema, SaveMode.of(mode)))
+
+
+def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
+    """Write a DataFrame as planned."""
+    if plan is None:
+        return None
+    if plan.once is not None and plan.base is not None:
+        before = landed(plan.base, plan.once)
+        if before is not None:
+            return before
+    return commit_write(plan, write_frame(frame, plan.task), SparkEngine(frame.sparkSession))
+
+
+def existing(options: TableOptions) -> Snapshot | None:
+    """Open the newest version of the table or branch; None when there is no table."""
+    branch = options.get("branch")
+    if branch is not None:
+        return open_snapshot(options.location, OnBranch(branch))
+    try:
+        return open_snapshot(options.location, Latest())
+    except TableNotFoundError:
+        return None
+
+
+def _plan(
+    base: Snapshot | None, options: TableOptions, schema: t.StructType, *, overwrites: bool
+) -> WritePlan:
+    arrow = arrow_schema(schema)
+    choices = CommitChoices(
+        message=options.get("userMetadata"),
+        enable_stable_row_ids=base is None and options.flag("stableRowIds", default=True),
+    )
+    where = options.get("replaceWhere")
+    if where is not None and not overwrites:
+        raise InvalidRequestError('option replaceWhere needs mode("overwrite")')
+    if base is not None and options.flag("mergeSchema", default=False):
+        base = widened(base, arrow, choices)
+    version = _file_version(base, options, overwrites=overwrites)
+    wanted = _schema(base, options, from_arrow(arrow), overwrites=overwrites and where is None)
+    ensure_fits(wanted, arrow, casts=True)
+    task = WriteTask(
+        root=options.location if base is None else base.location,
+        schema=wanted,
+        file_version=version,
+        max_rows_per_file=options.whole("maxRowsPerFile") or MAX_ROWS_PER_FILE,
+        max_bytes_per_file=options.whole("maxBytesPerFile") or MAX_BYTES_PER_FILE,
+        casts=True,
+    )
+    return WritePlan(
+        base=base,
+        task=task,
+        overwrites=overwrites,
+        replace_where=where if base is not None else None,
+        choices=replace(choices, data_version=version if base is None or overwrites else None),
+        once=OnceOnly.of(options.get("txnAppId"), options.whole("txnVersion")),
+    )
+
+
+def _schema(
+    base: Snapshot | None, options: TableOptions, data: Schema, *, overwrites: bool
+) -> Schema:
+    """Return the schema of the table after the write: the table's unless it is to be replaced."""
+    if base is None:
+        return data
+    replaces = overwrites and options.flag("overwriteSchema", default=False)
+    return data if replaces else base.manifest.schema
+
+
+def _file_version(base: Snapshot | None, options: TableOptions, *, overwrites: bool) -> FileVersion:
+    asked = options.get("dataStorageVersion")
+    if asked is not None and (base is None or overwrites):
+        return file_version.from_name(asked)
+    return file_version.DEFAULT if base is None else base.manifest.data_version
+
+
+def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transaction:
+    transaction = new_transaction(operation, read_version, plan.choices)
+    return transaction if plan.once is None else plan.once.stamped(transaction)
+
+
+def _replace_rows(
+    plan: WritePlan, base: Snapshot, fragments: tuple[Fragment, ...], engine: Engine
+) -> Snapshot:
+    def work(version: Snapshot) -> Snapshot:
+        found = find_rows(version, plan.replace_where, engine)
+        gone = take_out(version, found, plan.choices.surroundings.ids)
+        operation = Update(
+            removed_fragment_ids=gone.removed,
+            updated_fragments=gone.updated,
+            new_fragments=fragments,
+        )
+        choices = replace(plan.choices, affected_rows=gone.affected)
+        return publish(version, _stamped(plan, operation, version.version), choices)
+
+    return until_it_lands(base, work, DEFAULT, plan.choices.surroundings)
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
