@@ -1,0 +1,32 @@
+"""Lance tables in Spark: a session that knows them, reading with pushdown, a catalog."""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # importing the package must not start to load Spark
+    from lancelake.spark.jvm.failures import error_of
+    from lancelake.spark.reading import read
+    from lancelake.spark.sessions import register, session
+
+_HOMES = {
+    "error_of": "lancelake.spark.jvm.failures",
+    "read": "lancelake.spark.reading",
+    "register": "lancelake.spark.sessions",
+    "session": "lancelake.spark.sessions",
+}
+
+__all__ = ["error_of", "read", "register", "session"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'lancelake.spark' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names."""
+    return sorted(__all__)

@@ -1,0 +1,172 @@
+"""Folders as a catalog: which table lies where, and what a dotted name means.
+
+A table `db.t` lies at `root/db/t.lance`, and one without a namespace at `root/t.lance`, where the
+directory namespace of official Lance has it too. A namespace is a folder that is no table; one that
+was created by name holds the object `.namespace` with its properties.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from lancelake.commit.versions import latest_version
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidNameError,
+    InvalidRequestError,
+    NotFoundError,
+    ObjectNotFoundError,
+    TableNotFoundError,
+)
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+from lancelake.table.drop import drop_table
+
+SUFFIX = ".lance"
+METADATA_TABLES = ("history", "versions", "fragments", "files", "refs", "indices")
+_MARKER = ".namespace"
+_BRANCH, _TAG = "branch_", "tag_"
+
+Namespace = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Named:
+    """What a name means: a table, perhaps a branch or tag of it, perhaps facts about it."""
+
+    location: Location
+    branch: str | None = None
+    tag: str | None = None
+    facts: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directory:
+    """Tables below one folder."""
+
+    root: Location
+
+    def resolve(self, namespace: Namespace, name: str) -> Named:
+        """Find what a name means; it need not exist."""
+        owner = self._owner(namespace, name)
+        if owner is None:
+            return Named(location=self.table(namespace, name))
+        if name.lower() in METADATA_TABLES:
+            return Named(location=owner, facts=name.lower())
+        if name.startswith(_BRANCH):
+            return Named(location=owner, branch=name.removeprefix(_BRANCH))
+        return Named(location=owner, tag=name.removeprefix(_TAG))
+
+    def table(self, namespace: Namespace, name: str) -> Location:
+        """Return the place of a table; a name with a slash is a path."""
+        if is_path(name) and not namespace:
+            return Location.parse(name, self.root.storage_options)
+        return self.root.child("/".join((*map(_plain, namespace), _plain(name) + SUFFIX)))
+
+    def tables(self, namespace: Namespace) -> list[str]:
+        """List the tables of a namespace, sorted."""
+        names = self._store.list_dirs(_folder(namespace))
+        return sorted(n.removesuffix(SUFFIX) for n in names if n.endswith(SUFFIX) and n != SUFFIX)
+
+    def namespaces(self, parent: Namespace) -> list[Namespace]:
+        """List the namespaces directly below another, sorted."""
+        names = self._store.list_dirs(_folder(parent))
+        return sorted((*parent, n) for n in names if not n.endswith(SUFFIX) and n[0] not in "._")
+
+    def has_namespace(self, namespace: Namespace) -> bool:
+        """Whether a namespace exists; the root always does."""
+        if not namespace:
+            return True
+        if any(is_path(part) for part in namespace):
+            return False
+        parent = self._store.list_dirs(_folder(namespace[:-1]))
+        return namespace[-1] in parent and not namespace[-1].endswith(SUFFIX)
+
+    def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
+        """Make a namespace."""
+        if self.has_namespace(namespace):
+            raise AlreadyExistsError(f"namespace {'.'.join(namespace)} exists")
+        data = json.dumps(dict(properties)).encode()
+        self._store.put(f"{_folder(tuple(map(_plain, namespace)))}/{_MARKER}", data)
+
+    def properties(self, namespace: Namespace) -> dict[str, str]:
+        """Return what was said about a namespace when it was created."""
+        if not self.has_namespace(namespace):
+            raise NotFoundError(f"namespace {'.'.join(namespace)} does not exist")
+        place = self.root.child(_folder(namespace))
+        try:
+            data = self._store.get("/".join((*namespace, _MARKER)))
+            said = json.loads(data)
+        except (ObjectNotFoundError, ValueError):
+            said = {}
+        return {**{str(k): str(v) for k, v in said.items()}, "location": place.uri}
+
+    def drop_namespace(self, namespace: Namespace, *, cascade: bool) -> bool:
+        """Remove a namespace; one with tables only if told so. Says whether it was there."""
+        if not namespace or not self.has_namespace(namespace):
+            return False
+        inner = [*self.tables(namespace), *self.namespaces(namespace)]
+        if inner and not cascade:
+            raise InvalidRequestError(f"namespace {'.'.join(namespace)} is not empty")
+        for below in self.namespaces(namespace):
+            self.drop_namespace(below, cascade=True)
+        for name in self.tables(namespace):
+            self.drop_table(self.table(namespace, name))
+        self._store.delete(f"{_folder(namespace)}/{_MARKER}")
+        _remove_empty_folders(self.root.child(_folder(namespace)))
+        return True
+
+    def drop_table(self, location: Location) -> None:
+        """Remove a table with all its files."""
+        drop_table(location, ignore_not_found=True)
+        _remove_empty_folders(location)
+
+    def has_table(self, location: Location) -> bool:
+        """Whether a table lies at a place."""
+        try:
+            latest_version(location)
+        except TableNotFoundError:
+            return False
+        return True
+
+    def _owner(self, namespace: Namespace, name: str) -> Location | None:
+        """Return the table that the last part of a name says something about."""
+        is_facet = name.lower() in METADATA_TABLES or name.startswith((_BRANCH, _TAG))
+        if not namespace or not is_facet:
+            return None
+        location = self.table(namespace[:-1], namespace[-1])
+        return location if self.has_table(location) else None
+
+    @property
+    def _store(self) -> ObjectStore:
+        return open_store(self.root)
+
+
+def _remove_empty_folders(location: Location) -> None:
+    """Object stores have no empty folders, and on disk they should not look like tables."""
+    if location.scheme != "file":
+        return
+    for folder, _, _ in os.walk(location.uri, topdown=False):
+        with contextlib.suppress(OSError):
+            Path(folder).rmdir()
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is a path or URI."""
+    return "/" in name
+
+
+def _folder(namespace: Namespace) -> str:
+    return "/".join(namespace)
+
+
+def _plain(name: str) -> str:
+    if not name or name[0] in "._" or "/" in name or name.endswith(SUFFIX):
+        raise InvalidNameError(f"{name!r} cannot be the name of a table or namespace here")
+    return name

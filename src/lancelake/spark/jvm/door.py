@@ -1,0 +1,153 @@
+"""Does this session let Python take part in planning, and how are its Java objects made?"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.java_gateway import ensure_callback_server_started
+from pyspark.sql import SparkSession
+
+from lancelake.errors import UnsupportedError
+
+KNOWN_VERSIONS = ((4, 1), (4, 2), (4, 3))
+"""Minor versions of Spark whose internals this package was written for."""
+
+CONNECTOR = "org.apache.spark.sql.connector"
+PYTHON_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python"
+_NEEDED = (
+    f"{PYTHON_SOURCE}.PythonInputPartition",
+    f"{PYTHON_SOURCE}.PythonPartitionReaderFactory",
+    f"{PYTHON_SOURCE}.UserDefinedPythonDataSource",
+    "org.apache.spark.sql.classic.Dataset",
+    "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """The Java side of one classic session."""
+
+    spark: SparkSession
+    gateway: Any
+    jvm: Any
+
+    def cls(self, name: str) -> Any:
+        """Return a Java class by its full name."""
+        return getattr(self.jvm, name)
+
+    def connector(self, name: str) -> Any:
+        """Return a class of Spark's connector API by its name below `CONNECTOR`."""
+        return self.cls(f"{CONNECTOR}.{name}")
+
+    def array(self, cls: Any, items: Iterable[Any]) -> Any:
+        """Return a Java array; items may be Python objects that implement interfaces."""
+        found = list(items)
+        result = self.gateway.new_array(cls, len(found))
+        put = self.jvm.java.lang.reflect.Array.set
+        for position, item in enumerate(found):
+            put(result, position, item)
+        return result
+
+    def strings(self, items: Iterable[str]) -> Any:
+        """Return a Java array of strings."""
+        return self.array(self.jvm.java.lang.String, items)
+
+    def byte_array(self, data: bytes) -> Any:
+        """Return a Java array of bytes, sent in one message."""
+        return self.jvm.java.util.Arrays.copyOf(bytearray(data), len(data))
+
+    def map(self, items: Mapping[str, str]) -> Any:
+        """Return a Java map."""
+        result = self.jvm.java.util.HashMap()
+        for key, value in items.items():
+            result.put(key, value)
+        return result
+
+    def set(self, items: Iterable[Any]) -> Any:
+        """Return a Java set."""
+        result = self.jvm.java.util.HashSet()
+        for item in items:
+            result.add(item)
+        return result
+
+    def options(self, items: Mapping[str, str]) -> Any:
+        """Return options as the connector API takes them."""
+        return self.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap")(self.map(items))
+
+    def optional_long(self, value: int | None) -> Any:
+        """Return an optional number."""
+        optional = self.jvm.java.util.OptionalLong
+        return optional.empty() if value is None else optional.of(value)
+
+    def none(self) -> Any:
+        """Return Scala's empty option."""
+        return self.jvm.scala.Option.empty()
+
+    def session_state(self) -> Any:
+        """Return the parsers, catalogs and settings of the session."""
+        return self.spark._jsparkSession.sessionState()
+
+    def conf(self, key: str, default: str) -> str:
+        """Return a setting of the session."""
+        return str(self.spark.conf.get(key, default))
+
+
+_OPEN: dict[int, Door] = {}
+
+
+def open_door(spark: SparkSession) -> Door:
+    """Return the Java side of a session; raise when it cannot be reached or is not known."""
+    if not is_classic(spark):
+        raise needs_classic("planning in Python")
+    gateway: Any = spark.sparkContext._gateway
+    found = _OPEN.get(id(gateway))
+    if found is None or found.spark is not spark:
+        _ensure_known(spark)
+        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+        # A Java exception that a Python object raises on purpose reaches Spark as itself.
+        parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
+        parameters.propagate_java_exceptions = True
+        found = Door(spark, gateway, spark._jvm)
+        _ensure_classes(found)
+        _OPEN[id(gateway)] = found
+    return found
+
+
+def is_classic(spark: Any) -> bool:
+    """Whether the session runs in this process and not behind Spark Connect."""
+    return hasattr(spark, "_jsparkSession")
+
+
+def needs_classic(what: str) -> UnsupportedError:
+    """Say that something does not work through Spark Connect."""
+    problem = f"{what} needs a classic Spark session, and this one is a Spark Connect session"
+    return UnsupportedError(problem, action="Use a classic session, or do without it.")
+
+
+def guarded(door: Door, action: Callable[[], Any], what: str) -> Any:
+    """Touch internals; when they are not as expected, say which."""
+    try:
+        return action()
+    except Py4JJavaError:
+        raise
+    except (Py4JError, TypeError) as error:
+        problem = f"Spark {door.spark.version} has no {what} as this package knows it: {error}"
+        raise UnsupportedError(problem, spark=door.spark.version) from error
+
+
+def _ensure_known(spark: SparkSession) -> None:
+    major, minor = (int(part) for part in spark.version.split(".")[:2])
+    if (major, minor) not in KNOWN_VERSIONS:
+        known = ", ".join(f"{a}.{b}" for a, b in KNOWN_VERSIONS)
+        problem = f"planning in Python is known to work on Spark {known}, not on {spark.version}"
+        raise UnsupportedError(problem, spark=spark.version)
+
+
+def _ensure_classes(door: Door) -> None:
+    find = door.jvm.java.lang.Class.forName
+    for name in _NEEDED:
+        guarded(door, functools.partial(find, name), f"class {name}")

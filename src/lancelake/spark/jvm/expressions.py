@@ -1,0 +1,89 @@
+"""Conditions, aggregates and sort orders as Java objects -> values of our own."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.predicates import Column, Condition, Constant, Node
+
+TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
+"""The Arrow type of a column by its path; None when the table has no such column."""
+
+_MANY = 20
+_TEXT_TYPES = ("string",)
+
+
+@dataclass(frozen=True, slots=True)
+class JavaExpressions:
+    """Reads expressions about the columns of one table."""
+
+    door: Door
+    type_of: TypeOf
+
+    def condition(self, predicate: Any) -> Node | None:
+        """Read a condition; None when part of it is of a kind that we do not know."""
+        name = predicate.name()
+        children = predicate.children()
+        if name == "IN" and len(children) > _MANY:
+            return self._large_membership(predicate, children)
+        operands = tuple(self.operand(child) for child in children)
+        if any(operand is None for operand in operands):
+            return None
+        return Condition(name=name, operands=operands)
+
+    def operand(self, expression: Any) -> Node | None:
+        """Read a column, a constant or a condition."""
+        kind = _kind(expression)
+        if kind == "FieldReference":
+            return self.column(expression)
+        if kind == "LiteralValue":
+            return _constant(expression)
+        if hasattr(expression, "name") and self._is_predicate(expression):
+            return self.condition(expression)
+        return None
+
+    def column(self, reference: Any) -> Column | None:
+        """Read a reference to a column."""
+        if _kind(reference) != "FieldReference":
+            return None
+        path = tuple(reference.fieldNames())
+        dtype = self.type_of(path)
+        return None if dtype is None else Column(path=path, dtype=dtype)
+
+    def _is_predicate(self, expression: Any) -> bool:
+        name = "org.apache.spark.sql.connector.expressions.filter.Predicate"
+        return bool(self.door.jvm.java.lang.Class.forName(name).isInstance(expression))
+
+    def _large_membership(self, predicate: Any, children: Any) -> Node | None:
+        """Read a long list of constants in one message."""
+        column = self.operand(children[0])
+        utils = self.door.cls("org.apache.spark.sql.internal.connector.PredicateUtils")
+        simple = utils.toV1(predicate)
+        if not isinstance(column, Column) or simple.isEmpty():
+            return None
+        pickler = self.door.cls("net.razorvine.pickle.Pickler")()
+        values = pickle.loads(pickler.dumps(simple.get().values()))  # from our own JVM
+        if not all(value is None or type(value) in (int, str, bool) for value in values):
+            return None
+        constants = (Constant(value=value) for value in values)
+        return Condition(name="IN", operands=(column, *constants))
+
+
+def _kind(expression: Any) -> str:
+    return str(expression.getClass().getSimpleName())
+
+
+def _constant(literal: Any) -> Constant | None:
+    value, kind = literal.value(), literal.dataType().typeName()
+    if value is None or isinstance(value, bool | int | float | bytes | bytearray):
+        return Constant(value=bytes(value) if isinstance(value, bytearray) else value)
+    if kind.startswith("decimal"):
+        return Constant(value=Decimal(value.toString()))
+    return Constant(value=value.toString()) if kind in _TEXT_TYPES else None

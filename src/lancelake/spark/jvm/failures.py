@@ -1,0 +1,62 @@
+"""Our errors as Java exceptions, and back."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from lancelake.errors import LanceTableError, UnsupportedError, type_registry
+from lancelake.spark.jvm.door import Door
+
+_MARK = "lancelake-error:"
+_IN_TRACEBACK = re.compile(r"lancelake\.errors\.(\w+): ([^\n]+)")
+
+
+def to_java(door: Door, error: LanceTableError) -> Py4JJavaError:
+    """Return what to raise so that Spark sees one clear line, with the error inside."""
+    lang = door.jvm.java.lang
+    inside = lang.RuntimeException(_MARK + error.to_json())
+    if isinstance(error, UnsupportedError):
+        return thrown(lang.UnsupportedOperationException(str(error), inside))
+    return thrown(lang.IllegalArgumentException(str(error), inside))
+
+
+def thrown(exception: Any) -> Py4JJavaError:
+    """Return what to raise so that Java sees this exception."""
+    return Py4JJavaError("raised for Spark", exception)
+
+
+def error_of(failure: BaseException) -> LanceTableError | None:
+    """Find the error of this library inside an exception of Spark; None when there is none."""
+    seen: BaseException | None = failure
+    while seen is not None:
+        if isinstance(seen, LanceTableError):
+            return seen
+        found = _in_java(getattr(seen, "_origin", None) or getattr(seen, "java_exception", None))
+        if found is not None:
+            return found
+        seen = seen.__cause__ or seen.__context__
+    return _in_text(str(failure))
+
+
+def _in_java(exception: Any) -> LanceTableError | None:
+    while exception is not None:
+        text = exception.getMessage() or ""
+        if text.startswith(_MARK):
+            return LanceTableError.from_json(text.removeprefix(_MARK))
+        exception = exception.getCause()
+    return None
+
+
+def _in_text(text: str) -> LanceTableError | None:
+    """Rebuild an error of a worker from its traceback, which is all that Spark keeps of it."""
+    found = _IN_TRACEBACK.findall(text)
+    if not found:
+        return None
+    name, sentence = found[-1]
+    by_name = {cls.__name__: cls for cls in type_registry.values()}
+    error = by_name.get(name, LanceTableError)(sentence)
+    error.args = (sentence,)
+    return error

@@ -1,0 +1,75 @@
+"""How do Spark's executors run our reader? Through Spark's own classes for Python sources."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql import types as t
+from pyspark.sql.udf import _wrap_function
+
+from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
+from lancelake.spark.partition import read
+
+
+def java_schema(door: Door, schema: t.StructType) -> Any:
+    """Return a schema as Java object."""
+    return door.cls("org.apache.spark.sql.types.DataType").fromJson(schema.json())
+
+
+def python_schema(schema: Any) -> t.StructType:
+    """Return a schema as Python object."""
+    return t.StructType.fromJson(json.loads(schema.json()))
+
+
+def input_partitions(door: Door, payloads: Sequence[bytes]) -> Any:
+    """Return Spark's partitions, each with the bytes that the reader on the executor gets."""
+    make = door.cls(f"{PYTHON_SOURCE}.PythonInputPartition")
+    parts = [make(number, bytearray(payload)) for number, payload in enumerate(payloads)]
+    return door.array(door.connector("read.InputPartition"), parts)
+
+
+def reader_factory(door: Door, schema: t.StructType) -> Any:
+    """Return the factory whose readers run `lancelake.spark.partition.read` in Python workers."""
+    command = CPickleSerializer().dumps((read, schema))  # type: ignore[no-untyped-call]
+    make = door.cls(f"{PYTHON_SOURCE}.PythonPartitionReaderFactory")
+    arguments = [_source(door), bytearray(command), java_schema(door, schema)]
+    arguments += [door.none()] * (_parameters(door, make) - len(arguments))
+    return guarded(door, lambda: make(*arguments), "reader for Python sources")
+
+
+def python_metrics(door: Door) -> Any:
+    """Return the metrics that Spark's readers of Python sources report."""
+    return _source(door).createPythonMetrics()
+
+
+def driver_metrics(door: Door, values: dict[str, tuple[str, int]]) -> tuple[Any, Any]:
+    """Return metrics known on the driver, and their values."""
+    metric = door.cls(f"{PYTHON_SOURCE}.PythonCustomMetric")
+    task_metric = door.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
+    kinds = [metric(name, text) for name, (text, _) in values.items()]
+    found = [task_metric(name, value) for name, (_, value) in values.items()]
+    return kinds, door.array(door.connector("metric.CustomTaskMetric"), found)
+
+
+_SOURCES: dict[int, Any] = {}
+_COUNTS: dict[int, int] = {}
+
+
+def _source(door: Door) -> Any:
+    """Return what tells Spark which interpreter to start."""
+    if id(door) not in _SOURCES:
+        wrapped = _wrap_function(door.spark.sparkContext, read)
+        make = door.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
+        _SOURCES[id(door)] = make(wrapped)
+    return _SOURCES[id(door)]
+
+
+def _parameters(door: Door, make: Any) -> int:
+    """Count the parameters of the factory, which differ between versions of Spark."""
+    if id(door) not in _COUNTS:
+        cls = door.jvm.java.lang.Class.forName(make._fqn)
+        _COUNTS[id(door)] = int(cls.getConstructors()[0].getParameterCount())
+    return _COUNTS[id(door)]

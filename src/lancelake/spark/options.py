@@ -1,0 +1,158 @@
+"""What do the options of a read or a write mean?"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from lancelake.errors import InvalidRequestError
+from lancelake.storage.location import Location
+from lancelake.storage.options import AZURE, CLIENT_KEYS, GCS, S3
+from lancelake.table.open import (
+    AsOf,
+    AtTag,
+    AtVersion,
+    Latest,
+    OnBranch,
+    Reference,
+    open_snapshot,
+    time_reference,
+)
+from lancelake.table.refs import branch_location
+from lancelake.table.snapshot import Snapshot
+
+PATH = "path"
+SCAN_OPTIONS = ("batchRows", "maxPartitionBytes")
+READ_OPTIONS = ("version", "tag", "branch", "timestamp", *SCAN_OPTIONS)
+WRITE_OPTIONS = (
+    "branch",
+    "dataStorageVersion",
+    "maxBytesPerFile",
+    "maxRowsPerFile",
+    "mergeSchema",
+    "overwriteSchema",
+    "replaceWhere",
+    "stableRowIds",
+    "txnAppId",
+    "txnVersion",
+    "userMetadata",
+)
+_STORAGE_PREFIX = "storage."
+_OTHER_STORAGE = ("client_max_retries", "client_retry_timeout")
+_PREFIXES = ("aws_", "azure_", "google_", "gcs_", "gcp_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableOptions:
+    """Options, sorted out: which table, how to get there, and the rest by lower-case name."""
+
+    location: Location
+    rest: Mapping[str, str]
+
+    def get(self, name: str) -> str | None:
+        """Return an option; its case does not matter."""
+        return self.rest.get(name.lower())
+
+    def whole(self, name: str) -> int | None:
+        """Return an option that is a whole number."""
+        text = self.get(name)
+        if text is None:
+            return None
+        if not text.strip().isdigit():
+            raise InvalidRequestError(f"option {name} must be a whole number, not {text!r}")
+        return int(text)
+
+    def flag(self, name: str, *, default: bool) -> bool:
+        """Return an option that is true or false."""
+        text = (self.get(name) or str(default)).strip().lower()
+        if text not in ("true", "false"):
+            raise InvalidRequestError(f"option {name} must be true or false, not {text!r}")
+        return text == "true"
+
+
+def parse(options: Mapping[str, str], known: Collection[str]) -> TableOptions:
+    """Sort options out; one that nothing knows is refused with a proposal."""
+    lowered = {key.lower(): value for key, value in options.items()}
+    uri = lowered.pop(PATH, None)
+    if not uri:
+        raise InvalidRequestError(
+            "no path was given", action="Name the table: .load(path), .save(path) or option path."
+        )
+    storage, rest = split_storage(lowered)
+    ensure_known(rest, known)
+    return TableOptions(location=Location.parse(uri, storage), rest=rest)
+
+
+def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Tell options of the store, which may be secret, from the others."""
+    storage: dict[str, str] = {}
+    rest: dict[str, str] = {}
+    for key, value in options.items():
+        if key.lower().startswith(_STORAGE_PREFIX):
+            storage[key[len(_STORAGE_PREFIX) :]] = value
+        elif is_storage_key(key):
+            storage[key] = value
+        else:
+            rest[key] = value
+    return storage, rest
+
+
+def is_storage_key(key: str) -> bool:
+    """Whether an option speaks to the object store."""
+    name = key.lower()
+    stores = (S3, GCS, AZURE)
+    known = any(name in store.keys or name in store.aliases for store in stores)
+    return known or name.startswith(_PREFIXES) or name in CLIENT_KEYS or name in _OTHER_STORAGE
+
+
+def ensure_known(given: Collection[str], known: Collection[str]) -> None:
+    """Refuse an option that nothing knows, and say which one may be meant."""
+    by_name = {name.lower(): name for name in known}
+    for key in given:
+        if key.lower() in by_name:
+            continue
+        near = difflib.get_close_matches(key.lower(), by_name, n=1, cutoff=0.5)
+        action = f"Did you mean {by_name[near[0]]}?" if near else f"Known are {', '.join(known)}."
+        raise InvalidRequestError(f"option {key} is not known", option=key, action=action)
+
+
+def reference(options: TableOptions) -> Reference:
+    """Return the version that options ask for."""
+    version, branch = options.whole("version"), options.get("branch")
+    tag, time = options.get("tag"), options.get("timestamp")
+    given = [name for name in ("version", "tag", "timestamp") if options.get(name) is not None]
+    if len(given) > 1:
+        raise InvalidRequestError(f"options {' and '.join(given)} exclude each other")
+    if tag is not None:
+        if branch is not None:
+            raise InvalidRequestError("options tag and branch exclude each other")
+        return AtTag(tag)
+    if time is not None:
+        return parse_time(time)
+    if branch is not None:
+        return OnBranch(branch, version)
+    return Latest() if version is None else AtVersion(version)
+
+
+def parse_time(text: str) -> AsOf:
+    """Understand a time: ISO 8601, in UTC unless it names a zone, or seconds since 1970."""
+    cleaned = text.strip()
+    try:
+        if cleaned.replace(".", "", 1).isdigit():
+            return AsOf(int(float(cleaned) * 1_000_000_000))
+        when = datetime.fromisoformat(cleaned)
+    except ValueError as error:
+        action = "Write it as 2026-01-31 12:00:00."
+        raise InvalidRequestError(f"{text!r} is not a time", action=action) from error
+    return time_reference(when if when.tzinfo else when.replace(tzinfo=UTC))
+
+
+def open_version(options: TableOptions) -> Snapshot:
+    """Open the version that options ask for."""
+    branch, wanted = options.get("branch"), reference(options)
+    if isinstance(wanted, AsOf) and branch is not None:
+        place = branch_location(options.location, branch)
+        return open_snapshot(place, wanted, main=options.location)
+    return open_snapshot(options.location, wanted)

@@ -1,0 +1,1 @@
+"""What Spark's planner talks to: catalog, tables, scans, written in Python."""

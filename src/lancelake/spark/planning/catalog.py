@@ -1,0 +1,198 @@
+"""A catalog of Lance tables for SQL: names, namespaces, versions in time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import types as t
+
+from lancelake.errors import InvalidRequestError, TableNotFoundError, UnsupportedError
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.operations import Overwrite
+from lancelake.spark.directory import Directory, Named, Namespace, is_path
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.python_read import python_schema
+from lancelake.spark.options import split_storage
+from lancelake.spark.planning.catalog_proxy import CatalogProxy
+from lancelake.spark.planning.facts_table import FactsTable
+from lancelake.spark.planning.proxy import implements
+from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.types import arrow_schema
+from lancelake.storage.location import Location
+from lancelake.table.open import (
+    AsOf,
+    AtTag,
+    AtVersion,
+    Latest,
+    OnBranch,
+    Reference,
+    open_snapshot,
+)
+from lancelake.table.publish import CommitChoices, new_transaction, publish_first
+from lancelake.table.refs import branch_location
+from lancelake.table.snapshot import Snapshot
+
+_RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
+
+
+@implements("catalog.TableCatalog", "catalog.SupportsNamespaces")
+class LanceCatalog(CatalogProxy):
+    """The tables below one folder, and any table by its path."""
+
+    def __init__(self, door: Door, name: str, root: str) -> None:
+        super().__init__(door)
+        storage, _ = split_storage(_settings(door, name))
+        self.directory = Directory(root=Location.parse(root, storage))
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def listTables(self, namespace: Any) -> Any:
+        parts = self._known(namespace)
+        make = self.door.connector("catalog.Identifier")
+        names = self.directory.tables(parts)
+        found = [make.of(self.door.strings(parts), name) for name in names]
+        return self.door.array(make, found)
+
+    def loadTable(self, ident: Any, *context: Any) -> Any:
+        named = self.directory.resolve(tuple(ident.namespace()), ident.name())
+        try:
+            snapshot = _opened(named, _time_travel(context))
+        except TableNotFoundError as error:
+            raise self.no_such_table(ident) from error
+        name = f"{self._name}.{ident.toString()}"
+        if named.facts is not None:
+            return FactsTable(self.door, snapshot, named.facts, name)
+        return VersionTable(self.door, snapshot, name)
+
+    def tableExists(self, ident: Any) -> bool:
+        named = self.directory.resolve(tuple(ident.namespace()), ident.name())
+        return self.directory.has_table(named.location)
+
+    def createTable(self, ident: Any, *details: Any) -> Any:
+        schema, transforms, properties = _definition(self.door, details)
+        if len(transforms):
+            problem = "Lance tables are not partitioned by columns"
+            raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
+        location = self._place(ident, properties)
+        if self.directory.has_table(location):
+            raise self.table_exists(ident)
+        snapshot = _created(schema, location, properties)
+        return VersionTable(self.door, snapshot, f"{self._name}.{ident.toString()}")
+
+    def dropTable(self, ident: Any) -> bool:
+        location = self.directory.table(tuple(ident.namespace()), ident.name())
+        if not self.directory.has_table(location):
+            return False
+        self.directory.drop_table(location)
+        return True
+
+    def listNamespaces(self, *parent: Any) -> Any:
+        parts = self._known(parent[0]) if parent else ()
+        found = [self.door.strings(n) for n in self.directory.namespaces(parts)]
+        result = self.door.gateway.new_array(self.door.jvm.java.lang.String, len(found), 0)
+        put = self.door.jvm.java.lang.reflect.Array.set
+        for position, names in enumerate(found):
+            put(result, position, names)
+        return result
+
+    def namespaceExists(self, namespace: Any) -> bool:
+        return self.directory.has_namespace(tuple(namespace))
+
+    def loadNamespaceMetadata(self, namespace: Any) -> Any:
+        return self.door.map(self.directory.properties(self._known(namespace)))
+
+    def createNamespace(self, namespace: Any, properties: Any) -> None:
+        self.directory.create_namespace(tuple(namespace), dict(properties))
+
+    def dropNamespace(self, namespace: Any, cascade: bool) -> bool:
+        return self.directory.drop_namespace(tuple(namespace), cascade=cascade)
+
+    def _known(self, namespace: Any) -> Namespace:
+        parts = tuple(namespace)
+        if not self.directory.has_namespace(parts):
+            raise self.no_such_namespace(namespace)
+        return parts
+
+    def _place(self, ident: Any, properties: dict[str, str]) -> Location:
+        chosen = properties.get("location")
+        if chosen is not None and not is_path(ident.name()):
+            problem = "a table of this catalog lies where its name says"
+            action = "Leave LOCATION away, or create the table by its path."
+            raise UnsupportedError(problem, location=chosen, action=action)
+        return self.directory.table(tuple(ident.namespace()), ident.name())
+
+
+def _settings(door: Door, name: str) -> dict[str, str]:
+    """Return the settings `spark.sql.catalog.<name>.*`, where options of the store may be."""
+    prefix = f"spark.sql.catalog.{name}."
+    every = door.spark.sparkContext.getConf().getAll()
+    return {key.removeprefix(prefix): value for key, value in every if key.startswith(prefix)}
+
+
+def _opened(named: Named, travel: Reference | None) -> Snapshot:
+    location = named.location
+    if named.tag is not None:
+        return open_snapshot(location, AtTag(named.tag))
+    if named.branch is None:
+        return open_snapshot(location, travel or Latest())
+    match travel:
+        case None:
+            return open_snapshot(location, OnBranch(named.branch))
+        case AtVersion(version):
+            return open_snapshot(location, OnBranch(named.branch, version))
+        case _:
+            place = branch_location(location, named.branch)
+            return open_snapshot(place, travel, main=location)
+
+
+def _time_travel(context: tuple[Any, ...]) -> Reference | None:
+    """Read what `VERSION AS OF` or `TIMESTAMP AS OF` asks for; versions of Spark say it apart."""
+    if not context:
+        return None
+    asked = context[0]
+    if isinstance(asked, str):
+        return _version(asked)
+    if isinstance(asked, int):
+        return AsOf(asked * 1000)
+    if not hasattr(asked, "timeTravel") or "TableContext" not in asked.getClass().getName():
+        return None
+    travel = asked.timeTravel()
+    if not travel.isPresent():
+        return None
+    if "AsOfVersion" in travel.get().getClass().getName():
+        return _version(travel.get().version())
+    return AsOf(travel.get().micros() * 1000)
+
+
+def _version(text: str) -> Reference:
+    return AtVersion(int(text)) if text.isdigit() else AtTag(text)
+
+
+def _definition(door: Door, details: tuple[Any, ...]) -> tuple[t.StructType, Any, dict[str, str]]:
+    """Read a table's definition, which newer versions of Spark hand over in one object."""
+    if len(details) == 1:
+        info = details[0]
+        columns, transforms, properties = info.columns(), info.partitions(), info.properties()
+    else:
+        columns, transforms, properties = details
+    if "StructType" not in columns.getClass().getName():
+        util = door.connector("catalog.CatalogV2Util")
+        columns = util.v2ColumnsToStructType(columns)
+    return python_schema(columns), transforms, dict(properties)
+
+
+def _created(schema: t.StructType, location: Location, properties: dict[str, str]) -> Snapshot:
+    """Make a table without rows."""
+    if not schema.fields:
+        raise InvalidRequestError("a table needs at least one column", table=location.uri)
+    kept = {k: v for k, v in properties.items() if k not in _RESERVED}
+    choices = CommitChoices(enable_stable_row_ids=True)
+    operation = Overwrite(
+        fragments=(),
+        schema=from_arrow(arrow_schema(schema)),
+        config_upsert_values=FrozenMap(kept),
+    )
+    return publish_first(location, new_transaction(operation, 0, choices), choices)

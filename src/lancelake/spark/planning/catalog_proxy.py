@@ -1,0 +1,81 @@
+"""Defaults of Spark's catalog interfaces, and the exceptions that Spark expects of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+
+from lancelake.errors import UnsupportedError
+from lancelake.spark.jvm.failures import thrown
+from lancelake.spark.planning.proxy import Proxy
+
+_ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
+
+
+class CatalogProxy(Proxy):
+    """What a catalog answers when it has nothing special to say."""
+
+    def initialize(self, name: str, options: Any) -> None:
+        """Nothing is left to do: the catalog was made with all it needs."""
+
+    def defaultNamespace(self) -> Any:
+        return self.door.strings([])
+
+    def capabilities(self) -> Any:
+        return self.door.set([])
+
+    def tableStateOptionKeys(self) -> Any:
+        return self.door.set([])
+
+    def changelogStateOptionKeys(self) -> Any:
+        return self.door.set([])
+
+    def useNullableQuerySchema(self) -> bool:
+        return True
+
+    def invalidateTable(self, ident: Any) -> None:
+        """Nothing is kept: every load opens the newest version."""
+
+    def listTableSummaries(self, namespace: Any) -> Any:
+        make = self.door.connector("catalog.TableSummary")
+        found = [make.of(ident, "MANAGED") for ident in self.listTables(namespace)]
+        return self.door.array(make, found)
+
+    def listTables(self, namespace: Any) -> Any:
+        raise NotImplementedError
+
+    def purgeTable(self, ident: Any) -> bool:
+        return self.dropTable(ident)
+
+    def dropTable(self, ident: Any) -> bool:
+        raise NotImplementedError
+
+    def createTableLike(self, ident: Any, *details: Any) -> Any:  # noqa: ARG002
+        raise UnsupportedError("CREATE TABLE ... LIKE is not supported")
+
+    def loadChangelog(self, ident: Any, *details: Any) -> Any:  # noqa: ARG002
+        raise UnsupportedError(f"{ident.toString()} cannot be read as a changelog")
+
+    def alterTable(self, ident: Any, changes: Any) -> Any:  # noqa: ARG002
+        raise UnsupportedError(f"{ident.toString()} cannot be altered by SQL yet")
+
+    def renameTable(self, old: Any, new: Any) -> None:  # noqa: ARG002
+        problem = f"{old.toString()} cannot be renamed: a table is the folder it lies in"
+        raise UnsupportedError(problem, action="Clone it under the new name, then drop it.")
+
+    def alterNamespace(self, namespace: Any, changes: Any) -> None:  # noqa: ARG002
+        raise UnsupportedError(f"namespace {'.'.join(namespace)} cannot be altered")
+
+    def no_such_table(self, ident: Any) -> Py4JJavaError:
+        """Return what to raise when there is no such table."""
+        return thrown(self.door.cls(f"{_ANALYSIS}.NoSuchTableException")(ident))
+
+    def table_exists(self, ident: Any) -> Py4JJavaError:
+        """Return what to raise when the name is taken."""
+        return thrown(self.door.cls(f"{_ANALYSIS}.TableAlreadyExistsException")(ident))
+
+    def no_such_namespace(self, namespace: Any) -> Py4JJavaError:
+        """Return what to raise when there is no such namespace."""
+        make = self.door.cls(f"{_ANALYSIS}.NoSuchNamespaceException")
+        return thrown(make(self.door.strings(list(namespace))))

@@ -1,0 +1,152 @@
+"""Python objects that Java sees: what every one of them answers, and the defaults of interfaces."""
+
+from __future__ import annotations
+
+import functools
+import zlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lancelake.errors import LanceTableError, UnsupportedError
+from lancelake.spark.jvm.door import CONNECTOR, Door
+from lancelake.spark.jvm.failures import to_java
+
+_Class = TypeVar("_Class", bound=type)
+
+
+def implements(*interfaces: str) -> Callable[[_Class], _Class]:
+    """Name the interfaces of Spark's connector API that a class implements."""
+
+    def mark(cls: _Class) -> _Class:
+        names = [f"{CONNECTOR}.{name}" for name in interfaces]
+        cls.Java = type("Java", (), {"implements": names})  # type: ignore[attr-defined]
+        return cls
+
+    return mark
+
+
+def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def call(self: Proxy, *args: Any) -> Any:
+        try:
+            return method(self, *args)
+        except LanceTableError as error:
+            raise to_java(self.door, error) from error
+
+    return call
+
+
+class Proxy:
+    """Root of all proxies: our errors reach Spark as Java exceptions that carry them."""
+
+    def __init__(self, door: Door) -> None:
+        self.door = door
+
+    def __init_subclass__(cls) -> None:
+        for name, member in list(vars(cls).items()):
+            if callable(member) and not name.startswith("_") and not isinstance(member, type):
+                setattr(cls, name, _translating(member))
+
+    def identity(self) -> str:
+        """Tell objects apart: two with the same text are equal to Spark. It may be shown."""
+        return f"{type(self).__name__}@{id(self):x}"
+
+    def toString(self) -> str:
+        return self.identity()
+
+    def hashCode(self) -> int:
+        return zlib.crc32(self.identity().encode()) & 0x7FFFFFFF
+
+    def equals(self, other: Any) -> bool:
+        if other is None or "Proxy" not in other.getClass().getName():
+            return False
+        return bool(other.toString() == self.toString())
+
+
+class ScanProxy(Proxy):
+    """Defaults of `Scan` and its extensions."""
+
+    def description(self) -> str:
+        return self.identity()
+
+    def toBatch(self) -> Any:
+        raise UnsupportedError("this scan does not read batches")
+
+    def toMicroBatchStream(self, checkpoint: str) -> Any:
+        raise UnsupportedError(f"this scan is not a stream (checkpoint {checkpoint})")
+
+    def toContinuousStream(self, checkpoint: str) -> Any:
+        raise UnsupportedError(f"this scan is not a continuous stream (checkpoint {checkpoint})")
+
+    def supportedCustomMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+
+    def reportDriverMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+
+    def columnarSupportMode(self) -> Any:
+        # Said once for all partitions, so that none is planned before the query runs.
+        return self.door.connector("read.Scan$ColumnarSupportMode").UNSUPPORTED
+
+    def estimateSizeInBytes(self) -> Any:
+        return self.door.optional_long(None)
+
+    def reflectsFullyPushedDownFilters(self) -> bool:
+        # Otherwise Spark applies the filters once more, for the sake of its estimates.
+        return True
+
+    def pushedPredicates(self) -> Any:
+        return self.door.array(self.door.connector("expressions.filter.Predicate"), [])
+
+    def supportsIterativePushdown(self) -> bool:
+        return False
+
+
+class ScanBuilderProxy(Proxy):
+    """Defaults of `ScanBuilder` and its extensions."""
+
+    def isPartiallyPushed(self) -> bool:
+        return True
+
+    def supportCompletePushDown(self, aggregation: Any) -> bool:  # noqa: ARG002
+        return False
+
+    def supportsIterativePushdown(self) -> bool:
+        return False
+
+
+class TableProxy(Proxy):
+    """Defaults of `Table` and its extensions."""
+
+    def id(self) -> str | None:
+        return None
+
+    def version(self) -> str | None:
+        return None
+
+    def schema(self) -> Any:
+        raise NotImplementedError
+
+    def columns(self) -> Any:
+        make = self.door.connector("catalog.Column")
+        fields = self.schema().fields()
+        return self.door.array(make, [_column(make, field) for field in fields])
+
+    def partitioning(self) -> Any:
+        return self.door.array(self.door.connector("expressions.Transform"), [])
+
+    def properties(self) -> Any:
+        return self.door.map({})
+
+    def constraints(self) -> Any:
+        return self.door.array(self.door.connector("catalog.constraints.Constraint"), [])
+
+    def canRenameConflictingMetadataColumns(self) -> bool:
+        return False
+
+
+def _column(make: Any, field: Any) -> Any:
+    comment = field.getComment()
+    text = comment.get() if comment.isDefined() else None
+    metadata = field.metadata().json()
+    return make.create(field.name(), field.dataType(), field.nullable(), text, metadata)

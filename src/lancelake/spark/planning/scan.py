@@ -1,0 +1,177 @@
+"""A scan as Spark plans it: what it reads, how much that is, and its partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lancelake.spark import metadata_columns
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.python_read import (
+    driver_metrics,
+    input_partitions,
+    java_schema,
+    python_metrics,
+    reader_factory,
+)
+from lancelake.spark.partition import encode
+from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
+from lancelake.spark.read_plan import Filter, ReadRequest, partitions, row_count, size_bytes
+from lancelake.spark.translate import filter_of
+
+_PARTITIONS = "numSplits"
+_FRAGMENTS = "numFragments"
+
+
+@implements("read.Statistics")
+class _Statistics(Proxy):
+    def __init__(self, door: Door, rows: int | None, size: int) -> None:
+        super().__init__(door)
+        self._rows, self._size = rows, size
+
+    def sizeInBytes(self) -> Any:
+        return self.door.optional_long(max(1, self._size))
+
+    def numRows(self) -> Any:
+        return self.door.optional_long(self._rows)
+
+    def columnStats(self) -> Any:
+        return self.door.map({})
+
+
+@implements("read.Batch")
+class _Batch(Proxy):
+    def __init__(self, door: Door, request: ReadRequest, text: str) -> None:
+        super().__init__(door)
+        self._request, self._text = request, text
+        self.driver_values: dict[str, tuple[str, int]] = {}
+
+    def identity(self) -> str:
+        return self._text
+
+    def planInputPartitions(self) -> Any:
+        parts = partitions(self._request)
+        fragments = {task.fragment.id for part in parts for task in part.tasks}
+        self.driver_values[_FRAGMENTS] = ("fragments to read", len(fragments))
+        self.driver_values[_PARTITIONS] = ("splits", len(parts))
+        return input_partitions(self.door, [encode(part) for part in parts])
+
+    def createReaderFactory(self) -> Any:
+        return reader_factory(self.door, self._request.schema)
+
+
+@implements("read.SupportsReportStatistics", "read.SupportsRuntimeV2Filtering")
+class LanceScan(ScanProxy):
+    """Reads rows, or partial aggregates of them."""
+
+    def __init__(self, door: Door, request: ReadRequest, expressions: JavaExpressions) -> None:
+        super().__init__(door)
+        self._request = request
+        self._expressions = expressions
+        self._runtime: list[Any] = []
+        self._runtime_filters: tuple[Filter, ...] = ()
+        self._batch: _Batch | None = None
+
+    def identity(self) -> str:
+        filters = [f.sql for f in self._request.filters + self._runtime_filters]
+        return describe(replace(self._request, filters=()), filters)
+
+    def readSchema(self) -> Any:
+        return java_schema(self.door, self._request.schema)
+
+    def toBatch(self) -> Any:
+        filters = self._request.filters + self._runtime_filters
+        request = replace(self._request, filters=filters)
+        values = {} if self._batch is None else self._batch.driver_values
+        self._batch = _Batch(self.door, request, self.identity())
+        self._batch.driver_values = values
+        return self._batch
+
+    def estimateStatistics(self) -> Any:
+        request = self._request
+        rows = row_count(request.snapshot.source)
+        if request.aggregation is not None:
+            return _Statistics(self.door, None, 1 << 20)
+        kept = rows if request.limit is None else min(rows, request.limit)
+        size = size_bytes(request) * kept // max(1, rows)
+        return _Statistics(self.door, kept, size)
+
+    def supportedCustomMetrics(self) -> Any:
+        values = {_FRAGMENTS: ("fragments to read", 0), _PARTITIONS: ("splits", 0)}
+        mine, _ = driver_metrics(self.door, values)
+        metrics = [*python_metrics(self.door), *mine]
+        return self.door.array(self.door.connector("metric.CustomMetric"), metrics)
+
+    def reportDriverMetrics(self) -> Any:
+        values = {} if self._batch is None else self._batch.driver_values
+        return driver_metrics(self.door, values)[1]
+
+    def filterAttributes(self) -> Any:
+        names: list[str] = []
+        if self._request.aggregation is None and self._request.limit is None:
+            names = [f.name for f in self._request.schema.fields if "." not in f.name]
+        make = self.door.connector("expressions.FieldReference")
+        refs = [make.column(n) for n in names if n not in metadata_columns.NAMES and "`" not in n]
+        return self.door.array(self.door.connector("expressions.NamedReference"), refs)
+
+    def filter(self, predicates: Any) -> None:
+        found = [(p, filter_of(self._expressions.condition(p))) for p in predicates]
+        self._runtime = [p for p, known in found if known is not None]
+        self._runtime_filters = tuple(known for _, known in found if known is not None)
+
+    def pushedPredicates(self) -> Any:
+        return self.door.array(self.door.connector("expressions.filter.Predicate"), self._runtime)
+
+
+@implements("read.LocalScan")
+class LocalCount(ScanProxy):
+    """The number of rows, known from metadata: nothing is read."""
+
+    def __init__(self, door: Door, request: ReadRequest, columns: int) -> None:
+        super().__init__(door)
+        self._request, self._columns = request, columns
+
+    def identity(self) -> str:
+        return f"{describe(self._request, [])}, counted from metadata"
+
+    def readSchema(self) -> Any:
+        return java_schema(self.door, self._request.schema)
+
+    def rows(self) -> Any:
+        count = row_count(self._request.snapshot.source)
+        make = self.door.cls("org.apache.spark.sql.catalyst.expressions.GenericInternalRow")
+        row = make(self._columns)
+        for position in range(self._columns):
+            row.setLong(position, count)
+        return self.door.array(self.door.cls("org.apache.spark.sql.catalyst.InternalRow"), [row])
+
+
+def describe(request: ReadRequest, filters: list[str]) -> str:
+    """Say what a scan reads, without any option that might be secret."""
+    snapshot = request.snapshot
+    branch = f", branch {snapshot.branch}" if snapshot.branch else ""
+    parts = [f"lance {snapshot.location.uri} (version {snapshot.version}{branch})"]
+    parts.append(f"columns [{', '.join(_shown(request))}]")
+    if filters or request.filters:
+        parts.append(f"filters [{', '.join(filters or [f.sql for f in request.filters])}]")
+    if request.aggregation is not None:
+        partial = request.aggregation.partial
+        functions = [f"{f.kind.value}({f.column or '*'})" for f in partial.functions]
+        parts.append(f"partial aggregates [{', '.join(functions)}] by [{', '.join(partial.keys)}]")
+    if request.top is not None:
+        keys = [f"{k.column} {'asc' if k.ascending else 'desc'}" for k in request.top.keys]
+        parts.append(f"first {request.top.count} by [{', '.join(keys)}]")
+    if request.limit is not None:
+        parts.append(f"limit {request.limit}")
+    return ", ".join(parts)
+
+
+def _shown(request: ReadRequest) -> list[str]:
+    if request.aggregation is not None:
+        return [".".join(path) for path in request.aggregation.paths]
+    return [_field_text(f.name, f.dataType.simpleString()) for f in request.schema.fields]
+
+
+def _field_text(name: str, kind: str) -> str:
+    return f"{name}:{kind}" if kind.startswith("struct") else name

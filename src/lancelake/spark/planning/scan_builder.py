@@ -1,0 +1,89 @@
+"""What Spark pushes into a scan, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lancelake.spark.aggregate import Kind
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.python_read import python_schema
+from lancelake.spark.planning.proxy import ScanBuilderProxy, implements
+from lancelake.spark.planning.scan import LanceScan, LocalCount
+from lancelake.spark.read_plan import ReadRequest
+from lancelake.spark.translate import aggregation_of, column_types, filter_of, top_of
+
+
+@implements(
+    "read.SupportsPushDownRequiredColumns",
+    "read.SupportsPushDownV2Filters",
+    "read.SupportsPushDownLimit",
+    "read.SupportsPushDownTopN",
+    "read.SupportsPushDownAggregates",
+)
+class LanceScanBuilder(ScanBuilderProxy):
+    """Collects what one scan has to do."""
+
+    def __init__(self, door: Door, request: ReadRequest) -> None:
+        super().__init__(door)
+        self._request = request
+        types = column_types(request.snapshot.manifest.schema)
+        self._expressions = JavaExpressions(door, types)
+        self._pushed: list[Any] = []
+
+    def pruneColumns(self, required: Any) -> None:
+        if self._request.aggregation is None:
+            self._request = replace(self._request, schema=python_schema(required))
+
+    def pushPredicates(self, predicates: Any) -> Any:
+        found = [(p, filter_of(self._expressions.condition(p))) for p in predicates]
+        self._pushed = [p for p, known in found if known is not None]
+        filters = tuple(known for _, known in found if known is not None)
+        self._request = replace(self._request, filters=filters)
+        return self._predicates([p for p, known in found if known is None])
+
+    def pushedPredicates(self) -> Any:
+        return self._predicates(self._pushed)
+
+    def pushLimit(self, limit: int) -> bool:
+        self._request = replace(self._request, limit=limit)
+        return True
+
+    def pushTopN(self, orders: Any, limit: int) -> bool:
+        top = top_of(orders, limit, self._expressions)
+        if top is None or self._request.aggregation is not None:
+            return False
+        self._request = replace(self._request, top=top)
+        return True
+
+    def supportCompletePushDown(self, aggregation: Any) -> bool:
+        return self._counts_only(aggregation)
+
+    def pushAggregation(self, aggregation: Any) -> bool:
+        found = aggregation_of(aggregation, self._expressions)
+        if found is None:
+            return False
+        pushed, schema = found
+        self._request = replace(self._request, aggregation=pushed, schema=schema)
+        return True
+
+    def build(self) -> Any:
+        aggregation = self._request.aggregation
+        counts_only = aggregation is not None and aggregation.partial.counts_only
+        if aggregation is not None and counts_only and not self._request.filters:
+            columns = len(aggregation.partial.functions)
+            return LocalCount(self.door, self._request, columns)
+        return LanceScan(self.door, self._request, self._expressions)
+
+    def _counts_only(self, aggregation: Any) -> bool:
+        """Whether the answer lies in metadata, so that nothing is left for Spark to add up."""
+        if self._request.filters:
+            return False
+        found = aggregation_of(aggregation, self._expressions)
+        if found is None or found[0].partial.keys:
+            return False
+        return all(f.kind is Kind.COUNT_ALL for f in found[0].partial.functions)
+
+    def _predicates(self, items: list[Any]) -> Any:
+        return self.door.array(self.door.connector("expressions.filter.Predicate"), items)

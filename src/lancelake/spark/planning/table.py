@@ -1,0 +1,107 @@
+"""A version of a table as Spark sees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lancelake.spark import metadata_columns
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.options import READ_OPTIONS, TableOptions, ensure_known, split_storage
+from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
+from lancelake.spark.planning.scan_builder import LanceScanBuilder
+from lancelake.spark.read_plan import ReadRequest
+from lancelake.spark.splits import SplitLimits
+from lancelake.spark.types import spark_schema
+from lancelake.table.snapshot import Snapshot
+
+_MAX_BYTES = "spark.sql.files.maxPartitionBytes"
+
+
+@implements("catalog.MetadataColumn")
+class _MetadataColumn(Proxy):
+    def __init__(self, door: Door, name: str) -> None:
+        super().__init__(door)
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def dataType(self) -> Any:
+        return self.door.cls("org.apache.spark.sql.types.DataTypes").LongType
+
+    def isNullable(self) -> bool:
+        return False
+
+    def comment(self) -> str:
+        return metadata_columns.comment(self._name)
+
+    def transform(self) -> Any:
+        return None
+
+    def metadataInJSON(self) -> Any:
+        return None
+
+
+@implements("catalog.SupportsRead", "catalog.SupportsMetadataColumns")
+class VersionTable(TableProxy):
+    """Reads one pinned version."""
+
+    def __init__(self, door: Door, snapshot: Snapshot, name: str) -> None:
+        super().__init__(door)
+        self.snapshot = snapshot
+        self._name = name
+        self._schema = spark_schema(snapshot.manifest.schema)
+        self._metadata: Any = None
+
+    def identity(self) -> str:
+        at = self.snapshot
+        return f"lance {at.location.uri} version {at.version} branch {at.branch or 'main'}"
+
+    def name(self) -> str:
+        return self._name
+
+    def version(self) -> str:
+        return str(self.snapshot.version)
+
+    def schema(self) -> Any:
+        return java_schema(self.door, self._schema)
+
+    def properties(self) -> Any:
+        shown = {"provider": "lance", "location": self.snapshot.location.uri}
+        shown |= dict(self.snapshot.manifest.config)
+        return self.door.map(shown)
+
+    def capabilities(self) -> Any:
+        can = self.door.connector("catalog.TableCapability")
+        return self.door.set([can.BATCH_READ])
+
+    def metadataColumns(self) -> Any:
+        if self._metadata is None:
+            own = set(self._schema.fieldNames())
+            names = [name for name in metadata_columns.NAMES if name not in own]
+            columns = [_MetadataColumn(self.door, name) for name in names]
+            kind = self.door.connector("catalog.MetadataColumn")
+            self._metadata = self.door.array(kind, columns)
+        return self._metadata
+
+    def newScanBuilder(self, options: Any) -> Any:
+        return LanceScanBuilder(self.door, self._request(dict(options.asCaseSensitiveMap())))
+
+    def _request(self, given: dict[str, str]) -> ReadRequest:
+        _, rest = split_storage({k.lower(): v for k, v in given.items()})
+        rest.pop("path", None)
+        ensure_known(rest, READ_OPTIONS)
+        options = TableOptions(location=self.snapshot.location, rest=rest)
+        return ReadRequest(
+            snapshot=self.snapshot,
+            schema=self._schema,
+            batch_rows=options.whole("batchRows"),
+            limits=self._limits(options),
+        )
+
+    def _limits(self, options: TableOptions) -> SplitLimits:
+        session = self.door.session_state().conf()
+        most = options.whole("maxPartitionBytes") or int(session.filesMaxPartitionBytes())
+        cores = self.door.spark.sparkContext.defaultParallelism
+        return SplitLimits(max_bytes=most, cores=max(1, cores))

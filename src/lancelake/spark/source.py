@@ -1,0 +1,81 @@
+"""The plain data source `lance`: what works on every session, Spark Connect included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lancelake.spark.options import READ_OPTIONS, WRITE_OPTIONS, open_version, parse
+from lancelake.spark.partition import ReadPartition, encode, read_bytes
+from lancelake.spark.read_plan import ReadRequest, partitions
+from lancelake.spark.splits import SplitLimits
+from lancelake.spark.types import arrow_schema, spark_schema
+from lancelake.spark.write import LanceWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "lance"
+# The plain source does not learn how many cores the session has.
+_CORES = 8
+
+
+class LanceDataSource(DataSource):
+    """Reads a version and appends to or replaces a table; Spark does all filtering itself."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format(...)`."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Return the columns of the version that the options name."""
+        snapshot = open_version(parse(_given(self.options), READ_OPTIONS))
+        return spark_schema(snapshot.manifest.schema)
+
+    def reader(self, schema: StructType) -> LanceReader:
+        """Return a reader of the columns that `schema` names."""
+        return LanceReader(schema, _given(self.options))
+
+    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
+        """Return a writer of rows with this schema."""
+        options = parse(_given(self.options), WRITE_OPTIONS)
+        return LanceWriter.prepare(schema, options, overwrite=overwrite)
+
+
+class LanceReader(DataSourceReader):
+    """Reads the partitions of one version, chosen when the read is planned."""
+
+    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
+        self._schema = schema
+        self._options = dict(options)
+
+    def partitions(self) -> list[InputPartition]:
+        """Pin the version and divide it."""
+        options = parse(self._options, READ_OPTIONS)
+        most = options.whole("maxPartitionBytes") or SplitLimits().max_bytes
+        request = ReadRequest(
+            snapshot=open_version(options),
+            schema=self._schema,
+            batch_rows=options.whole("batchRows"),
+            limits=SplitLimits(max_bytes=most, cores=_CORES),
+        )
+        self._options = {}
+        found = partitions(request) or [empty_partition(self._schema)]
+        return [InputPartition(encode(part)) for part in found]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        yield from read_bytes(partition.value)
+
+
+def empty_partition(schema: StructType) -> ReadPartition:
+    """Return a partition without rows: Spark asks for at least one."""
+    return ReadPartition(tasks=(), schema=arrow_schema(schema))
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    return {key: str(value) for key, value in options.items()}

@@ -1,0 +1,161 @@
+"""Which Spark type shows an Arrow type, and which Arrow type keeps a Spark type?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import pyarrow as pa
+from pyspark.sql import types as t
+from pyspark.sql.pandas.types import to_arrow_type
+
+from lancelake.errors import UnsupportedError
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.blobs import described_schema
+from lancelake.format.schema import Schema
+
+SPARK_METADATA = b"SPARK::metadata::json"
+"""Key under which Spark keeps a field's metadata, such as comments, in Arrow."""
+
+_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_MOST_DIGITS = 38
+_UINT64_DIGITS = 20
+_SIMPLE: dict[pa.DataType, t.DataType] = {
+    pa.null(): t.NullType(),
+    pa.bool_(): t.BooleanType(),
+    pa.int8(): t.ByteType(),
+    pa.int16(): t.ShortType(),
+    pa.int32(): t.IntegerType(),
+    pa.int64(): t.LongType(),
+    pa.uint8(): t.ShortType(),
+    pa.uint16(): t.IntegerType(),
+    pa.uint32(): t.LongType(),
+    pa.uint64(): t.DecimalType(_UINT64_DIGITS, 0),
+    pa.float16(): t.FloatType(),
+    pa.float32(): t.FloatType(),
+    pa.float64(): t.DoubleType(),
+    pa.string(): t.StringType(),
+    pa.large_string(): t.StringType(),
+    pa.string_view(): t.StringType(),
+    pa.binary(): t.BinaryType(),
+    pa.large_binary(): t.BinaryType(),
+    pa.binary_view(): t.BinaryType(),
+    pa.date32(): t.DateType(),
+    pa.date64(): t.DateType(),
+}
+_REFUSED = {
+    t.VariantType: "a variant",
+    t.YearMonthIntervalType: "an interval of months",
+    t.CalendarIntervalType: "a calendar interval",
+}
+
+
+def spark_schema(schema: Schema) -> t.StructType:
+    """Return the schema in which Spark sees a table."""
+    return t.StructType([spark_field(f) for f in public_schema(described_schema(schema))])
+
+
+def spark_field(field: pa.Field, path: Sequence[str] = ()) -> t.StructField:
+    """Return the field in which Spark sees an Arrow field."""
+    where = (*path, field.name)
+    metadata = (field.metadata or {}).get(SPARK_METADATA)
+    kept = json.loads(metadata) if metadata else None
+    return t.StructField(field.name, spark_type(field.type, where), field.nullable, kept)
+
+
+def spark_type(dtype: pa.DataType, path: Sequence[str] = ()) -> t.DataType:
+    """Return the type in which Spark sees values of an Arrow type."""
+    if isinstance(dtype, pa.BaseExtensionType):
+        return spark_type(dtype.storage_type, path)
+    simple = _SIMPLE.get(dtype)
+    if simple is not None:
+        return simple
+    nested = _nested(dtype, path)
+    return nested if nested is not None else _parametric(dtype, path)
+
+
+def _nested(dtype: pa.DataType, path: Sequence[str]) -> t.DataType | None:
+    if pa.types.is_struct(dtype):
+        return t.StructType([spark_field(field, path) for field in dtype])
+    if pa.types.is_map(dtype):
+        key, value = (
+            spark_type(f.type, (*path, f.name)) for f in (dtype.key_field, dtype.item_field)
+        )
+        return t.MapType(key, value, dtype.item_field.nullable)
+    if _is_list(dtype):
+        item = dtype.value_field
+        return t.ArrayType(spark_type(item.type, (*path, item.name)), item.nullable)
+    if pa.types.is_dictionary(dtype):
+        return spark_type(dtype.value_type, path)
+    return None
+
+
+def _is_list(dtype: pa.DataType) -> bool:
+    kinds = (pa.types.is_list, pa.types.is_large_list, pa.types.is_fixed_size_list)
+    return any(is_kind(dtype) for is_kind in kinds)
+
+
+def _parametric(dtype: pa.DataType, path: Sequence[str]) -> t.DataType:
+    if pa.types.is_fixed_size_binary(dtype):
+        return t.BinaryType()
+    if pa.types.is_decimal(dtype) and dtype.precision <= _MOST_DIGITS and dtype.scale >= 0:
+        return t.DecimalType(max(dtype.precision, dtype.scale), dtype.scale)
+    if pa.types.is_timestamp(dtype):
+        return t.TimestampNTZType() if dtype.tz is None else t.TimestampType()
+    if pa.types.is_duration(dtype):
+        return t.DayTimeIntervalType()
+    if pa.types.is_time(dtype):
+        return t.TimeType()
+    where = ".".join(path)
+    raise UnsupportedError(
+        f"column {where} has type {dtype}, which Spark has no type for",
+        column=where,
+        action="Read the other columns with lancelake.dataset, or cast this one first.",
+    )
+
+
+def arrow_schema(schema: t.StructType) -> pa.Schema:
+    """Return the Arrow schema that keeps a Spark schema; metadata of fields goes with it."""
+    return pa.schema([arrow_field(field) for field in schema.fields])
+
+
+def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
+    """Return the Arrow field that keeps a Spark field."""
+    where = (*path, field.name)
+    metadata = dict(field.metadata or {})
+    if isinstance(field.dataType, t.CharType | t.VarcharType):
+        metadata[_CHAR_VARCHAR] = field.dataType.simpleString()
+    kept = {SPARK_METADATA: json.dumps(metadata).encode()} if metadata else None
+    return pa.field(field.name, arrow_type(field.dataType, where), field.nullable, kept)
+
+
+def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
+    """Return the Arrow type that keeps values of a Spark type."""
+    match dtype:
+        case t.StructType():
+            return pa.struct([arrow_field(field, path) for field in dtype.fields])
+        case t.ArrayType():
+            item = arrow_type(dtype.elementType, (*path, "element"))
+            return pa.list_(pa.field("element", item, dtype.containsNull))
+        case t.MapType():
+            key = pa.field("key", arrow_type(dtype.keyType, (*path, "key")), nullable=False)
+            value = arrow_type(dtype.valueType, (*path, "value"))
+            return pa.map_(key, pa.field("value", value, dtype.valueContainsNull))
+        case t.CharType() | t.VarcharType():
+            return pa.string()
+        case t.UserDefinedType():
+            return arrow_type(dtype.sqlType(), path)
+        case _:
+            _ensure_kept(dtype, path)
+            return to_arrow_type(dtype, timezone="UTC")
+
+
+def _ensure_kept(dtype: t.DataType, path: Sequence[str]) -> None:
+    where = ".".join(path)
+    kind = next((word for cls, word in _REFUSED.items() if isinstance(dtype, cls)), None)
+    if kind is None and dtype.typeName() in ("geometry", "geography", "object"):
+        kind = f"a {dtype.typeName()}"
+    if kind is not None:
+        problem = f"column {where} is {kind}, which the Lance format has no type for"
+        action = "Cast the column, for example to a string, before writing it."
+        raise UnsupportedError(problem, column=where, action=action)
