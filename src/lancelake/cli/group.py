@@ -25,6 +25,7 @@ COMMANDS = {
     "show": "Show a manifest, a transaction or a ref as it is stored.",
     "files": "Show the fragments and their files.",
     "diff": "Show what differs between two versions.",
+    "changes": "Show the rows that changed between two versions.",
     "head": "Show the first rows.",
     "count": "Count the rows.",
     "take": "Show rows by their number.",

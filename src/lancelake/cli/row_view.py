@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -18,23 +19,26 @@ _LEAST_WIDTH = 8
 _MOST_WIDTH = 60
 
 
-def print_rows(table: pa.Table, snapshot: Snapshot, output: OutputFormat) -> None:
-    """Print rows that were read from a version."""
+def print_rows(
+    table: pa.Table, snapshot: Snapshot, output: OutputFormat, styles: Sequence[str] | None = None
+) -> None:
+    """Print rows that were read from a version, each in a style of its own if there are any."""
     if output is OutputFormat.JSON:
         print_json(_document(table, snapshot))
         return
     console = stdout()
     cells = [[to_cell(value) for value in column] for column in table.columns]
     rows = [list(row) for row in zip(*cells, strict=True)]
-    listing = _side_by_side(table.schema, rows)
+    looks = [""] * len(rows) if styles is None else styles
+    listing = _side_by_side(table.schema, rows, looks)
     if listing.least_width() <= console.width:
         console.print(listing)
     else:
-        _print_records(console, table.column_names, rows)
+        _print_records(console, table.column_names, rows, looks)
     console.print(Text(words.plural(table.num_rows, "row"), style="dim"))
 
 
-def _side_by_side(schema: pa.Schema, rows: list[list[Text]]) -> Listing:
+def _side_by_side(schema: pa.Schema, rows: list[list[Text]], styles: Sequence[str]) -> Listing:
     columns = [
         Column(
             words.printable(field.name),
@@ -45,17 +49,19 @@ def _side_by_side(schema: pa.Schema, rows: list[list[Text]]) -> Listing:
         for field in schema
     ]
     listing = Listing(columns)
-    for row in rows:
+    for row, style in zip(rows, styles, strict=True):
         for cell in row:
             cell.truncate(_MOST_WIDTH, overflow="ellipsis")
-        listing.add(*row)
+        listing.add(*row, style=style)
     return listing
 
 
-def _print_records(console: Console, names: list[str], rows: list[list[Text]]) -> None:
+def _print_records(
+    console: Console, names: list[str], rows: list[list[Text]], styles: Sequence[str]
+) -> None:
     labels = [words.printable(name) for name in names]
-    for number, row in enumerate(rows, start=1):
-        console.print(Text(f"{number} of {len(rows)}", style="bold"))
+    for number, (row, style) in enumerate(zip(rows, styles, strict=True), start=1):
+        console.print(Text(f"{number} of {len(rows)}", style=style or "bold"))
         console.print(facts(zip(labels, row, strict=True)))
 
 
