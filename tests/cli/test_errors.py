@@ -153,13 +153,19 @@ def test_help_loads_neither_arrow_nor_a_command() -> None:
     assert (done.returncode, done.stderr) == (0, b"")
 
 
-def test_info_loads_neither_the_codec_nor_the_sql_engine(sound: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    ["info", "log", "schema", "tag list", "branch list", "config list", "diff 1 2"],
+)
+def test_a_look_loads_neither_the_codec_nor_the_sql_engine(sound: Path, command: str) -> None:
+    name, *rest = command.split()
+    arguments = [name, *[a for a in rest if a.isalpha()], str(sound), *filter(str.isdigit, rest)]
     code = (
         "import sys\n"
         "from lancelake.cli.main import app\n"
-        f"try:\n    app(['info', {str(sound)!r}])\n"
+        f"try:\n    app({arguments!r})\n"
         "except SystemExit:\n    pass\n"
-        "sys.exit(','.join({'datafusion', 'lance'} & set(sys.modules)) or 0)"
+        "sys.exit(','.join({'datafusion', 'lance', 'pandas'} & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")

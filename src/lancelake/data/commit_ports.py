@@ -8,7 +8,6 @@ from pyroaring import BitMap
 
 from lancelake.clock import Ids
 from lancelake.data.deletion_files import load_deletions
-from lancelake.data.open_columns import stored_rows
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
@@ -93,6 +92,9 @@ class FilesFactsPort:
 
 
 def _physical_rows(files: TableFiles, fragment: Fragment) -> int:
+    # The codec is heavy, and only manifests of old releases make it necessary.
+    from lancelake.data.open_columns import stored_rows  # noqa: PLC0415
+
     return stored_rows(files, fragment.files[0]) if fragment.files else 0
 
 

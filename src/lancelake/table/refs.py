@@ -14,16 +14,20 @@ _SUFFIX = ".json"
 
 def list_tags(main: Location) -> dict[str, Tag]:
     """Return all tags by name, sorted."""
-    files = open_store(main).list_names(layout.TAGS)
-    names = sorted(layout.tag_name(n) for n in files if n.endswith(_SUFFIX))
-    return {name: load_tag(main, name) for name in names}
+    files = [n for n in open_store(main).list_names(layout.TAGS) if n.endswith(_SUFFIX)]
+    named = sorted((layout.tag_name(file), file) for file in files)
+    return {name: _tag(main, name, f"{layout.TAGS}/{file}") for name, file in named}
 
 
 def load_tag(main: Location, name: str) -> Tag:
     """Read one tag."""
     ensure_tag_name(name)
+    return _tag(main, name, layout.tag(name))
+
+
+def _tag(main: Location, name: str, path: str) -> Tag:
     try:
-        return refs.decode_tag(open_store(main).get(layout.tag(name)))
+        return refs.decode_tag(open_store(main).get(path))
     except ObjectNotFoundError as error:
         problem = f"Ref not found error: tag {name} does not exist"
         raise RefNotFoundError(problem, table=main.uri, tag=name) from error
@@ -33,16 +37,20 @@ def load_tag(main: Location, name: str) -> Tag:
 
 def list_branches(main: Location) -> dict[str, Branch]:
     """Return all branches by name, sorted."""
-    files = open_store(main).list_names(layout.BRANCHES)
-    names = sorted(layout.branch_name(n) for n in files if n.endswith(_SUFFIX))
-    return {name: load_branch(main, name) for name in names}
+    files = [n for n in open_store(main).list_names(layout.BRANCHES) if n.endswith(_SUFFIX)]
+    named = sorted((layout.branch_name(file), file) for file in files)
+    return {name: _branch(main, name, f"{layout.BRANCHES}/{file}") for name, file in named}
 
 
 def load_branch(main: Location, name: str) -> Branch:
     """Read one branch."""
     ensure_branch_name(name)
+    return _branch(main, name, layout.branch(name))
+
+
+def _branch(main: Location, name: str, path: str) -> Branch:
     try:
-        return refs.decode_branch(open_store(main).get(layout.branch(name)))
+        return refs.decode_branch(open_store(main).get(path))
     except ObjectNotFoundError as error:
         problem = f"Ref not found error: branch {name} does not exist"
         raise RefNotFoundError(problem, table=main.uri, branch=name) from error
