@@ -35,18 +35,23 @@ class Case:
     official: Callable[[], object]
     rounds: int = 9
     note: str = ""
+    before: Callable[[], object] | None = None
+    """Done before each answer, and not timed."""
 
 
 def compare(case: Case) -> Comparison:
     """Time both in turns, so that noise of the machine falls on both."""
-    first, second = case.ours(), case.official()
+    first, second = _answer(case, case.ours), _answer(case, case.official)
     if first != second:
         msg = f"{case.name}: ours gives {first!r}, official {second!r}"
         raise AssertionError(msg)
-    ours, official = [], []
+    ours: list[float] = []
+    official: list[float] = []
     for turn in range(case.rounds):
         order = [(case.ours, ours), (case.official, official)]
         for work, times in order if turn % 2 else reversed(order):
+            if case.before is not None:
+                case.before()
             start = time.perf_counter()
             work()
             times.append(time.perf_counter() - start)
@@ -58,3 +63,9 @@ def compare(case: Case) -> Comparison:
         rounds=case.rounds,
         note=case.note,
     )
+
+
+def _answer(case: Case, work: Callable[[], object]) -> object:
+    if case.before is not None:
+        case.before()
+    return work()

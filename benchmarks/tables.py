@@ -46,6 +46,31 @@ def many_fragments(count: int) -> str:
     return str(path)
 
 
+def plain(rows: int, *, columns: int, fragments: int) -> str:
+    """A counting key beside numbers and one column of short text."""
+    path = ROOT / f"plain-{rows}-{columns}-{fragments}.lance"
+    if not path.exists():
+        step = min(500_000, -(-rows // fragments))
+        batches = (
+            plain_batch(np.arange(start, min(start + step, rows)), columns)
+            for start in range(0, rows, step)
+        )
+        reader = pa.RecordBatchReader.from_batches(
+            plain_batch(np.arange(1), columns).schema, batches
+        )
+        size = -(-rows // fragments)
+        lance.write_dataset(reader, str(path), max_rows_per_file=size, data_storage_version="2.1")
+    return str(path)
+
+
+def plain_batch(keys: np.ndarray, columns: int) -> pa.RecordBatch:
+    """Return rows for keys: `key`, `c0`, `c1`, ... and the text `s`."""
+    chance = np.random.default_rng(int(keys[0]))
+    values = {f"c{i}": pa.array(chance.random(len(keys))) for i in range(columns - 2)}
+    text = pa.array(keys % 10_007).cast(pa.string())
+    return pa.record_batch({"key": pa.array(keys), **values, "s": text})
+
+
 def _wide_batches(rows: int, size: int = 20_000) -> Iterator[pa.RecordBatch]:
     chance = np.random.default_rng(_SEED)
     for start in range(0, rows, size):

@@ -76,10 +76,12 @@ def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def selected(task: ScanTask, rows: BitMap) -> Iterator[pa.RecordBatch]:
+def selected(
+    task: ScanTask, rows: BitMap, columns: ScanColumns | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield the rows at these offsets in order, whatever the predicate says of them."""
     try:
-        yield from with_blob_values(task, _TaskRun(task).selected(rows))
+        yield from with_blob_values(task, _TaskRun(task, columns).selected(rows))
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 

@@ -23,8 +23,9 @@ from lancelake.table.snapshot import Snapshot
 
 _CHUNK_ROWS = 1 << 16
 
+NO_CLAUSE = -1
 Choice = npt.NDArray[np.int16]
-"""The number of the clause that acts on each row; -1 for none."""
+"""The number of the clause that acts on each row, or `NO_CLAUSE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def decide_unmatched(
     conditions: Sequence[ScopedCondition | None], numbers: RowNumbers, source: SourceRows
 ) -> Choice:
     """Let the first clause whose condition holds act on each row of the source."""
-    choice = np.full(len(numbers), -1, dtype=np.int16)
+    choice = np.full(len(numbers), NO_CLAUSE, dtype=np.int16)
     for start, part in _chunks(numbers):
         left = np.ones(len(part), dtype=np.bool_)
         for number, condition in enumerate(conditions):
@@ -121,7 +122,7 @@ def _matched_choice(
     source: SourceRows,
     scope: Scope,
 ) -> Choice:
-    choice = np.full(len(pairs), -1, dtype=np.int16)
+    choice = np.full(len(pairs), NO_CLAUSE, dtype=np.int16)
     left = np.ones(len(pairs), dtype=np.bool_)
     for number, clause in enumerate(clauses):
         holds = left.copy()

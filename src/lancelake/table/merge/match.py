@@ -19,6 +19,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.merge.keys import comparable, is_complete
+from lancelake.table.merge.sieve import Sieve
 from lancelake.table.merge.source import RowNumbers, SourceRows
 from lancelake.table.rows.find import divided
 from lancelake.table.snapshot import Snapshot
@@ -73,7 +74,9 @@ class MatchKeys:
         return sink.getvalue()
 
     def _target(self, schema: pa.Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Yield the keys and addresses of rows that may match."""
         columns = ScanColumns.of(self.scans[0].spec)
+        sieve = Sieve.of([self.keys.column(name) for name in names])
         for scan in self.scans:
             for batch in execute(scan, columns):
                 keys = [
@@ -81,7 +84,12 @@ class MatchKeys:
                     for i, field in enumerate(self.fields[: len(names)])
                 ]
                 address = batch.column(batch.num_columns - 1)
-                yield pa.RecordBatch.from_arrays([*keys, address], schema=schema)
+                found = pa.RecordBatch.from_arrays([*keys, address], schema=schema)
+                yield (
+                    found
+                    if sieve is None
+                    else found.take(pa.array(np.flatnonzero(sieve.passes(keys))))
+                )
 
 
 def match_keys(
@@ -169,5 +177,7 @@ def _pairs(tables: Sequence[pa.Table]) -> Pairs:
     table = pa.concat_tables(tables)
     source = table.column(_SOURCE_ROW).to_numpy()
     target = table.column(_ADDRESS).to_numpy()
-    order = np.lexsort((source, target))
+    order = np.argsort(target)
+    if len(order) > 1 and bool((np.diff(target[order]) == 0).any()):
+        order = np.lexsort((source, target))
     return Pairs(source=source[order], target=target[order])

@@ -25,6 +25,7 @@ from lancelake.table.merge.clauses import (
     UpdateSet,
 )
 from lancelake.table.merge.decide import (
+    NO_CLAUSE,
     Incoming,
     decide_matched,
     decide_unmatched,
@@ -140,9 +141,8 @@ class _Merge:
         if needed or keeps_row_ids:
             target = TargetRows.of(self._base, needed, with_row_id=keeps_row_ids)
         elif numbers is not None:
-            # In the order of the source its rows are read one after the other.
-            order = np.argsort(numbers, kind="stable")
-            addresses, numbers = addresses[order], numbers[order]
+            # No row of the table is read, and those of the source best one after the other.
+            numbers = np.sort(numbers)
         return Changed(
             recipe=made,
             target=target,
@@ -154,10 +154,11 @@ class _Merge:
 
     def _not_matched_by_source(self, pairs: Pairs) -> tuple[list[Changed], list[Addresses]]:
         """Return the rows without a source row that are changed, and those that are deleted."""
-        handled = by_fragment(pairs.target)
+        clauses = self._spec.not_matched_by_source
+        handled = by_fragment(pairs.target) if clauses else {}
         changed: list[Changed] = []
         deleted: list[Addresses] = []
-        for clause in self._spec.not_matched_by_source:
+        for clause in clauses:
             found = find_rows(self._base, clause.condition, self._engine, progress=self._progress)
             rest = {i: rows - handled.get(i, BitMap()) for i, rows in found.items()}
             handled = {
@@ -186,8 +187,10 @@ class _Merge:
         ]
         choice = decide_unmatched(conditions, numbers, self._source)
         keys = source_keys(self._source, self._incoming.fields, self._incoming.names)
-        acting = without_shared_keys(numbers[choice >= 0], keys, self._incoming)
-        chosen = [np.intersect1d(numbers[choice == i], acting) for i in range(len(clauses))]
+        acts = np.zeros(self._source.num_rows, dtype=np.bool_)
+        acts[without_shared_keys(numbers[choice >= 0], keys, self._incoming)] = True
+        choice[~acts[numbers]] = NO_CLAUSE
+        chosen = [numbers[choice == i] for i in range(len(clauses))]
         new = [
             New(recipe=self._new_recipe(clause), numbers=part, source=self._source)
             for clause, part in zip(clauses, chosen, strict=True)
@@ -213,13 +216,14 @@ def by_fragment(addresses: Addresses) -> FoundRows:
     """Sort addresses into fragments."""
     if not len(addresses):
         return {}
-    fragments = (addresses >> np.uint64(32)).astype(np.int64)
-    offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    order = np.argsort(fragments, kind="stable")
-    fragments, offsets = fragments[order], offsets[order]
-    ids, starts = np.unique(fragments, return_index=True)
-    parts = np.split(offsets, starts[1:])
-    return {FragmentId(int(i)): BitMap(part) for i, part in zip(ids, parts, strict=True)}
+    ordered = np.sort(addresses)
+    fragments = ordered >> np.uint64(32)
+    starts = np.flatnonzero(np.diff(fragments, prepend=fragments[0] + np.uint64(1)))
+    parts = np.split(ordered.astype(np.uint32), starts[1:])
+    return {
+        FragmentId(int(fragments[start])): BitMap(part)
+        for start, part in zip(starts, parts, strict=True)
+    }
 
 
 def _addresses(rows: FoundRows) -> Addresses:

@@ -18,7 +18,7 @@ from lancelake.table.merge.outcome import Outcome, find_outcome
 from lancelake.table.merge.source import SourceRows, keep
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.take_out import TakenOut, take_out
+from lancelake.table.rows.take_out import TakenOut, take_out_beside
 from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
@@ -96,8 +96,12 @@ def prepare(
         file_version=base.manifest.data_version,
         casts=True,
     )
-    added = write_merged(outcome.portions, write, runs_on, progress=progress)
-    gone = take_out(base, outcome.gone, choices.surroundings.ids)
+    gone, added = take_out_beside(
+        base,
+        outcome.gone,
+        choices.surroundings.ids,
+        lambda: write_merged(outcome.portions, write, runs_on, progress=progress),
+    )
     operation = update_operation(base, gone, added, outcome.inserted_keys)
     return Prepared(
         transaction=new_transaction(operation, base.version, choices),

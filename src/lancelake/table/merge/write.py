@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancelake.clock import SystemIds
 from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.read_ahead import read_ahead
 from lancelake.data.write_task import WriteTask
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.fragment import Fragment
@@ -109,7 +110,7 @@ class WriteMerged:
         """Write the rows and return their fragments."""
         ids: list[pa.Array] = []
         schema = self.portions[0].recipe.schema
-        reader = pa.RecordBatchReader.from_batches(schema, self._batches(ids))
+        reader = pa.RecordBatchReader.from_batches(schema, read_ahead(self._batches(ids)))
         fragments = write_fragments(self.write, reader, ids=SystemIds())
         return to_bytes(with_row_ids(fragments, ids) if ids else fragments)
 

@@ -11,13 +11,15 @@ from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
 from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.read_ahead import read_ahead
+from lancelake.data.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.data.write_task import WriteTask
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.scan.execute import selected
+from lancelake.scan.execute import ScanColumns, selected
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -57,21 +59,26 @@ class RewriteRows:
         schema = pa.schema(
             [f for f in self.picks[0].scan.spec.output_schema if f.name != MetaColumn.ROW_ID.value]
         )
-        reader = pa.RecordBatchReader.from_batches(schema, batches)
+        reader = pa.RecordBatchReader.from_batches(schema, read_ahead(batches))
         fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.keeps_row_ids:
             fragments = with_row_ids(fragments, row_ids)
         return to_bytes(fragments)
 
     def _batches(self, row_ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
+        # Each evaluation has a price, so it is given as much as the codec is.
+        for batch in gathered(self._rows()):
+            changed = assigned(batch, self.assignments)
+            if self.keeps_row_ids:
+                position = changed.schema.get_field_index(MetaColumn.ROW_ID.value)
+                row_ids.append(changed.column(position))
+                changed = changed.remove_column(position)
+            yield changed
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        columns = ScanColumns.of(self.picks[0].scan.spec)
         for pick in self.picks:
-            for batch in selected(pick.scan, BitMap.deserialize(pick.rows)):
-                changed = assigned(batch, self.assignments)
-                if self.keeps_row_ids:
-                    position = changed.schema.get_field_index(MetaColumn.ROW_ID.value)
-                    row_ids.append(changed.column(position))
-                    changed = changed.remove_column(position)
-                yield changed
+            yield from selected(pick.scan, BitMap.deserialize(pick.rows), columns)
 
 
 def rewrite_rows(

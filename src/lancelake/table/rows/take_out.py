@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pyroaring import BitMap
 
@@ -21,6 +22,8 @@ from lancelake.table.snapshot import Snapshot
 from lancelake.txn.rules import AffectedRows, RowOffsets
 
 _FILES_AT_ONCE = 16
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,6 +61,16 @@ def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> Tak
         affected=FrozenMap(affected),
         rows=sum(len(offsets) for offsets in rows.values()),
     )
+
+
+def take_out_beside(
+    base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids, work: Callable[[], Done]
+) -> tuple[TakenOut, Done]:
+    """Take out rows while other work is done: both wait for the disk, not for each other."""
+    with ThreadPoolExecutor(1, thread_name_prefix="take-out") as pool:
+        gone = pool.submit(take_out, base, rows, ids)
+        done = work()
+        return gone.result(), done
 
 
 def _without(base: Snapshot, fragment: Fragment, rows: BitMap, ids: Ids) -> Fragment | None:

@@ -12,7 +12,7 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transact
 from lancelake.table.rows.assign import bind_assignments
 from lancelake.table.rows.find import Condition, find_rows
 from lancelake.table.rows.rewrite import rewrite_rows
-from lancelake.table.rows.take_out import take_out
+from lancelake.table.rows.take_out import take_out_beside
 from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
@@ -41,8 +41,12 @@ def update(
     def work(version: Snapshot) -> Updated:
         assignments = bind_assignments(updates, version.manifest.schema)
         found = find_rows(version, condition, runs_on, progress=progress)
-        added = rewrite_rows(version, found, assignments, runs_on, progress=progress)
-        gone = take_out(version, found, choices.surroundings.ids)
+        gone, added = take_out_beside(
+            version,
+            found,
+            choices.surroundings.ids,
+            lambda: rewrite_rows(version, found, assignments, runs_on, progress=progress),
+        )
         operation = Update(
             removed_fragment_ids=gone.removed,
             updated_fragments=gone.updated,

@@ -1,0 +1,67 @@
+"""A stream read on a thread of its own, so that reading and writing go on at the same time."""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from typing import Generic, TypeVar
+
+_HELD = 2
+_POLL_S = 0.05
+
+Item = TypeVar("Item")
+
+
+def read_ahead(items: Iterator[Item], *, held: int = _HELD) -> Iterator[Item]:
+    """Yield the same items; while one is used, up to `held` more are made."""
+    reader = _Reader(items, held)
+    try:
+        yield from reader.items()
+    finally:
+        reader.stop()
+
+
+class _End:
+    """After the last item; an error if making them failed."""
+
+    def __init__(self, error: BaseException | None = None) -> None:
+        self.error = error
+
+
+class _Reader(Generic[Item]):
+    def __init__(self, items: Iterator[Item], held: int) -> None:
+        self._items = items
+        self._queue: queue.Queue[Item | _End] = queue.Queue(held)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="read-ahead", daemon=True)
+        self._thread.start()
+
+    def items(self) -> Iterator[Item]:
+        while not isinstance(item := self._queue.get(), _End):
+            yield item
+        if item.error is not None:
+            raise item.error
+
+    def stop(self) -> None:
+        """Let the thread end, and wait for it."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _run(self) -> None:
+        try:
+            for item in self._items:
+                if not self._put(item):
+                    return
+            self._put(_End())
+        except BaseException as error:  # noqa: BLE001  # handed over to the consumer
+            self._put(_End(error))
+
+    def _put(self, item: Item | _End) -> bool:
+        while not self._stopped.is_set():
+            try:
+                self._queue.put(item, timeout=_POLL_S)
+            except queue.Full:
+                continue
+            return True
+        return False

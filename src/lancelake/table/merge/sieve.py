@@ -1,0 +1,75 @@
+"""Which rows certainly have no key of a source? A cheap look before the join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelake.scan.rows import Mask
+
+# Slots for each key: about one in as many strange keys passes.
+_SLOTS_PER_KEY = 8
+_LEAST_BITS = 16
+_MOST_BITS = 26
+_FACTOR = 0x9E3779B97F4A7C15
+_WORD = (1 << 64) - 1
+
+Numbers = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sieve:
+    """Slots that the keys of a source take; a key whose slot is free is not among them.
+
+    Keys that follow each other take slots that follow each other, so that a table in the order
+    of its key is looked up in the order of memory.
+    """
+
+    columns: tuple[int, ...]
+    bits: int
+    taken: Mask
+
+    @staticmethod
+    def of(keys: Sequence[pa.ChunkedArray]) -> Sieve | None:
+        """Note the keys by their columns of fixed width; None when there is no such column."""
+        columns = tuple(i for i, column in enumerate(keys) if _is_plain(column.type))
+        if not columns:
+            return None
+        wanted = max(1, len(keys[0]) * _SLOTS_PER_KEY)
+        bits = min(_MOST_BITS, max(_LEAST_BITS, (wanted - 1).bit_length()))
+        taken = np.zeros(1 << bits, dtype=np.bool_)
+        sieve = Sieve(columns=columns, bits=bits, taken=taken)
+        for batch in pa.table(keys, names=[str(i) for i in range(len(keys))]).to_batches():
+            taken[sieve._slots(batch.columns)] = True
+        return sieve
+
+    def passes(self, keys: Sequence[pa.Array]) -> Mask:
+        """Whether each key may be among those of the source."""
+        mask: Mask = self.taken[self._slots(keys)]
+        return mask
+
+    def _slots(self, keys: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
+        number = _numbers(keys[self.columns[0]])
+        for place, column in enumerate(self.columns[1:], start=1):
+            factor = np.uint64((_FACTOR * place) & _WORD)
+            number = number + _numbers(keys[column]) * factor
+        folded = number >> np.uint64(self.bits)
+        folded ^= number
+        folded &= np.uint64((1 << self.bits) - 1)
+        return folded.view(np.int64)
+
+
+def _is_plain(dtype: pa.DataType) -> bool:
+    return pa.types.is_primitive(dtype) and dtype.bit_width in (8, 16, 32, 64)
+
+
+def _numbers(array: pa.Array) -> Numbers:
+    """Return the bits of values as numbers; a null may have any."""
+    width = array.type.bit_width // 8
+    data = np.frombuffer(array.buffers()[1], dtype=f"<i{width}")
+    values = data[array.offset : array.offset + len(array)]
+    return values.astype(np.int64, copy=False).view(np.uint64)
