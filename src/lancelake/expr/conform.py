@@ -110,11 +110,12 @@ def _typed(node: Expr, target: pa.DataType | None) -> Expr:
     if pa.types.is_floating(target) and (is_integer or pa.types.is_floating(number.type)):
         return node.cast(target)
     if is_integer and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
-        return node.cast(target) if _fits(number.as_py(), target) else node
+        return node.cast(target) if fits(number.as_py(), target) else node
     return node
 
 
-def _fits(number: int, target: pa.DataType) -> bool:
+def fits(number: int, target: pa.DataType) -> bool:
+    """Whether a type of integers or decimals has a value for a number."""
     if pa.types.is_decimal(target):
         return bool(abs(number) < 10 ** (target.precision - target.scale))
     low = -(1 << (target.bit_width - 1)) if pa.types.is_signed_integer(target) else 0

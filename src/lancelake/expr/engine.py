@@ -21,6 +21,7 @@ from lancelake.expr.arrays import (
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
+from lancelake.expr.kernels import Kernel, kernel
 
 _UNDERSTOOD = 256
 # Places in the rewritten text, which users have not written.
@@ -70,6 +71,13 @@ class Evaluator:
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the value for each row of a batch."""
         inputs = self._inputs(batch)
+        if self._is_condition and self._target is None:
+            fast = _kernel(self._expression.sql, inputs.schema)
+            if fast is not None:
+                return fast(inputs)
+        return self._by_datafusion(inputs)
+
+    def _by_datafusion(self, inputs: pa.RecordBatch) -> pa.Array:
         try:
             frame = self._frame(inputs)
             parts = [part.column(0) for part in frame.collect()]
@@ -97,11 +105,23 @@ def _understood(
     sql: str, schema: pa.Schema, target: pa.DataType | None, *, is_condition: bool
 ) -> Expr:
     """Parse an expression over inputs of this schema; every task of a scan asks again."""
+    meant = conform(_parsed(sql, schema), schema, is_condition=is_condition)
+    return (meant if target is None else meant.cast(target)).alias("value")
+
+
+@functools.lru_cache(maxsize=_UNDERSTOOD)
+def _kernel(sql: str, schema: pa.Schema) -> Kernel | None:
+    try:
+        return kernel(_parsed(sql, schema), schema)
+    except Exception:  # noqa: BLE001  # what is wrong is told where it is evaluated
+        return None
+
+
+def _parsed(sql: str, schema: pa.Schema) -> Expr:
     context = SessionContext()
     register_json_functions(context)
     frame = context.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
-    meant = conform(frame.parse_sql_expr(sql), schema, is_condition=is_condition)
-    return (meant if target is None else meant.cast(target)).alias("value")
+    return frame.parse_sql_expr(sql)
 
 
 @functools.cache
