@@ -13,7 +13,7 @@ from tests.support.official import Official
 
 Document = Callable[..., Any]
 KEYS = {
-    "before", "after", "is_empty", "rows", "columns", "config", "table_metadata",
+    "before", "after", "is_empty", "refs", "rows", "columns", "config", "table_metadata",
     "schema_metadata", "features", "base_paths", "fragments", "indices",
 }  # fmt: skip
 
@@ -87,3 +87,12 @@ def test_an_overwrite_that_gives_out_ids_again_replaces_fragments(
 
 def test_a_missing_version_exits_with_3(run: Callable[..., Result], sound: Path) -> None:
     assert run("diff", sound, "1", "99").exit_code == 3
+
+
+def test_tags_and_branches_stand_behind_versions(
+    output: Callable[..., str], document: Document, sound: Path
+) -> None:
+    assert output("diff", sound, "1", "5").splitlines()[0] == "version  1 [first] → 5 [side:]"
+    refs = document("diff", sound, "1", "5")["refs"]
+    assert refs["before"] == {"tags": ["first"], "branches": []}
+    assert refs["after"] == {"tags": [], "branches": ["side"]}

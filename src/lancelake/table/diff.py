@@ -1,4 +1,4 @@
-"""What differs between two versions: columns, settings, fragments, rows and indices?"""
+"""What differs between two versions: columns, settings, refs, fragments, rows and indices?"""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import Field, Schema
 from lancelake.table.changes import live_rows
+from lancelake.table.refs import branch_location, list_branches, list_tags
 from lancelake.table.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -53,9 +54,21 @@ class IndexFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Diff:
-    """All that differs; things that are the same are not listed."""
+class Refs:
+    """Tags that name a version, and branches that forked from it."""
 
+    tags: tuple[str, ...]
+    branches: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Diff:
+    """All that differs; things that are the same are not listed.
+
+    Refs are those at each of the versions, which makes no difference between them.
+    """
+
+    refs: Pair[Refs]
     rows: Pair[int]
     columns: tuple[Pair[Column], ...]
     config: tuple[Pair[str], ...]
@@ -78,6 +91,7 @@ def diff(before: Snapshot, after: Snapshot) -> Diff:
     """Compare two versions, which need not follow each other, by what their manifests say."""
     old, new = before.manifest, after.manifest
     return Diff(
+        refs=Pair(name="refs", before=_refs(before), after=_refs(after)),
         rows=Pair(name="rows", before=live_rows(before), after=live_rows(after)),
         columns=_columns(old.schema, new.schema),
         config=_pairs(old.config, new.config),
@@ -160,6 +174,22 @@ def _indices(snapshot: Snapshot) -> dict[str, IndexFacts]:
         )
         for name, segments in by_name.items()
     }
+
+
+def _refs(snapshot: Snapshot) -> Refs:
+    main = snapshot.main_location
+    line = branch_location(main, snapshot.branch)
+    tags = {n: (t.branch, t.version) for n, t in list_tags(main).items()}
+    forks = {n: (b.parent_branch, b.parent_version) for n, b in list_branches(main).items()}
+
+    def here(places: Mapping[str, tuple[str | None, int]]) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name, (branch, version) in places.items()
+            if version == snapshot.version and branch_location(main, branch) == line
+        )
+
+    return Refs(tags=here(tags), branches=here(forks))
 
 
 def _features(snapshot: Snapshot) -> dict[str, str]:

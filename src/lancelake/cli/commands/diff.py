@@ -17,7 +17,7 @@ from lancelake.cli.documents import document, flag_names
 from lancelake.cli.options import Output, StorageOptions, Uri, location
 from lancelake.cli.report import target_text, version_body
 from lancelake.cli.schema_text import logical_type_text
-from lancelake.table.diff import Column, Diff, FragmentFacts, IndexFacts, Pair, diff
+from lancelake.table.diff import Column, Diff, FragmentFacts, IndexFacts, Pair, Refs, diff
 from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -45,6 +45,7 @@ def diff_command(
 ) -> None:
     """Show what differs between two versions: columns, settings, fragments, rows, indices.
 
+    Behind a version stand the tags that name it and the branches that forked from it.
     Without AFTER, the latest version.
     """
     place = location(uri, options)
@@ -58,7 +59,8 @@ def diff_command(
 
 
 def _print(console: Console, old: Snapshot, new: Snapshot, found: Diff) -> None:
-    ends = " → ".join(target_text(s.branch, s.version) for s in (old, new))
+    refs = found.refs.before, found.refs.after
+    ends = " → ".join(_end(*end) for end in zip((old, new), refs, strict=True))
     console.print(Text.assemble(("version  ", "dim"), (words.printable(ends), "bold")))
     if found.is_empty:
         console.print(Text("nothing differs", style="dim"))
@@ -73,6 +75,13 @@ def _print(console: Console, old: Snapshot, new: Snapshot, found: Diff) -> None:
     _section(console, "base paths", found.base_paths, _value)
     _section(console, "fragments", found.fragments, _fragment)
     _section(console, "indices", found.indices, _index)
+
+
+def _end(snapshot: Snapshot, refs: Refs | None) -> str:
+    """Say a version, and in brackets what else it goes by, as --at takes it."""
+    names = [] if refs is None else [*refs.tags, *(f"{name}:" for name in refs.branches)]
+    text = target_text(snapshot.branch, snapshot.version)
+    return f"{text} [{', '.join(names)}]" if names else text
 
 
 def _section(

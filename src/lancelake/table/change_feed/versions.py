@@ -90,12 +90,12 @@ def version_range(snapshot: Snapshot, begin: Point, end: Point | None) -> Versio
     last = snapshot.version if end is None else _number(main, line, end, is_begin=False)
     first = _number(main, line, begin, is_begin=True)
     place = snapshot.location.uri
-    newest = snapshot.version
-    if last > newest:
+    highest = max(first, last)
+    if highest > snapshot.version:
         newest = latest_version(snapshot.location).version
-    if max(first, last) > newest:
-        problem = f"version {max(first, last)} was not found; the latest is {newest}"
-        raise VersionNotFoundError(problem, table=place, version=max(first, last))
+        if highest > newest:
+            problem = f"version {highest} was not found; the latest is {newest}"
+            raise VersionNotFoundError(problem, table=place, version=highest)
     if first > last:
         problem = f"begin version {first} is newer than end version {last}"
         raise InvalidRequestError(problem, table=place, begin=first, end=last)
