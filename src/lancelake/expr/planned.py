@@ -14,8 +14,8 @@ from lancelake.errors import InvalidExpressionError
 from lancelake.expr.arrays import plain_storage
 from lancelake.expr.engine import reason
 
-# Each evaluation of these gives another value, so they must not be evaluated ahead.
-_VOLATILE = ("random()", "uuid()")
+# What must not be evaluated ahead: functions that give another value each time, and queries.
+_NOT_AHEAD = ("random()", "uuid()", "subquery>")
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +81,7 @@ def _predicate(expression: Expr, table: str, schema: pa.Schema) -> PlannedPredic
 def _columns(expression: Expr, table: str, schema: pa.Schema) -> list[str]:
     """Return the columns an expression looks at; none where it cannot be evaluated on rows."""
     text = expression.canonical_name()
-    if any(name in text for name in _VOLATILE):
+    if any(name in text for name in _NOT_AHEAD):
         return []
     columns = [pa.array([], plain_type(field.type)) for field in schema]
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ from datafusion import (
     SQLOptions,
 )
 from datafusion.expr import Expr, Filter, Limit
+from datafusion.plan import LogicalPlan
 
 from lancelake.data.retype import retype
 from lancelake.errors import InvalidExpressionError, LanceTableError
@@ -58,7 +59,7 @@ class Query:
         self._rows = _Rows(snapshot, request)
         self._request = request
         self._frame = self._understood()
-        self._rows.narrow(_reads(self._frame, self._rows.filter_schema))
+        self._rows.narrow(self._needed())
 
     @property
     def schema(self) -> pa.Schema:
@@ -89,6 +90,14 @@ class Query:
                 raise self._rows.failure from error
             raise _refused(self._request.text, error) from error
 
+    def _needed(self) -> _Reads:
+        """Say what rows are needed; all, if the plan hides reads, as queries inside do."""
+        scans = table_scans(self._frame.optimized_logical_plan())
+        self._frame.execution_plan()
+        if self._rows.planned_reads != len(scans):
+            return _Reads()
+        return _reads(scans, self._rows.filter_schema)
+
     def _understood(self) -> DataFrame:
         context = _context(self._request)
         context.register_dataset(_ROWS, self._rows)
@@ -108,11 +117,11 @@ class _Reads:
     limit: int | None = None
 
 
-def _reads(frame: DataFrame, schema: pa.Schema) -> _Reads:
+def _reads(scans: Sequence[tuple[LogicalPlan, ...]], schema: pa.Schema) -> _Reads:
     """Find conditions and limits right above the reads of the table."""
     conditions: list[PlannedPredicate | None] = []
     limits: list[int] = []
-    for trail in table_scans(frame.optimized_logical_plan()):
+    for trail in scans:
         *above, scan = (node.to_variant() for node in trail)
         limits.append(scan.fetch() or _ALL)
         while above and isinstance(above[-1], Limit):
@@ -135,6 +144,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
         self.failure: LanceTableError | None = None
+        self.planned_reads = 0
         self._source = snapshot.source
         self._request = ScanRequest(
             with_row_id=request.with_row_id,
@@ -175,7 +185,8 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return plan(self._source, request)
 
     def get_fragments(self, filter: object = None) -> list[_Rows]:  # noqa: ARG002  # pyarrow's signature
-        """Return the rows as the only fragment."""
+        """Return the rows as the only fragment; asked for once when a read is planned."""
+        self.planned_reads += 1
         return [self]
 
     def scanner(self, *_: object, columns: list[str] | None = None, **__: object) -> _Scan:
