@@ -31,6 +31,7 @@ COMMANDS = {
     "take": "Show rows by their number.",
     "check": "Look for damage, and for what deserves attention.",
     "write": "Write files into a table.",
+    "columns": "Add, drop, rename and alter columns.",
     "config": "Show and change settings: config and metadata.",
     "tag": "Show and change tags: names of versions.",
     "branch": "Show and change branches: lines of versions of their own.",
