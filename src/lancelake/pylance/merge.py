@@ -28,7 +28,7 @@ from lancelake.table.merge.clauses import (
 from lancelake.table.merge.explain import explain
 from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.run import MergeCounts, merge, prepare
-from lancelake.table.merge.source import keep
+from lancelake.table.merge.source import kept
 from lancelake.table.run_again import DEFAULT, Retries
 from lancelake.table.snapshot import Snapshot
 
@@ -153,8 +153,8 @@ class MergeInsertBuilder:
         self, data_obj: Any, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, MergeStats]:
         """Merge without a commit; the transaction can be committed later."""
-        rows = keep(to_reader(data_obj, schema))
-        ready = prepare(self._dataset._snapshot, rows, self._spec())
+        with kept(to_reader(data_obj, schema)) as rows:
+            ready = prepare(self._dataset._snapshot, rows, self._spec())
         return from_transaction(ready.transaction), _stats(ready.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
@@ -164,8 +164,8 @@ class MergeInsertBuilder:
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Do the work of the merge without a commit, and describe it with its counts."""
-        rows = keep(to_reader(data_obj, schema))
-        ready = prepare(self._dataset._snapshot, rows, self._spec())
+        with kept(to_reader(data_obj, schema)) as rows:
+            ready = prepare(self._dataset._snapshot, rows, self._spec())
         plan = explain(self._dataset._snapshot, self._spec(), source=rows.schema.names)
         counts = ", ".join(f"{name}={count}" for name, count in _stats(ready.counts).items())
         head, _, rest = plan.partition("\n")

@@ -183,15 +183,22 @@ def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
 
 def widened(base: Snapshot, data: pa.Schema, choices: CommitChoices) -> Snapshot:
     """Add the columns that only the data has, null in all rows there are."""
-    extra = match_schema(base.manifest.schema, data).extra
-    if not extra:
+    schema = widened_schema(base, data)
+    if schema == base.manifest.schema:
         return base
-    used = [i for fragment in base.manifest.fragments for f in fragment.files for i in f.fields]
-    first = max(base.manifest.schema.max_field_id, max(used, default=-1)) + 1
-    nullable = pa.schema([field.with_nullable(True) for field in extra])
-    added = from_arrow(nullable, first_id=first)
-    schema = replace(base.manifest.schema, fields=base.manifest.schema.fields + added.fields)
     operation = Merge(
         fragments=tuple(base.manifest.fragments), schema=schema, preserves_nullability=True
     )
     return publish(base, new_transaction(operation, base.version, choices))
+
+
+def widened_schema(base: Snapshot, data: pa.Schema) -> Schema:
+    """Return a version's schema with the columns that only the data has."""
+    extra = match_schema(base.manifest.schema, data).extra
+    if not extra:
+        return base.manifest.schema
+    used = [i for fragment in base.manifest.fragments for f in fragment.files for i in f.fields]
+    first = max(base.manifest.schema.max_field_id, max(used, default=-1)) + 1
+    nullable = pa.schema([field.with_nullable(True) for field in extra])
+    added = from_arrow(nullable, first_id=first)
+    return replace(base.manifest.schema, fields=base.manifest.schema.fields + added.fields)

@@ -76,8 +76,29 @@ def _comparable(chunk: pa.Array, plain: pa.DataType, target: pa.DataType, field:
     if pa.types.is_dictionary(chunk.type):
         chunk = chunk.dictionary_decode()
     try:
+        if _kind(chunk.type) != _kind(plain):
+            raise pa.ArrowInvalid(f"values of type {chunk.type} are of another kind")
         values = chunk if chunk.type.equals(plain) else chunk.cast(plain)
     except pa.ArrowException as error:
         problem = f"values of key column {field.name} do not fit type {plain}: {error}"
         raise SchemaMismatchError(problem, path=field.name, expected=str(plain)) from error
     return values if plain.equals(target) else values.view(target)
+
+
+def _kind(dtype: pa.DataType) -> str:
+    """Return what kind of values a type holds; those of one kind may be equal."""
+    types = pa.types
+    if types.is_null(dtype) or types.is_boolean(dtype):
+        return str(dtype)
+    if types.is_integer(dtype) or types.is_floating(dtype) or types.is_decimal(dtype):
+        return "number"
+    if types.is_temporal(dtype):
+        return "duration" if types.is_duration(dtype) else "time"
+    return "text" if _is_text(dtype) else "bytes"
+
+
+def _is_text(dtype: pa.DataType) -> bool:
+    types = pa.types
+    return bool(
+        types.is_string(dtype) or types.is_large_string(dtype) or types.is_string_view(dtype)
+    )

@@ -195,7 +195,7 @@ class _Merge:
             New(recipe=self._new_recipe(clause), numbers=part, source=self._source)
             for clause, part in zip(clauses, chosen, strict=True)
         ]
-        return new, self._inserted_keys(np.concatenate(chosen))
+        return new, self._inserted_keys(new)
 
     def _new_recipe(self, clause: NotMatched) -> Recipe:
         if isinstance(clause, InsertAll):
@@ -203,13 +203,12 @@ class _Merge:
             return copied_from_source(self._schema, names, otherwise=Missing())
         return computed(self._schema, clause.values, self._theirs, otherwise=Missing())
 
-    def _inserted_keys(self, numbers: RowNumbers) -> KeyExistenceFilter:
+    def _inserted_keys(self, new: list[New]) -> KeyExistenceFilter:
         """Record the keys of new rows, so that another writer's same keys are noticed."""
-        ids = [field.id for field in self._incoming.fields]
-        return key_bloom.build(
-            ids,
-            (batch.columns for batch in self._source.batches(numbers, self._incoming.names)),
-        )
+        fields = self._incoming.fields
+        names = [field.name for field in fields]
+        made = (rows for part in new for rows in part.keys(names))
+        return key_bloom.build([field.id for field in fields], (rows.columns for rows in made))
 
 
 def by_fragment(addresses: Addresses) -> FoundRows:

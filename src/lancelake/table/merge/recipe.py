@@ -46,6 +46,14 @@ class Recipe:
                 found[ingredient.column] = None
         return tuple(found)
 
+    def only(self, names: Sequence[str]) -> Recipe:
+        """Return the recipe of some columns, in this order."""
+        places = [self.schema.get_field_index(name) for name in names]
+        return Recipe(
+            schema=pa.schema([self.schema.field(i) for i in places]),
+            ingredients=tuple(self.ingredients[i] for i in places),
+        )
+
     def make(self, sides: Sides) -> pa.RecordBatch:
         """Return the rows."""
         rows = next(iter(sides.values())).num_rows

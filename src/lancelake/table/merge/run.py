@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.data.write_task import WriteTask
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format.fragment import Fragment
@@ -15,13 +14,14 @@ from lancelake.format.operations import Update
 from lancelake.format.transaction import Transaction
 from lancelake.table.merge.clauses import MergeSpec
 from lancelake.table.merge.outcome import Outcome, find_outcome
-from lancelake.table.merge.source import SourceRows, keep
+from lancelake.table.merge.source import MEMORY_BYTES, SourceRows, kept
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.rows.rewrite import row_files
 from lancelake.table.rows.take_out import TakenOut, take_out_beside
 from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
-from lancelake.table.write import widened
+from lancelake.table.write import widened, widened_schema
 from lancelake.txn.rules import AffectedRows
 
 
@@ -59,23 +59,26 @@ def merge(
     engine: Engine | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = DEFAULT,
+    memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Merged:
     """Merge rows into a table and commit; after a conflict it is done again on the newest version.
 
     Only the key columns of the table are read, and those columns of matching rows that the
-    clauses need.
+    clauses need. A source of more than `memory_bytes` is kept on disk.
     """
-    rows = keep(source)
+    runs_on = engine or LocalEngine()
+    with kept(source, memory_bytes=memory_bytes) as rows:
 
-    def work(version: Snapshot) -> Merged:
-        if spec.adds_columns:
-            version = widened(version, rows.schema, choices)
-        ready = prepare(version, rows, spec, engine=engine, choices=choices, progress=progress)
-        chosen = replace(choices, affected_rows=ready.affected)
-        return Merged(snapshot=publish(version, ready.transaction, chosen), counts=ready.counts)
+        def work(version: Snapshot) -> Merged:
+            if spec.adds_columns:
+                version = _with_columns(version, rows, spec, runs_on, choices)
+            ready = prepare(version, rows, spec, engine=runs_on, choices=choices, progress=progress)
+            chosen = replace(choices, affected_rows=ready.affected)
+            made = publish(version, ready.transaction, chosen)
+            return Merged(snapshot=made, counts=ready.counts)
 
-    return until_it_lands(base, work, retries, choices.surroundings)
+        return until_it_lands(base, work, retries, choices.surroundings)
 
 
 def prepare(
@@ -90,17 +93,11 @@ def prepare(
     """Do all of a merge but its commit."""
     runs_on = engine or LocalEngine()
     outcome = find_outcome(base, source, spec, runs_on, progress=progress)
-    write = WriteTask(
-        root=base.location,
-        schema=base.manifest.schema,
-        file_version=base.manifest.data_version,
-        casts=True,
-    )
     gone, added = take_out_beside(
         base,
         outcome.gone,
         choices.surroundings.ids,
-        lambda: write_merged(outcome.portions, write, runs_on, progress=progress),
+        lambda: write_merged(outcome.portions, row_files(base), runs_on, progress=progress),
     )
     operation = update_operation(base, gone, added, outcome.inserted_keys)
     return Prepared(
@@ -108,6 +105,18 @@ def prepare(
         affected=gone.affected,
         counts=_counts(outcome),
     )
+
+
+def _with_columns(
+    base: Snapshot, source: SourceRows, spec: MergeSpec, engine: Engine, choices: CommitChoices
+) -> Snapshot:
+    """Add the source's columns to the table, once it is sure that the merge can be done."""
+    schema = widened_schema(base, source.schema)
+    if schema == base.manifest.schema:
+        return base
+    manifest = replace(base.manifest, schema=schema)
+    find_outcome(replace(base, file=replace(base.file, manifest=manifest)), source, spec, engine)
+    return widened(base, source.schema, choices)
 
 
 def update_operation(

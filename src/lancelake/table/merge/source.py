@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from lancelake.data import spool
 
 RowNumbers = npt.NDArray[np.int64]
 
-_MEMORY_BYTES = 256 << 20
+MEMORY_BYTES = 256 << 20
 _BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 16 << 20
 
@@ -82,8 +83,18 @@ def as_batch(table: pa.Table) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
-def keep(reader: pa.RecordBatchReader, *, memory_bytes: int = _MEMORY_BYTES) -> SourceRows:
+@contextmanager
+def kept(reader: pa.RecordBatchReader, *, memory_bytes: int = MEMORY_BYTES) -> Iterator[SourceRows]:
     """Read a source to its end; once it needs more memory than allowed, it goes to disk."""
+    rows = _read(reader, memory_bytes)
+    try:
+        yield rows
+    finally:
+        if isinstance(rows.rows, Path):
+            rows.rows.unlink()
+
+
+def _read(reader: pa.RecordBatchReader, memory_bytes: int) -> SourceRows:
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in reader:

@@ -9,14 +9,18 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.row_meta import MetaColumn
+from lancelake.format.blobs import has_blobs
 from lancelake.format.ids import FragmentId
-from lancelake.scan.execute import selected
+from lancelake.scan.execute import ScanColumns, selected
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.merge.match import Addresses
+from lancelake.table.rows.writable import writable
 from lancelake.table.snapshot import Snapshot
 
+_ROWS_AT_ONCE = 1 << 16
+_BLOBS_AT_ONCE = 1 << 8
 _ROW_ID = MetaColumn.ROW_ID.value
 
 
@@ -25,13 +29,20 @@ class TargetRows:
     """Chosen columns of a version, with row ids if asked."""
 
     scans: dict[FragmentId, ScanTask]
+    columns: ScanColumns | None
+    batch_rows: int
 
     @staticmethod
     def of(base: Snapshot, columns: tuple[str, ...], *, with_row_id: bool = False) -> TargetRows:
         """Plan to read these columns."""
         request = ScanRequest(columns=columns, with_row_id=with_row_id)
         tasks = plan(base.source, request).tasks
-        return TargetRows(scans={task.fragment.id: task for task in tasks})
+        fields = [f for f in base.manifest.schema.fields if f.name in columns]
+        return TargetRows(
+            scans={task.fragment.id: task for task in tasks},
+            columns=ScanColumns.of(tasks[0].spec) if tasks else None,
+            batch_rows=_BLOBS_AT_ONCE if any(map(has_blobs, fields)) else _ROWS_AT_ONCE,
+        )
 
     def at(self, addresses: Addresses) -> pa.RecordBatch:
         """Return the rows at addresses, which ascend and may repeat."""
@@ -46,7 +57,7 @@ class TargetRows:
         offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.uint32)
         wanted = np.unique(offsets)
         part = replace(self.scans[fragment], start=int(wanted[0]), stop=int(wanted[-1]) + 1)
-        batches = list(selected(part, BitMap(wanted)))
+        batches = list(writable(part, selected(part, BitMap(wanted), self.columns)))
         rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         if len(wanted) == len(offsets):
             return rows

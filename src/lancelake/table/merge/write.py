@@ -57,6 +57,8 @@ class Changed:
         """Make the rows."""
         theirs = None if self.numbers is None else self.source.columns(self.recipe.needs(SOURCE))
         step = self.source.batch_rows
+        if self.target is not None:
+            step = min(step, self.target.batch_rows)
         for start in range(0, len(self), step):
             sides: dict[str, pa.RecordBatch] = {}
             ids = None
@@ -87,8 +89,14 @@ class New:
 
     def rows(self) -> Iterator[Made]:
         """Make the rows."""
-        for batch in self.source.batches(self.numbers, self.recipe.needs(SOURCE) or None):
+        for batch in self.source.batches(self.numbers, self.recipe.needs(SOURCE)):
             yield self.recipe.make({SOURCE: batch}), None
+
+    def keys(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        """Make some columns of the rows only."""
+        part = self.recipe.only(names)
+        for batch in self.source.batches(self.numbers, part.needs(SOURCE)):
+            yield part.make({SOURCE: batch})
 
 
 Portion = Changed | New

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +26,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.rows.assign import Assignment, assigned
 from lancelake.table.rows.find import FoundRows
+from lancelake.table.rows.writable import writable
 from lancelake.table.snapshot import Snapshot
 
 _TASK_BYTES = 256 << 20
@@ -55,11 +57,9 @@ class RewriteRows:
     def run(self) -> bytes:
         """Write the rows and return their fragments."""
         row_ids: list[pa.Array] = []
-        batches = self._batches(row_ids)
-        schema = pa.schema(
-            [f for f in self.picks[0].scan.spec.output_schema if f.name != MetaColumn.ROW_ID.value]
-        )
-        reader = pa.RecordBatchReader.from_batches(schema, read_ahead(batches))
+        batches = read_ahead(self._batches(row_ids))
+        first = next(batches)
+        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
         fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.keeps_row_ids:
             fragments = with_row_ids(fragments, row_ids)
@@ -77,8 +77,10 @@ class RewriteRows:
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         columns = ScanColumns.of(self.picks[0].scan.spec)
+        replaced = {assignment.column for assignment in self.assignments}
         for pick in self.picks:
-            yield from selected(pick.scan, BitMap.deserialize(pick.rows), columns)
+            rows = selected(pick.scan, BitMap.deserialize(pick.rows), columns)
+            yield from writable(pick.scan, rows, without=replaced)
 
 
 def rewrite_rows(
@@ -92,12 +94,7 @@ def rewrite_rows(
     """Write the chosen rows anew and return their fragments, not yet part of the table."""
     keeps_row_ids = base.manifest.has_stable_row_ids
     request = ScanRequest(with_row_id=keeps_row_ids, fragment_ids=tuple(sorted(rows)))
-    write = WriteTask(
-        root=base.location,
-        schema=base.manifest.schema,
-        file_version=base.manifest.data_version,
-        casts=True,
-    )
+    write = row_files(base)
     picks = [
         Pick(scan=scan, rows=bytes(rows[scan.fragment.id].serialize()))
         for scan in plan(base.source, request).tasks
@@ -113,6 +110,19 @@ def rewrite_rows(
     ]
     job = Job(description=f"rewrite rows of {base.location.uri}", tasks=tasks, progress=progress)
     return tuple(fragment for result in engine.run(job) for fragment in from_bytes(result))
+
+
+def row_files(base: Snapshot) -> WriteTask:
+    """Say how rows that belong to a version are written."""
+    return WriteTask(
+        root=base.location,
+        schema=base.manifest.schema,
+        file_version=base.manifest.data_version,
+        casts=True,
+        allow_external_blobs=True,
+        # The table has such columns already.
+        newest_readers_only=True,
+    )
 
 
 def with_row_ids(
