@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pyarrow as pa
 
 from lancelake.data.row_meta import MetaColumn
+from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
+from lancelake.format.rowids import codec
+from lancelake.format.rowids.lineage import UNKNOWN_VERSION
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -20,13 +25,16 @@ _CREATED, _UPDATED = MetaColumn.CREATED_AT.value, MetaColumn.LAST_UPDATED_AT.val
 
 def inserted_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
     """Stream the rows of a version that were made after `begin`, up to and with `end`."""
-    return _scanned(snapshot, f"{_CREATED} > {begin} AND {_CREATED} <= {end}")
+    condition = f"{_CREATED} > {begin} AND {_CREATED} <= {end}"
+    touched = [f for f in _fragments(snapshot) if _has_run(f.created_at_versions, begin, end)]
+    return _scanned(snapshot, condition, touched)
 
 
 def updated_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
     """Stream the rows of a version that were there at `begin` and last changed up to `end`."""
     changed = f"{_UPDATED} > {begin} AND {_UPDATED} <= {end}"
-    return _scanned(snapshot, f"{_CREATED} <= {begin} AND {changed}")
+    touched = [f for f in _fragments(snapshot) if _has_run(f.last_updated_at_versions, begin, end)]
+    return _scanned(snapshot, f"{_CREATED} <= {begin} AND {changed}", touched)
 
 
 def deleted_row_ids(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
@@ -38,7 +46,29 @@ def deleted_row_ids(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchR
     return pa.RecordBatchReader.from_batches(schema, batches)
 
 
-def _scanned(snapshot: Snapshot, condition: str) -> pa.RecordBatchReader:
+def _fragments(snapshot: Snapshot) -> Sequence[Fragment]:
     ensure_row_ids(snapshot)
-    columns = (*snapshot.manifest.schema.names, ROW_ID, _CREATED, _UPDATED)
-    return run(plan(snapshot.source, ScanRequest(columns=columns, filter=condition)))
+    return snapshot.manifest.fragments
+
+
+def _has_run(versions: Sequenced, begin: int, end: int) -> bool:
+    """Whether a row of a fragment may carry a version of the range."""
+    match versions:
+        case None:
+            return begin < UNKNOWN_VERSION <= end
+        case ExternalFile():
+            return True
+        case bytes() as data:
+            found = {version for _, version in codec.decode_versions(data)}
+            return any(begin < version <= end for version in found)
+
+
+def _scanned(
+    snapshot: Snapshot, condition: str, fragments: Sequence[Fragment]
+) -> pa.RecordBatchReader:
+    request = ScanRequest(
+        columns=(*snapshot.manifest.schema.names, ROW_ID, _CREATED, _UPDATED),
+        filter=condition,
+        fragment_ids=tuple(f.id for f in fragments),
+    )
+    return run(plan(snapshot.source, request))

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lancelake.expr.row_filter import RowFilter
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.finish import Finisher
+from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.rows import to_mask
 from lancelake.table.change_feed.request import FEED_FIELDS, FEED_NAMES, ChangeKind
 from lancelake.table.change_feed.tasks import Commit, FeedSpec
@@ -71,7 +72,10 @@ class Emitter:
         if not len(feed[0]):
             return
         shown = self._finish(rows, _no_meta).columns if self._spec.outputs else []
-        yield pa.RecordBatch.from_arrays([*shown, *feed], schema=self._spec.schema)
+        batch = pa.RecordBatch.from_arrays([*shown, *feed], schema=self._spec.schema)
+        step = self._spec.batch_rows or DEFAULT_BATCH_ROWS
+        for start in range(0, batch.num_rows, step):
+            yield batch.slice(start, step)
 
 
 def _no_meta(meta: object) -> pa.Array:

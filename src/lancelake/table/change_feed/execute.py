@@ -80,7 +80,7 @@ def _images(
     order = np.argsort(new.offsets, kind="stable")
     emitter = Emitter(task.spec, task.commit)
     before, after = (SideReader(s, task.spec, compared or ()) for s in (task.before, task.after))
-    step = min(before.batch_rows, after.batch_rows)
+    step = min(before.chunk_rows, after.chunk_rows)
     for start in range(0, len(order), step):
         part = order[start : start + step]
         was, became = _in_order(before, old.offsets[part]), _in_order(after, new.offsets[part])
@@ -93,9 +93,10 @@ def _images(
 
 
 def _in_order(reader: SideReader, offsets: RowOffsets) -> pa.RecordBatch:
+    if bool(np.all(offsets[1:] > offsets[:-1])):
+        return reader.take(offsets)
     ascending, places = np.unique(offsets, return_inverse=True)
-    batch = reader.take(ascending)
-    return batch.take(pa.array(places))
+    return reader.take(ascending).take(pa.array(places))
 
 
 def _differ(one: pa.RecordBatch, other: pa.RecordBatch, names: tuple[str, ...]) -> Mask:

@@ -20,14 +20,16 @@ from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.blobs import described_schema
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.schema import Schema
-from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.rows import LiveRows as Standing
 from lancelake.scan.width import column_widths, row_bytes
+from lancelake.table.change_feed.fragments import has_same_rows
 from lancelake.table.change_feed.tasks import FeedSpec, Side, needed_columns
 
-_BATCH_BYTES = 8 << 20
-# Reading a stretch costs less than fetching its rows one by one when this part of it is wanted.
-_DENSE = 0.1
+# Large chunks cost less per row to decode; two of them, before and after, are held at once.
+_CHUNK_BYTES = 8 << 20
+_CHUNK_ROWS = 1 << 16
+# Fetching a single row costs about as much as streaming this many bytes.
+_ROW_FETCH_BYTES = 8000
 _NO_COLUMN = "__nothing"
 
 
@@ -64,10 +66,16 @@ def live_rows(side: Side) -> LiveRows:
 def unshared_rows(side: Side, others: Sequence[Side]) -> LiveRows:
     """Find the live rows of a fragment that none of the others has."""
     rows = live_rows(side)
-    for other in others:
+    for other in sorted(others, key=lambda o: not has_same_rows(side.fragment, o.fragment)):
         if not len(rows.ids):
             break
-        rows = rows.kept(~np.isin(rows.ids, live_rows(other).ids))
+        if has_same_rows(side.fragment, other.fragment):
+            deleted = load_deletions(other.at.files, other.fragment)
+            gone = np.frombuffer(deleted.to_array(), dtype=np.uint32)
+            rows = rows.kept(np.isin(rows.offsets, gone, assume_unique=True))
+        else:
+            shared = np.isin(rows.ids, live_rows(other).ids, assume_unique=True)
+            rows = rows.kept(~shared)
     return rows
 
 
@@ -78,32 +86,30 @@ class SideReader:
         """Read what outputs and filter need, and some columns more."""
         paths = tuple((name,) for name in dict.fromkeys((*needed_columns(spec), *more)))
         self._side = side
-        self._asked = spec.batch_rows
         self._view = project(side.at.view, paths)
         self._target = storage_schema(described_schema(project(spec.last, paths)))
         self._reader = FragmentReader(side.at.files, side.at.manifest_at, side.fragment, self._view)
 
     @computed_once
-    def batch_rows(self) -> int:
-        """Rows to read at a time: as asked, or as many as fit in a batch of bounded size."""
-        if self._asked is not None:
-            return self._asked
-        width = row_bytes(self._side.fragment, column_widths(self._view), self._view)
-        return max(1, min(DEFAULT_BATCH_ROWS, int(_BATCH_BYTES / width) if width else 1 << 16))
+    def chunk_rows(self) -> int:
+        """Rows to read at a time, as many as fit in a chunk of bounded size."""
+        return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / self._width)))
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return the rows at these offsets, which ascend without repeats."""
-        return self._cast(self._reader.take(offsets))
+        parts = [batch for batch, _ in self.stream(offsets)]
+        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
     def stream(self, offsets: RowOffsets) -> Iterator[tuple[pa.RecordBatch, int]]:
         """Yield the rows at ascending offsets, each batch with the place of its first row."""
         first, last = int(offsets[0]), int(offsets[-1]) + 1
-        if len(offsets) < _DENSE * (last - first):
-            for start in range(0, len(offsets), self.batch_rows):
-                yield self.take(offsets[start : start + self.batch_rows]), start
+        if len(offsets) * _ROW_FETCH_BYTES < (last - first) * self._width:
+            for start in range(0, len(offsets), self.chunk_rows):
+                part = offsets[start : start + self.chunk_rows]
+                yield self._cast(self._reader.take(part)), start
             return
         place = 0
-        for batch in self._reader.batches(start=first, stop=last, batch_rows=self.batch_rows):
+        for batch in self._reader.batches(start=first, stop=last, batch_rows=self.chunk_rows):
             end = int(np.searchsorted(offsets, np.uint64(first + batch.num_rows)))
             if end - place == batch.num_rows:
                 yield self._cast(batch), place
@@ -111,6 +117,10 @@ class SideReader:
                 wanted = offsets[place:end] - np.uint64(first)
                 yield self._cast(batch).take(pa.array(wanted)), place
             first, place = first + batch.num_rows, end
+
+    @computed_once
+    def _width(self) -> float:
+        return max(1.0, row_bytes(self._side.fragment, column_widths(self._view), self._view))
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Give the columns the types that they have in the last version."""
