@@ -29,6 +29,7 @@ COMMANDS = {
     "head": "Show the first rows.",
     "count": "Count the rows.",
     "take": "Show rows by their number.",
+    "sql": "Show the answer to a query in SQL.",
     "check": "Look for damage, and for what deserves attention.",
     "write": "Write files into a table.",
     "columns": "Add, drop, rename and alter columns.",

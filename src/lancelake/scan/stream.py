@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
+import weakref
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -23,6 +25,7 @@ from lancelake.scan.request import DEFAULT_BATCH_ROWS
 
 _QUEUE_BATCHES = 2
 _POLL_S = 0.05
+_EXIT_S = 5.0
 
 
 def run(plan: ScanPlan) -> pa.RecordBatchReader:
@@ -85,6 +88,7 @@ class _Producer:
         )
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(task, columns), daemon=True)
+        _producers.add(self)
         self._thread.start()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -97,6 +101,10 @@ class _Producer:
     def stop(self) -> None:
         """Let the thread end soon, whether or not its task is done."""
         self._stopped.set()
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the thread has ended, but not forever."""
+        self._thread.join(timeout_s)
 
     def _run(self, task: ScanTask, columns: ScanColumns) -> None:
         try:
@@ -115,6 +123,19 @@ class _Producer:
                 continue
             return True
         return False
+
+
+_producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
+
+
+@atexit.register
+def _end_threads() -> None:
+    """End the threads of scans that were left early: within the codec they must not be cut off."""
+    running = list(_producers)
+    for producer in running:
+        producer.stop()
+    for producer in running:
+        producer.join(_EXIT_S)
 
 
 def _sliced(

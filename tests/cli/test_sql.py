@@ -1,0 +1,55 @@
+"""Does `lancelake sql` answer queries, and refuse what is none?"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.cli.conftest import Run
+
+Output = Callable[..., str]
+
+
+def test_answers_are_shown_as_rows(output: Output, sound: Path) -> None:
+    lines = output("sql", sound, "SELECT count(*) AS n, max(id) AS m FROM dataset").splitlines()
+    assert lines[0].split() == ["n", "m"]
+    assert lines[-1] == "1 row"
+
+
+def test_programs_get_a_document(document: Callable[..., Any], sound: Path) -> None:
+    body = document("sql", sound, "SELECT id FROM dataset WHERE id > 5 ORDER BY id", "-n", "2")
+    assert body["columns"] == [{"name": "id", "type": "int64"}]
+    assert len(body["rows"]) == 2
+
+
+def test_no_more_rows_than_asked_for_are_shown(output: Output, sound: Path) -> None:
+    assert output("sql", sound, "SELECT id FROM dataset", "--rows", "3").endswith("3 rows\n")
+    assert output("sql", sound, "SELECT id FROM dataset", "-n", "0").endswith("0 rows\n")
+
+
+def test_a_query_can_be_explained(output: Output, sound: Path) -> None:
+    text = output("sql", sound, "SELECT id FROM dataset WHERE id = 1", "--explain")
+    assert "LanceScan" in text
+    assert "Filter" in text
+
+
+def test_an_older_version_can_be_asked(output: Output, sound: Path) -> None:
+    query = "SELECT count(*) AS n FROM dataset"
+    assert output("sql", sound, query, "--at", "1") != ""
+
+
+def test_what_is_no_query_is_a_mistake_of_the_user(run: Run, sound: Path) -> None:
+    for query in ("SELECT nothing FROM dataset", "DROP TABLE dataset", "SELEC 1"):
+        result = run("sql", sound, query)
+        assert result.exit_code == 2
+        assert "Traceback" not in result.output
+
+
+def test_a_query_that_is_left_early_ends_the_process_in_order(sound: Path) -> None:
+    query = "SELECT a.id FROM dataset a, dataset b WHERE a.id < b.id AND b.id > 0"
+    command = [sys.executable, "-m", "lancelake", "sql", str(sound), query, "-n", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
