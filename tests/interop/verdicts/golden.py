@@ -23,6 +23,8 @@ class Change:
     transactions: tuple[bytes, ...]
     deletions: Mapping[str, bytes]
     knows_rows: bool
+    moves: bytes | None = None
+    """Where rows went, for indices to follow; a compaction may add it outside its transaction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,13 +49,10 @@ def load_verdicts(release: str) -> dict[str, Verdicts]:
     }
 
 
-def store_verdicts(release: str, found: Mapping[str, Mapping[str, Mapping[str, str]]]) -> None:
-    """Keep what a release said: by scene, theirs and mine."""
-    body = {
-        scene: {theirs: _grouped(said) for theirs, said in judged.items()}
-        for scene, judged in found.items()
-    }
-    _verdicts(release).write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+def store_verdicts(release: str, scene: str, found: Mapping[str, Mapping[str, str]]) -> None:
+    """Keep what a release said of a scene: by theirs and mine."""
+    said = {theirs: _grouped(each) for theirs, each in found.items()}
+    _keep(_verdicts(release), scene, said)
 
 
 def load_scenes() -> dict[str, Scene]:
@@ -67,6 +66,7 @@ def load_scenes() -> dict[str, Scene]:
                     transactions=tuple(_bytes(t) for t in each["transactions"]),
                     deletions=_unpacked(each["deletions"]),
                     knows_rows=each["knows_rows"],
+                    moves=_bytes(each["moves"]) if "moves" in each else None,
                 )
                 for key, each in scene["changes"].items()
             },
@@ -75,23 +75,25 @@ def load_scenes() -> dict[str, Scene]:
     }
 
 
-def store_scenes(scenes: Mapping[str, Scene]) -> None:
-    """Keep the tables and changes."""
-    body = {
-        name: {
-            "table": _packed(scene.table),
-            "changes": {
-                key: {
-                    "transactions": [_text(t) for t in each.transactions],
-                    "deletions": _packed(each.deletions),
-                    "knows_rows": each.knows_rows,
-                }
-                for key, each in scene.changes.items()
-            },
+def store_scene(name: str, scene: Scene) -> None:
+    """Keep a table and the changes made from it."""
+    changes = {
+        key: {
+            "transactions": [_text(t) for t in each.transactions],
+            "deletions": _packed(each.deletions),
+            "knows_rows": each.knows_rows,
+            **({} if each.moves is None else {"moves": _text(each.moves)}),
         }
-        for name, scene in scenes.items()
+        for key, each in scene.changes.items()
     }
-    CHANGES.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
+    _keep(CHANGES, name, {"table": _packed(scene.table), "changes": changes})
+
+
+def _keep(path: Path, scene: str, found: object) -> None:
+    """Replace what is kept of one scene."""
+    body = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    body[scene] = found
+    path.write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
 
 
 def _verdicts(release: str) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,11 +17,18 @@ from lance.dataset import Index, LanceOperation
 from lance.file import LanceFileWriter
 from lance.fragment import DataFile, FragmentMetadata, write_fragments
 
+try:
+    from lance import mem_wal
+except ImportError:  # older releases have none
+    mem_wal = None
+
 lance: Any = typed_lance  # releases differ in their annotations
 Op: Any = LanceOperation
-VERSION = 1
 KEPT = {"preserves_nullability": True}
 IS_LATER = "preserves_nullability" in Op.Merge.__dataclass_fields__
+
+REGION_A = "aaaaaaaa-0000-4000-8000-000000000000"
+REGION_B = "bbbbbbbb-0000-4000-8000-000000000000"
 
 SCHEMA = pa.schema(
     [
@@ -38,10 +46,14 @@ SCHEMA = pa.schema(
 
 @dataclass(frozen=True)
 class Change:
-    """A change made from version 1; `knows_rows` says that it carries the rows it takes."""
+    """A change of the table's latest version.
+
+    `knows_rows` says that it carries the rows it takes; `is_official` that the release makes it.
+    """
 
     make: Callable[[str], None]
     knows_rows: bool = False
+    is_official: bool = True
 
 
 def table(first: int, count: int) -> pa.Table:
@@ -54,8 +66,15 @@ def table(first: int, count: int) -> pa.Table:
 class Workshop:
     """A table of two fragments with ten rows each, and files for changes of it."""
 
-    def __init__(self, root: Path, *, stable_row_ids: bool) -> None:
-        """Write the table."""
+    def __init__(
+        self,
+        root: Path,
+        *,
+        stable_row_ids: bool = False,
+        is_indexed: bool = False,
+        has_mem_wal: bool = False,
+    ) -> None:
+        """Write the table, and what else the scene asks for."""
         self.root = root
         self.has_stable_row_ids = stable_row_ids
         self._numbers = 0
@@ -65,7 +84,12 @@ class Workshop:
             Op.Overwrite(SCHEMA, [self._fragment(0), self._fragment(10)]),
             enable_stable_row_ids=stable_row_ids,
         )
+        if is_indexed:
+            lance.dataset(str(root)).create_scalar_index("value", "BTREE")
         self.first, self.second = lance.dataset(str(root)).get_fragments()
+        if has_mem_wal:
+            lance.dataset(str(root)).initialize_mem_wal(unsharded=True)
+        self.version = lance.dataset(str(root)).version
 
     def _fragment(self, first: int) -> FragmentMetadata:
         """Write a fragment with a file for each column: only whole files can be replaced."""
@@ -126,12 +150,12 @@ def operations(shop: Workshop) -> dict[str, Any]:
         "overwrite, other schema": _other_schema(shop),
         "merge, a column": Op.Merge(fragments, wider),
         "project, without text": Op.Project(narrower),
-        "restore": Op.Restore(VERSION),
+        "restore": Op.Restore(shop.version),
         "replace value in 0": shop.replacement(1, 0),
         "replace value in 1": shop.replacement(1, 1),
         "replace text in 0": shop.replacement(2, 0),
         **_row_operations(shop),
-        **_index_operations(),
+        **_index_operations(shop.version),
         **_settings(),
     }
     if IS_LATER:
@@ -181,13 +205,13 @@ def _row_operations(shop: Workshop) -> dict[str, Any]:
     }
 
 
-def _index_operations() -> dict[str, Any]:
+def _index_operations(version: int) -> dict[str, Any]:
     def index(name: str, field: int, *covered: int) -> Index:
         return Index(
             uuid=str(uuid.uuid4()),
             name=name,
             fields=[field],
-            dataset_version=VERSION,
+            dataset_version=version,
             fragment_ids=set(covered),
             index_version=0,
         )
@@ -222,12 +246,22 @@ def _settings() -> dict[str, Any]:
     }
 
 
-def calls(root: Path) -> dict[str, Change]:
-    """Return the changes that a method makes, on a handle that stays at version 1."""
+def _upserted(ds: Any, rows: pa.Table, merged: tuple[tuple[str, int], ...]) -> None:
+    builder = ds.merge_insert("id").when_matched_update_all()
+    if rows.num_columns == len(SCHEMA):
+        builder = builder.when_not_matched_insert_all()
+    if merged:
+        marks = [mem_wal.CompactedSsTable(*mark) for mark in merged]
+        builder = builder.mark_sstables_as_compacted(marks)
+    builder.conflict_retries(0).execute(rows)
+
+
+def calls(shop: Workshop) -> dict[str, Change]:
+    """Return the changes that a method makes, on a handle that stays at the first version."""
 
     def call(function: Callable[[Any], Any], *, knows_rows: bool = False) -> Change:
         def make(uri: str) -> None:
-            function(lance.dataset(uri, version=VERSION))
+            function(lance.dataset(uri, version=shop.version))
 
         return Change(make, knows_rows)
 
@@ -239,18 +273,15 @@ def calls(root: Path) -> dict[str, Change]:
             lambda ds: ds.update({"value": "7"}, where, conflict_retries=0), knows_rows=True
         )
 
-    def upsert(rows: pa.Table) -> Change:
-        def merge(ds: Any) -> None:
-            builder = ds.merge_insert("id").when_matched_update_all()
-            if rows.num_columns == len(SCHEMA):
-                builder = builder.when_not_matched_insert_all()
-            builder.conflict_retries(0).execute(rows)
-
-        return call(merge, knows_rows=True)
+    def upsert(rows: pa.Table, *merged: tuple[str, int]) -> Change:
+        return call(lambda ds: _upserted(ds, rows, merged), knows_rows=True)
 
     def base(name: str) -> Change:
-        value = lance.DatasetBasePath(f"{root}-{name}", name)
+        value = lance.DatasetBasePath(f"{shop.root}-{name}", name)
         return call(lambda ds: ds.add_bases([value]))
+
+    def compact(**options: Any) -> Change:
+        return call(lambda ds: ds.optimize.compact_files(target_rows_per_fragment=1000, **options))
 
     return {
         "delete() 1, 2": delete("id in (1, 2)"),
@@ -267,7 +298,12 @@ def calls(root: Path) -> dict[str, Change]:
         "upsert 19 to 22": upsert(table(19, 4)),
         "upsert 100 to 104": upsert(table(100, 5)),
         "upsert 200 to 204": upsert(table(200, 5)),
-        "compact": call(lambda ds: ds.optimize.compact_files(target_rows_per_fragment=1000)),
+        "upsert 100 to 104, A at 1": upsert(table(100, 5), (REGION_A, 1)),
+        "upsert 100 to 104, A at 2": upsert(table(100, 5), (REGION_A, 2)),
+        "upsert 200 to 204, A at 1": upsert(table(200, 5), (REGION_A, 1)),
+        "upsert 200 to 204, B at 1": upsert(table(200, 5), (REGION_B, 1)),
+        "compact": compact(),
+        "compact, indices later": compact(defer_index_remap=True),
         "create_scalar_index value": call(lambda ds: ds.create_scalar_index("value", "BTREE")),
         "create_scalar_index text": call(lambda ds: ds.create_scalar_index("text", "BITMAP")),
         "add_columns": call(lambda ds: ds.add_columns({"added": "value + 1"})),
@@ -280,16 +316,25 @@ def calls(root: Path) -> dict[str, Change]:
     }
 
 
-def changes(shop: Workshop) -> dict[str, Change]:
-    """Return all changes by name."""
+def changes(shop: Workshop, ours: list[str]) -> dict[str, Change]:
+    """Return all changes by name; `ours` is a command that makes those no release offers."""
 
     def committed(operation: Any) -> Change:
         return Change(
-            lambda uri: lance.LanceDataset.commit(uri, operation, read_version=VERSION) and None
+            lambda uri: (
+                lance.LanceDataset.commit(uri, operation, read_version=shop.version) and None
+            )
         )
 
+    def progress(region: str) -> Change:
+        def make(uri: str) -> None:
+            subprocess.run([*ours, uri, region, "1"], check=True)
+
+        return Change(make, is_official=False)
+
     made = {name: committed(operation) for name, operation in operations(shop).items()}
-    return {**made, **calls(shop.root)}
+    marks = {"A at 1": progress(REGION_A), "B at 1": progress(REGION_B)}
+    return {**made, **calls(shop), **marks}
 
 
 def copied(source: Path, target: Path) -> Path:
@@ -312,10 +357,12 @@ def verdict(change: Change, uri: Path) -> str:
     return f"ok, {lance.dataset(str(uri)).count_rows()} rows"
 
 
-def record(root: Path, *, stable_row_ids: bool) -> dict[str, Any]:
-    """Judge every pair; leave the table after each single change in `root/alone`."""
-    shop = Workshop(root / "table", stable_row_ids=stable_row_ids)
-    known = changes(shop)
+def record(
+    root: Path, *, settings: dict[str, bool], chosen: list[str], ours: list[str]
+) -> dict[str, Any]:
+    """Judge every pair of the chosen changes; leave the table after each one in `root/alone`."""
+    shop = Workshop(root / "table", **settings)
+    known = {name: change for name, change in changes(shop, ours).items() if name in chosen}
     verdicts: dict[str, dict[str, str]] = {}
     places: dict[str, str] = {}
     for number, (theirs, change) in enumerate(known.items()):
@@ -326,8 +373,15 @@ def record(root: Path, *, stable_row_ids: bool) -> dict[str, Any]:
         places[theirs] = str(alone)
         verdicts[theirs] = {}
         for mine, other in known.items():
+            if not other.is_official:
+                continue
             both = copied(alone, root / "both")
             verdicts[theirs][mine] = verdict(other, both)
             shutil.rmtree(both)
     knowing = [name for name, change in known.items() if change.knows_rows]
-    return {"verdicts": verdicts, "alone": places, "knowing": knowing}
+    return {
+        "verdicts": verdicts,
+        "alone": places,
+        "knowing": knowing,
+        "version": shop.version,
+    }

@@ -15,9 +15,10 @@ from lancelake.errors import (
     LanceTableError,
     RetryableConflictError,
 )
-from lancelake.format import layout, transaction
+from lancelake.format import index_meta, layout, transaction
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Delete, Operation, Rewrite, Update
 from lancelake.format.transaction import Transaction
 from lancelake.storage.location import Location
@@ -36,6 +37,12 @@ _numbers = itertools.count()
 class _Made:
     transactions: tuple[Transaction, ...]
     affected_rows: AffectedRows | None
+    moves: IndexMetadata | None
+
+    @property
+    def choices(self) -> CommitChoices:
+        """What is said about the commit beside the change itself."""
+        return CommitChoices(affected_rows=self.affected_rows, fragment_reuse=self.moves)
 
 
 def judge(scene: Scene) -> Verdicts:
@@ -54,7 +61,7 @@ def _after(scene: Scene, theirs: _Made, made: dict[str, _Made]) -> Iterator[tupl
     place = _place(scene)
     base = open_snapshot(place, Latest())
     for each in theirs.transactions:
-        _commit(base, each, theirs.affected_rows)
+        _commit(base, each, theirs.choices)
     for name, mine in made.items():
         yield name, _verdict(base, mine)
 
@@ -74,7 +81,7 @@ def _verdict(base: Snapshot, mine: _Made) -> str:
     # The same change made twice is two changes.
     again = replace(mine.transactions[-1], uuid="00000000-0000-4000-8000-000000000000")
     try:
-        made = _commit(base, again, mine.affected_rows)
+        made = _commit(base, again, mine.choices)
     except RetryableConflictError:
         return "retry"
     except IncompatibleConflictError:
@@ -87,16 +94,17 @@ def _verdict(base: Snapshot, mine: _Made) -> str:
     return f"ok, {live_rows(made)} rows"
 
 
-def _commit(base: Snapshot, change: Transaction, rows: AffectedRows | None) -> Snapshot:
+def _commit(base: Snapshot, change: Transaction, choices: CommitChoices) -> Snapshot:
     assert change.read_version == base.version
-    return publish(base, change, CommitChoices(affected_rows=rows))
+    return publish(base, change, choices)
 
 
 def _made(change: Change, base: Snapshot) -> _Made:
     decoded = tuple(transaction.decode(data) for data in change.transactions)
     found = tuple(replace(t, operation=_unnumbered(t.operation)) for t in decoded)
     rows = _rows(found[-1].operation, base) if change.knows_rows else None
-    return _Made(transactions=found, affected_rows=rows)
+    moves = None if change.moves is None else index_meta.decode_section(change.moves)[0]
+    return _Made(transactions=found, affected_rows=rows, moves=moves)
 
 
 def _unnumbered(operation: Operation) -> Operation:

@@ -1,41 +1,51 @@
-"""What do the official releases say? `python -m tests.interop.verdicts.record` asks them anew."""
+"""What do the official releases say? `python -m tests.interop.verdicts.record` asks them anew.
+
+Names of scenes as arguments limit it to these.
+"""
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
-from lancelake.format import transaction
+from lancelake.format import index_meta, transaction
+from lancelake.format.index_meta import FRAGMENT_REUSE
 from lancelake.storage.location import Location
 from lancelake.table.open import AtVersion, Latest, open_snapshot
-from tests.interop.verdicts.golden import Change, Scene, store_scenes, store_verdicts
+from tests.interop.verdicts.golden import Change, Scene, store_scene, store_verdicts
+from tests.interop.verdicts.scenes import SETTINGS
 from tests.support.official import RELEASES, Official
 
-SCENES = {"row addresses": False, "stable row ids": True}
 ASK = """
 import runpy
 from pathlib import Path
 names = runpy.run_path(script)
-result = names["record"](Path(uri), stable_row_ids=stable_row_ids)
+result = names["record"](Path(uri), settings=settings, chosen=chosen, ours=ours)
 """
 SCRIPT = Path(__file__).with_name("official_changes.py")
+OURS = Path(__file__).with_name("our_progress.py")
 
 
-def main() -> None:
-    """Ask every release about every scene; the latest one's changes are kept too."""
-    scenes: dict[str, Scene] = {}
-    for release in RELEASES:
-        verdicts: dict[str, dict[str, dict[str, str]]] = {}
-        for name, stable in SCENES.items():
-            with tempfile.TemporaryDirectory() as folder, Official(release, timeout_s=600) as asked:
+def main(names: list[str]) -> None:
+    """Ask every release about the scenes; the latest one's changes are kept too."""
+    for name in names or SETTINGS:
+        setting = SETTINGS[name]
+        for release in setting.releases:
+            with tempfile.TemporaryDirectory() as folder, Official(release, timeout_s=900) as asked:
                 root = Path(folder)
-                found = asked.run(root, ASK, script=SCRIPT, stable_row_ids=stable)
-                verdicts[name] = found["verdicts"]
+                found = asked.run(
+                    root,
+                    ASK,
+                    script=SCRIPT,
+                    settings=setting.table,
+                    chosen=list(setting.changes),
+                    ours=[sys.executable, str(OURS)],
+                )
+                store_verdicts(release, name, found["verdicts"])
                 if release == RELEASES[-1]:
-                    scenes[name] = _scene(root / "table", found)
-        store_verdicts(release, verdicts)
-    store_scenes(scenes)
+                    store_scene(name, _scene(root / "table", found))
 
 
 def _scene(table: Path, found: dict[str, Any]) -> Scene:
@@ -43,20 +53,28 @@ def _scene(table: Path, found: dict[str, Any]) -> Scene:
     return Scene(
         table={**_files(table, "_versions"), **_files(table, "_deletions")},
         changes={
-            name: _change(Path(place), _files(table, "_deletions"), knows_rows=name in knowing)
+            name: _change(
+                Path(place),
+                _files(table, "_deletions"),
+                version=found["version"],
+                knows_rows=name in knowing,
+            )
             for name, place in found["alone"].items()
         },
     )
 
 
-def _change(table: Path, others: dict[str, bytes], *, knows_rows: bool) -> Change:
+def _change(table: Path, others: dict[str, bytes], *, version: int, knows_rows: bool) -> Change:
     where = Location.parse(table)
-    latest = open_snapshot(where, Latest()).version
-    made = [open_snapshot(where, AtVersion(v)).transaction for v in range(2, latest + 1)]
+    latest = open_snapshot(where, Latest())
+    numbers = range(version + 1, latest.version + 1)
+    made = [open_snapshot(where, AtVersion(v)).transaction for v in numbers]
+    moves = tuple(index for index in latest.indices if index.name == FRAGMENT_REUSE)
     return Change(
         transactions=tuple(transaction.encode(t) for t in made if t is not None),
         deletions={k: v for k, v in _files(table, "_deletions").items() if k not in others},
         knows_rows=knows_rows,
+        moves=index_meta.encode_section(moves) if moves else None,
     )
 
 
@@ -67,4 +85,4 @@ def _files(table: Path, folder: str) -> dict[str, bytes]:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -9,7 +9,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
-from lancelake.format.index_meta import FRAGMENT_REUSE
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations.rewrite import RewriteGroup
 from lancelake.txn import fragments, index_upkeep, overlap
 from lancelake.txn.rules import (
@@ -88,8 +88,19 @@ def _against_index(op: ops.Rewrite, theirs: ops.CreateIndex, context: Context) -
         entries = (*theirs.new_indices, *theirs.removed_indices)
         if any(i.name == FRAGMENT_REUSE for i in entries):
             return Retryable("the record of where rows moved to was changed")
-        return OK
+        return _keeps_together(op, theirs.new_indices)
     return overlap.covers_rewritten(theirs.new_indices, overlap.rewritten(op))
+
+
+def _keeps_together(op: ops.Rewrite, indices: tuple[IndexMetadata, ...]) -> Verdict:
+    """An index follows rows only if it covers all the fragments that become one, or none."""
+    for index in indices:
+        covered = frozenset(index.fragments() or ())
+        for group in op.groups:
+            old = {fragment.id for fragment in group.old_fragments}
+            if not index.is_system and covered & old and old - covered:
+                return Retryable(f"index {index.name!r} covers only some of what becomes one")
+    return OK
 
 
 def _numbered(groups: tuple[RewriteGroup, ...], first: int) -> tuple[RewriteGroup, ...]:

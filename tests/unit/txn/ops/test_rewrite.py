@@ -82,9 +82,15 @@ def test_row_versions_come_with_the_fragments() -> None:
 
 
 def test_indices_do_not_hinder_when_moves_are_recorded_aside() -> None:
-    theirs = ops.CreateIndex(new_indices=(index("i", VALUE, FIRST),))
+    theirs = ops.CreateIndex(new_indices=(index("i", VALUE, FIRST, SECOND),))
     context = Context(base=table(), theirs_after=after(theirs), fragment_reuse=REUSE)
     assert registry.conflicts(COMPACT, theirs, context) == OK
+
+
+def test_an_index_of_some_of_what_becomes_one_cannot_follow_its_rows() -> None:
+    theirs = ops.CreateIndex(new_indices=(index("i", VALUE, FIRST),))
+    context = Context(base=table(), theirs_after=after(theirs), fragment_reuse=REUSE)
+    assert isinstance(registry.conflicts(COMPACT, theirs, context), Retryable)
 
 
 def test_a_changed_record_of_moves_must_be_read_again() -> None:
