@@ -12,6 +12,8 @@ from lancelake.spark.options import READ_OPTIONS, WRITE_OPTIONS, open_version, p
 from lancelake.spark.partition import ReadPartition, encode, read_bytes
 from lancelake.spark.read_plan import ReadRequest, partitions
 from lancelake.spark.splits import SplitLimits
+from lancelake.spark.streaming.sink import LanceStreamWriter
+from lancelake.spark.streaming.source import STREAM_OPTIONS, LanceStreamReader, feed_schema
 from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.spark.write import LanceWriter
 
@@ -33,12 +35,21 @@ class LanceDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the version that the options name."""
-        snapshot = open_version(parse(_given(self.options), READ_OPTIONS))
-        return spark_schema(snapshot.manifest.schema)
+        given = _given(self.options)
+        snapshot = open_version(parse(given, (*READ_OPTIONS, *STREAM_OPTIONS)))
+        return feed_schema(spark_schema(snapshot.manifest.schema), given)
 
     def reader(self, schema: StructType) -> LanceReader:
         """Return a reader of the columns that `schema` names."""
         return LanceReader(schema, _given(self.options))
+
+    def streamReader(self, schema: StructType) -> LanceStreamReader:
+        """Return a reader of all rows and then of what changes."""
+        return LanceStreamReader(schema, _given(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
+        """Return a writer of the batches of a stream."""
+        return LanceStreamWriter(schema, _given(self.options), overwrite=overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
         """Return a writer of rows with this schema."""

@@ -1,0 +1,1 @@
+"""Streams out of a table, and into one."""

@@ -1,0 +1,147 @@
+"""What does a version bring to a stream? Parts that executors read."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.errors import UnsupportedError
+from lancelake.format.operations import Operation, ReserveFragments, Rewrite, UpdateConfig
+from lancelake.scan.execute import execute as execute_scan
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan as plan_scan
+from lancelake.scan.request import ScanRequest
+from lancelake.spark.conform import Conformer
+from lancelake.table.change_feed.execute import execute as execute_change
+from lancelake.table.change_feed.planner import plan_changes
+from lancelake.table.change_feed.request import (
+    CHANGE_TYPE,
+    COMMIT_TIMESTAMP,
+    COMMIT_VERSION,
+    ChangeKind,
+    ChangeRequest,
+)
+from lancelake.table.change_feed.tasks import ChangeTask, RowsTask
+from lancelake.table.open import AtVersion
+from lancelake.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamPart:
+    """Rows of one part, in the Arrow types that Spark expects."""
+
+    task: ScanTask | ChangeTask
+    schema: pa.Schema
+    commit_version: int
+    commit_ns: int
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows."""
+        conform = Conformer(self.schema)
+        if isinstance(self.task, ScanTask):
+            for batch in execute_scan(self.task):
+                yield conform(self._as_inserts(batch))
+        else:
+            for batch in execute_change(self.task):
+                yield conform(batch)
+
+    def _as_inserts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Add the columns of a change feed where they are wanted: rows of a snapshot are new."""
+        values = {
+            CHANGE_TYPE: pa.scalar(ChangeKind.INSERT.value),
+            COMMIT_VERSION: pa.scalar(self.commit_version, pa.int64()),
+            COMMIT_TIMESTAMP: pa.scalar(self.commit_ns // 1000, pa.timestamp("us", "UTC")),
+        }
+        for name, value in values.items():
+            if name in self.schema.names and name not in batch.schema.names:
+                batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+        return batch
+
+
+def encode(part: StreamPart) -> bytes:
+    """Write a part as bytes."""
+    return pickle.dumps(part, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def read(data: bytes) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a part that was written as bytes."""
+    part: StreamPart = pickle.loads(data)  # written by `encode` on the driver
+    yield from part.batches()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wanted:
+    """What a stream is after: all changes with their kind, or new rows alone.
+
+    `skips_changes` passes over updates and deletes, which a stream of new rows refuses otherwise.
+    """
+
+    schema: pa.Schema
+    columns: tuple[str, ...]
+    with_changes: bool = False
+    skips_changes: bool = False
+
+
+def snapshot_parts(snapshot: Snapshot, wanted: Wanted) -> list[StreamPart]:
+    """Return the parts of all rows of a version."""
+    request = ScanRequest(columns=wanted.columns, with_row_id=wanted.with_changes)
+    return [_part(task, snapshot, wanted) for task in plan_scan(snapshot.source, request).tasks]
+
+
+def version_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[StreamPart]:
+    """Return the parts of what a version changed."""
+    if not after.manifest.has_stable_row_ids and not wanted.with_changes:
+        return _appended_parts(before, after, wanted)
+    request = ChangeRequest(columns=wanted.columns)
+    begin, end = AtVersion(before.version), AtVersion(after.version)
+    tasks = plan_changes(after, begin, end, request).tasks
+    if not wanted.with_changes:
+        tasks = tuple(task for task in tasks if _is_new(task, after, wanted))
+    return [_part(task, after, wanted) for task in tasks]
+
+
+def _is_new(task: ChangeTask, after: Snapshot, wanted: Wanted) -> bool:
+    if isinstance(task, RowsTask) and task.kind is ChangeKind.INSERT:
+        return True
+    if not wanted.skips_changes:
+        raise _has_changes(after)
+    return False
+
+
+def _appended_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[StreamPart]:
+    """Return the parts of new fragments of a table that does not keep the ids of rows."""
+    made_by = after.transaction
+    operation: Operation | None = None if made_by is None else made_by.operation
+    if isinstance(operation, Rewrite | ReserveFragments | UpdateConfig):
+        return []
+    known = {fragment.id: fragment for fragment in before.manifest.fragments}
+    new = [fragment.id for fragment in after.manifest.fragments if fragment.id not in known]
+    kept = [f for f in after.manifest.fragments if f.id in known]
+    changed = len(kept) < len(known) or any(
+        known[f.id].deletion_file != f.deletion_file for f in kept
+    )
+    if changed and not wanted.skips_changes:
+        raise _has_changes(after)
+    request = ScanRequest(columns=wanted.columns, fragment_ids=tuple(new))
+    return [_part(task, after, wanted) for task in plan_scan(after.source, request).tasks]
+
+
+def _part(task: ScanTask | ChangeTask, snapshot: Snapshot, wanted: Wanted) -> StreamPart:
+    return StreamPart(
+        task=task,
+        schema=wanted.schema,
+        commit_version=snapshot.version,
+        commit_ns=snapshot.manifest.timestamp_ns or 0,
+    )
+
+
+def _has_changes(after: Snapshot) -> UnsupportedError:
+    return UnsupportedError(
+        f"version {after.version} updated or deleted rows, which a stream of new rows cannot tell",
+        table=after.location.uri,
+        version=after.version,
+        action="Set readChangeFeed=true to read changes, or skipChangeCommits=true to pass over.",
+    )

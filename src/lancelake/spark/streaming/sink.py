@@ -1,0 +1,143 @@
+"""A stream into a table: every batch lands once, however often it is tried."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from lancelake.data.scan_source import ScanSource
+from lancelake.engine.local import LocalEngine
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_bytes import from_bytes, to_bytes
+from lancelake.format.ids import FragmentId
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.stream import run
+from lancelake.spark.frame_writer import written
+from lancelake.spark.once import OnceOnly, landed
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
+from lancelake.table.merge.run import prepare
+from lancelake.table.merge.source import kept
+from lancelake.table.publish import publish
+from lancelake.table.run_again import DEFAULT, until_it_lands
+from lancelake.table.snapshot import Snapshot
+
+SINK_OPTIONS = (*WRITE_OPTIONS, "checkpointLocation", "mergeKeys", "queryName")
+_QUERY = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenPart(WriterCommitMessage):
+    """What a task of a batch wrote, and for which query."""
+
+    fragments: bytes
+    query: str
+
+
+class LanceStreamWriter(DataSourceStreamArrowWriter):
+    """Appends each batch, replaces all rows by it, or merges it by key.
+
+    A batch is known by the query's id, which its checkpoint keeps, and by its number.
+    """
+
+    def __init__(self, schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> None:
+        """Look at the table once, so that what cannot work fails before a batch does."""
+        self._schema = schema
+        self._options = dict(options)
+        self._overwrite = overwrite
+        self._task = self._planned().task
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:
+        """Write the rows of a task."""
+        fragments = written(self._task, iterator)
+        context = TaskContext.get()
+        query = None if context is None else context.getLocalProperty(_QUERY)
+        return WrittenPart(to_bytes(fragments), query or "")
+
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Make a batch part of the table; one without rows makes no version."""
+        parts = [m for m in messages if isinstance(m, WrittenPart)]
+        fragments = tuple(f for part in parts for f in from_bytes(part.fragments))
+        if not fragments and not self._overwrite:
+            return
+        query = next((part.query for part in parts if part.query), "")
+        once = self._once(query, batchId)
+        keys = _keys(self._parsed().get("mergeKeys"))
+        planned = replace(self._planned(), once=once)
+        if planned.base is not None and keys:
+            _merge(planned.base, planned, fragments, keys)
+        else:
+            commit_write(planned, fragments, LocalEngine())
+
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
+        """Leave everything: files that no version refers to are the business of cleanup."""
+
+    def _once(self, query: str, batch: int) -> OnceOnly:
+        app_id = self._parsed().get("txnAppId") or query
+        if not app_id:
+            raise InvalidRequestError(
+                "Spark did not say which query a batch belongs to",
+                action="Set the option txnAppId to a name that only this query uses.",
+            )
+        return OnceOnly(app_id=app_id, version=batch)
+
+    def _parsed(self) -> TableOptions:
+        return parse(self._options, SINK_OPTIONS)
+
+    def _planned(self) -> WritePlan:
+        mode = SaveMode.OVERWRITE if self._overwrite else SaveMode.APPEND
+        options = self._parsed()
+        hidden = ("txnappid", "txnversion")
+        rest = {key: value for key, value in options.rest.items() if key not in hidden}
+        found = plan_write(replace(options, rest=rest), self._schema, mode)
+        if found is None:
+            raise InvalidRequestError("a stream cannot be written with this mode")
+        return found
+
+
+def _keys(text: str | None) -> tuple[str, ...]:
+    return tuple(name.strip() for name in (text or "").split(",") if name.strip())
+
+
+def _merge(
+    base: Snapshot, planned: WritePlan, fragments: tuple[Fragment, ...], keys: tuple[str, ...]
+) -> None:
+    """Merge the rows of a batch by key; of rows with the same key the last one wins."""
+    once = planned.once
+    if once is None:
+        raise InvalidRequestError("a batch without a number cannot be merged")
+    if landed(base, once) is not None:
+        return
+    spec = MergeSpec(
+        on=keys,
+        matched=(UpdateAll(),),
+        not_matched=(InsertAll(),),
+        duplicates=Duplicates.LAST_WINS,
+    )
+
+    with kept(_staged(base, fragments)) as rows:
+
+        def work(version: Snapshot) -> Snapshot:
+            ready = prepare(version, rows, spec, choices=planned.choices)
+            choices = replace(planned.choices, affected_rows=ready.affected)
+            return publish(version, once.stamped(ready.transaction), choices)
+
+        until_it_lands(base, work, DEFAULT, planned.choices.surroundings)
+
+
+def _staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:
+    """Read back the rows that tasks wrote, which are part of no version."""
+    numbered = tuple(
+        replace(fragment, id=FragmentId(number)) for number, fragment in enumerate(fragments)
+    )
+    manifest = replace(base.manifest, fragments=numbered)
+    source = ScanSource(files=base.files, manifest_at=base.source.manifest_at, manifest=manifest)
+    return run(plan(source, ScanRequest()))
