@@ -265,6 +265,12 @@ def test_without_stable_row_ids_the_feed_says_so(tmp_path: Path) -> None:
         changes(path, 1)
 
 
+def test_a_table_without_rows_needs_no_row_ids(tmp_path: Path) -> None:
+    path = tmp_path / "empty.lance"
+    write(path, range(0), mode="create")
+    assert changes(path, 0) == []
+
+
 def test_a_version_that_was_cleaned_up_is_named(table: Path) -> None:
     official.dataset(table).cleanup_old_versions(older_than=timedelta(0), retain_versions=2)
     with pytest.raises(VersionNotFoundError, match=r"need version 4, .* Begin at version 5"):
