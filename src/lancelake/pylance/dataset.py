@@ -21,7 +21,9 @@ from lancelake.pylance.changing import DatasetChanges
 from lancelake.pylance.columns import DatasetColumns
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
-from lancelake.pylance.merge import MergeInsertBuilder as MergeInsertBuilder
+from lancelake.pylance.merge import MergeInsertBuilder  # noqa: F401  # found here too, as in pylance
+from lancelake.pylance.optimizing import DatasetMaintenance
+from lancelake.pylance.optimizing import DatasetOptimizer as DatasetOptimizer  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.reading import DatasetReads
 from lancelake.pylance.reference import VersionLike, reference
 from lancelake.pylance.refs import Branches, Tags
@@ -77,6 +79,7 @@ class LanceDataset(
     DatasetRows,
     DatasetReads,
     DatasetHistory,
+    DatasetMaintenance,
     pads.Dataset,  # type: ignore[misc]  # pyarrow has no types
 ):
     """One version of a table."""

@@ -32,15 +32,19 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """What came of rewrites: the version, those that are in it, those that others made void."""
+    """What came of rewrites: the version, those that are in it, those that others made void.
+
+    `conflict` says why, if there was one.
+    """
 
     snapshot: Snapshot
     landed: tuple[Rewritten, ...]
     void: tuple[Rewritten, ...] = ()
+    conflict: RetryableConflictError | None = None
 
 
 def land(
-    base: Snapshot, done: Sequence[Rewritten], choices: CommitChoices, *, record_moves: bool = True
+    base: Snapshot, done: Sequence[Rewritten], choices: CommitChoices, *, record_moves: bool = False
 ) -> Landing:
     """Commit rewrites of fragments of `base`, all that still stand at once.
 
@@ -53,6 +57,7 @@ def land(
     reserved = _reserved(base, sum(len(rewrite.new) for rewrite in done), choices)
     at, standing = base, _numbered(done, reserved.manifest.max_fragment_id or 0)
     void: list[Rewritten] = []
+    conflict: RetryableConflictError | None = None
     while standing:
         groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in standing)
         version = max(reserved.version, at.version)
@@ -61,14 +66,16 @@ def land(
         transaction = new_transaction(Rewrite(groups=groups), at.version, chosen)
         try:
             made = publish(at, transaction, chosen)
-        except RetryableConflictError:
+        except RetryableConflictError as error:
+            conflict = error
             at = open_snapshot(base.location, Latest(), main=base.main_location)
             keeps = _Standing(at)
             void += [rewrite for rewrite in standing if not keeps(rewrite)]
             standing = [rewrite for rewrite in standing if keeps(rewrite)]
         else:
-            return Landing(snapshot=made, landed=tuple(standing), void=tuple(void))
-    return Landing(snapshot=at, landed=(), void=tuple(void))
+            landed = tuple(standing)
+            return Landing(snapshot=made, landed=landed, void=tuple(void), conflict=conflict)
+    return Landing(snapshot=at, landed=(), void=tuple(void), conflict=conflict)
 
 
 def _reserved(base: Snapshot, count: int, choices: CommitChoices) -> Snapshot:

@@ -59,6 +59,12 @@ class CompactionOptions:
     num_threads: int | None = None
     batch_size: int | None = None
     defer_index_remap: bool = False
+    """Whether indices follow rows through a record of where these went.
+
+    Else an index that finds rows by address covers what was rewritten no more; its answers stay
+    right, and it covers those rows again when it is next brought up to date.
+    """
+
     compaction_mode: CompactionMode | None = None
     max_source_fragments: int | None = None
     max_source_rows: int | None = None

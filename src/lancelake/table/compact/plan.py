@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
-from lancelake.errors import UnsupportedError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
@@ -65,6 +65,11 @@ def _ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
             table=base.location.uri,
             action="Write the rows into another table.",
         )
+    names = base.manifest.schema.names
+    for ordering in options.sort_by:
+        if ordering.column not in names:
+            msg = f"column {ordering.column} does not exist; the table has: {', '.join(names)}"
+            raise InvalidRequestError(msg, table=base.location.uri, column=ordering.column)
     if options.compaction_mode is CompactionMode.FORCE_BINARY_COPY:
         msg = "pages cannot be taken over as they are: values are always encoded again"
         raise UnsupportedError(msg, action='Use compaction_mode="try_binary_copy".')

@@ -118,7 +118,8 @@ def _round(
     landed: list[Rewritten] = []
     void: list[Rewritten] = []
     for group in _grouped(_results(base, planned, run), run.groups_per_commit):
-        landing = land(base, group, run.choices)
+        moves = planned.options.defer_index_remap
+        landing = land(base, group, run.choices, record_moves=moves)
         at = landing.snapshot
         landed += landing.landed
         void += landing.void

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lancelake.clock import SystemIds
 from lancelake.data.fragment_writer import write_fragments
+from lancelake.data.read_ahead import read_ahead
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import to_bytes
@@ -40,7 +41,8 @@ class CompactFragments:
     def run(self) -> bytes:
         """Write the rows and return their fragments, which have no ids yet."""
         carried = CarriedRows()
-        reader = pa.RecordBatchReader.from_batches(self.source.columns, self._batches(carried))
+        batches = read_ahead(self._batches(carried))
+        reader = pa.RecordBatchReader.from_batches(self.source.columns, batches)
         fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.source.has_stable_row_ids:
             fragments = tuple(carried.given_to(fragment) for fragment in fragments)

@@ -1,0 +1,311 @@
+"""Compaction, as a whole and in steps that can run in other processes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.ids import FragmentId
+from lancelake.pylance.fragment_metadata import FragmentMetadata, from_fragment, to_fragment
+from lancelake.pylance.scanner import ColumnOrdering
+from lancelake.scan.request import Ordering
+from lancelake.table.compact import options as core_options
+from lancelake.table.compact import plan as planning
+from lancelake.table.compact.commit import Rewritten, land
+from lancelake.table.compact.run import CompactionMetrics as Counted
+from lancelake.table.compact.run import CompactionRun, compact, rewritten
+from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.snapshot import Snapshot
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
+
+Json = Any  # whatever `json` can carry
+SortKeys = str | ColumnOrdering | Sequence[str | ColumnOrdering]
+
+# Options of official Lance that change nothing here.
+_WITHOUT_EFFECT = frozenset({"io_buffer_size", "binary_copy_read_batch_bytes"})
+
+
+class CompactionOptions(TypedDict, total=False):
+    """Options for compaction; what is not given is as the table's config says.
+
+    The last three are Lancelake's own.
+    """
+
+    target_rows_per_fragment: int | None
+    max_rows_per_group: int | None
+    max_bytes_per_file: int | None
+    materialize_deletions: bool | None
+    materialize_deletions_threshold: float | None
+    num_threads: int | None
+    batch_size: int | None
+    io_buffer_size: int | None
+    compaction_mode: Literal["reencode", "try_binary_copy", "force_binary_copy"] | None
+    binary_copy_read_batch_bytes: int | None
+    defer_index_remap: bool | None
+    max_source_fragments: int | None
+    max_source_rows: int | None
+    max_source_bytes: int | None
+    excluded_fragment_ids: list[int] | None
+    data_storage_version: str | None
+    target_bytes_per_fragment: int | None
+    settled_bytes: int | None
+    sort_by: SortKeys | None
+
+
+@dataclass
+class CompactionMetrics:
+    """How much was taken away and put in its place; files include deletion files."""
+
+    fragments_removed: int = 0
+    fragments_added: int = 0
+    files_removed: int = 0
+    files_added: int = 0
+
+
+@dataclass
+class RewriteResult:
+    """What a task has done, to be committed together with others."""
+
+    read_version: int
+    original_fragments: list[FragmentMetadata]
+    new_fragments: list[FragmentMetadata]
+    _is_sorted: bool = False
+
+    @property
+    def metrics(self) -> CompactionMetrics:
+        """How much is taken away and put in its place."""
+        return _metrics(Counted.of([_to_rewritten(self)]))
+
+    def json(self) -> str:
+        """Return the result as text."""
+        body = {
+            "metrics": asdict(self.metrics),
+            "new_fragments": [f.to_json() for f in self.new_fragments],
+            "read_version": self.read_version,
+            "original_fragments": [f.to_json() for f in self.original_fragments],
+            "is_sorted": self._is_sorted,
+        }
+        return json.dumps(body)
+
+    @staticmethod
+    def from_json(text: str) -> RewriteResult:
+        """Read what `json` returned."""
+        body = json.loads(text)
+        return RewriteResult(
+            body["read_version"],
+            _fragments(body["original_fragments"]),
+            _fragments(body["new_fragments"]),
+            bool(body.get("is_sorted")),
+        )
+
+
+@dataclass
+class CompactionTask:
+    """Fragments to be rewritten together; it can run in another process."""
+
+    read_version: int
+    fragments: list[FragmentMetadata]
+    _options: dict[str, Json]
+
+    def execute(self, dataset: LanceDataset) -> RewriteResult:
+        """Write the rows into new files; the table refers to them once they are committed."""
+        base = _at(dataset._snapshot, self.read_version)
+        chosen = _to_options(self._options, core_options.CompactionOptions())
+        task = planning.task_for(base, [to_fragment(f) for f in self.fragments], chosen)
+        return _from_rewritten(rewritten(task, task.run()), self.read_version)
+
+    def json(self) -> str:
+        """Return the task as text."""
+        return json.dumps(
+            {
+                "task": {"fragments": [f.to_json() for f in self.fragments]},
+                "read_version": self.read_version,
+                "options": self._options,
+            }
+        )
+
+    @staticmethod
+    def from_json(text: str) -> CompactionTask:
+        """Read what `json` returned."""
+        body = json.loads(text)
+        found = _fragments(body["task"]["fragments"])
+        return CompactionTask(body["read_version"], found, body["options"])
+
+    def __repr__(self) -> str:
+        return f"CompactionTask(read_version={self.read_version}, fragments={self.fragments})"
+
+
+@dataclass
+class CompactionPlan:
+    """Tasks that together compact a version of a table."""
+
+    read_version: int
+    tasks: list[CompactionTask]
+    _options: dict[str, Json]
+
+    def num_tasks(self) -> int:
+        """Count the tasks."""
+        return len(self.tasks)
+
+    def json(self) -> str:
+        """Return the plan as text."""
+        tasks = [{"fragments": [f.to_json() for f in task.fragments]} for task in self.tasks]
+        body = {"tasks": tasks, "read_version": self.read_version, "options": self._options}
+        return json.dumps(body)
+
+    @staticmethod
+    def from_json(text: str) -> CompactionPlan:
+        """Read what `json` returned."""
+        body = json.loads(text)
+        version, options = body["read_version"], body["options"]
+        tasks = [
+            CompactionTask(version, _fragments(task["fragments"]), options)
+            for task in body["tasks"]
+        ]
+        return CompactionPlan(version, tasks, options)
+
+    def __repr__(self) -> str:
+        shown = f"<{len(self.tasks)} compaction tasks>"
+        return f"CompactionPlan(read_version={self.read_version}, tasks={shown})"
+
+
+class Compaction:
+    """Compacts a table: `execute` at once; `plan`, the tasks, and `commit` one by one."""
+
+    @staticmethod
+    def execute(
+        dataset: LanceDataset, options: CompactionOptions, run: CompactionRun | None = None
+    ) -> CompactionMetrics:
+        """Compact, commit, and move the dataset to the version that made."""
+        base = dataset._snapshot
+        done = compact(base, _chosen(base, options), run)
+        dataset._snapshot = done.snapshot
+        return _metrics(done.metrics)
+
+    @staticmethod
+    def plan(dataset: LanceDataset, options: CompactionOptions) -> CompactionPlan:
+        """Choose what to rewrite."""
+        base = dataset._snapshot
+        planned = planning.plan(base, _chosen(base, options))
+        shown = _from_options(planned.options)
+        tasks = [
+            CompactionTask(base.version, [from_fragment(f) for f in task.fragments], shown)
+            for task in planned.tasks
+        ]
+        return CompactionPlan(base.version, tasks, shown)
+
+    @staticmethod
+    def commit(
+        dataset: LanceDataset,
+        rewrites: list[RewriteResult],
+        options: CompactionOptions | None = None,
+    ) -> CompactionMetrics:
+        """Commit what tasks have done, and move the dataset to the version that made.
+
+        A rewrite of rows that others changed since it was planned is left out; when that leaves
+        none, the conflict is raised. The metrics count what was committed.
+        """
+        moves = _chosen(dataset._snapshot, options or {}).defer_index_remap
+        choices = CompactionRun().choices
+        done = Counted()
+        for version in sorted({rewrite.read_version for rewrite in rewrites}):
+            base = _at(dataset._snapshot, version)
+            group = [_to_rewritten(r) for r in rewrites if r.read_version == version]
+            landing = land(base, group, choices, record_moves=moves)
+            if landing.conflict is not None and not landing.landed:
+                raise landing.conflict
+            done += Counted.of(landing.landed)
+            dataset._snapshot = landing.snapshot
+        return _metrics(done)
+
+
+def _at(snapshot: Snapshot, version: int) -> Snapshot:
+    if snapshot.version == version:
+        return snapshot
+    return open_snapshot(snapshot.location, AtVersion(version), main=snapshot.main_location)
+
+
+def _chosen(base: Snapshot, options: CompactionOptions) -> core_options.CompactionOptions:
+    return _to_options(options, core_options.from_config(base.manifest.config))
+
+
+def _to_options(
+    given: Mapping[str, Json], default: core_options.CompactionOptions
+) -> core_options.CompactionOptions:
+    known = {field.name for field in fields(core_options.CompactionOptions)}
+    chosen: dict[str, Json] = {}
+    for name, value in given.items():
+        if name not in known | _WITHOUT_EFFECT:
+            raise InvalidRequestError(f"Invalid compaction option: {name}")
+        if value is None or name in _WITHOUT_EFFECT:
+            continue
+        chosen[name] = _READERS[name](value) if name in _READERS else value
+    return replace(default, **chosen)
+
+
+def _from_options(options: core_options.CompactionOptions) -> dict[str, Json]:
+    shown: dict[str, Json] = {f.name: getattr(options, f.name) for f in fields(options)}
+    mode = options.compaction_mode
+    shown["compaction_mode"] = None if mode is None else mode.value
+    shown["excluded_fragment_ids"] = sorted(options.excluded_fragment_ids)
+    shown["sort_by"] = [asdict(ordering) for ordering in options.sort_by]
+    return shown
+
+
+def _orderings(keys: Json) -> tuple[Ordering, ...]:
+    several = [keys] if isinstance(keys, str | ColumnOrdering) else keys
+    return tuple(_ordering(key) for key in several)
+
+
+def _ordering(key: Json) -> Ordering:
+    if isinstance(key, str):
+        return Ordering(column=key)
+    if isinstance(key, Mapping):
+        return Ordering(**key)
+    return Ordering(column=key.column_name, ascending=key.ascending, nulls_first=key.nulls_first)
+
+
+def _ids(numbers: Json) -> frozenset[FragmentId]:
+    return frozenset(FragmentId(number) for number in numbers)
+
+
+_READERS: dict[str, Callable[[Json], object]] = {
+    "compaction_mode": core_options.mode_named,
+    "excluded_fragment_ids": _ids,
+    "sort_by": _orderings,
+}
+
+
+def _fragments(body: list[Json]) -> list[FragmentMetadata]:
+    return [FragmentMetadata.from_json(json.dumps(fragment)) for fragment in body]
+
+
+def _to_rewritten(result: RewriteResult) -> Rewritten:
+    return Rewritten(
+        old=tuple(to_fragment(f) for f in result.original_fragments),
+        new=tuple(to_fragment(f) for f in result.new_fragments),
+        is_sorted=result._is_sorted,
+    )
+
+
+def _from_rewritten(done: Rewritten, read_version: int) -> RewriteResult:
+    return RewriteResult(
+        read_version,
+        [from_fragment(f) for f in done.old],
+        [from_fragment(f) for f in done.new],
+        done.is_sorted,
+    )
+
+
+def _metrics(counted: Counted) -> CompactionMetrics:
+    return CompactionMetrics(
+        fragments_removed=counted.fragments_removed,
+        fragments_added=counted.fragments_added,
+        files_removed=counted.files_removed,
+        files_added=counted.files_added,
+    )

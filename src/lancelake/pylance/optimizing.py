@@ -1,0 +1,88 @@
+"""The part of a dataset that keeps its table in shape."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from lancelake.errors import UnsupportedError
+from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
+from lancelake.table.compact.run import CompactionRun
+from lancelake.table.snapshot import Snapshot
+
+
+class DatasetOptimizer:
+    """What `dataset.optimize` offers."""
+
+    def __init__(self, dataset: Any) -> None:
+        self._dataset = dataset
+
+    def compact_files(
+        self,
+        *,
+        target_rows_per_fragment: int | None = None,
+        max_rows_per_group: int | None = None,
+        max_bytes_per_file: int | None = None,
+        materialize_deletions: bool | None = None,
+        materialize_deletions_threshold: float | None = None,
+        defer_index_remap: bool | None = None,
+        num_threads: int | None = None,
+        batch_size: int | None = None,
+        compaction_mode: Literal["reencode", "try_binary_copy", "force_binary_copy"] | None = None,
+        binary_copy_read_batch_bytes: int | None = None,
+        max_source_fragments: int | None = None,
+        max_source_rows: int | None = None,
+        max_source_bytes: int | None = None,
+        excluded_fragment_ids: list[int] | None = None,
+        data_storage_version: str | None = None,
+        target_bytes_per_fragment: int | None = None,
+        settled_bytes: int | None = None,
+        sort_by: SortKeys | None = None,
+        groups_per_commit: int | None = None,
+    ) -> CompactionMetrics:
+        """Write the rows of small fragments, and of those with deleted rows, into fuller ones.
+
+        Rows come after those that stay where they are. `sort_by` sorts all rows instead. With
+        `groups_per_commit` what is done is committed from time to time.
+        """
+        given = CompactionOptions(
+            target_rows_per_fragment=target_rows_per_fragment,
+            max_rows_per_group=max_rows_per_group,
+            max_bytes_per_file=max_bytes_per_file,
+            materialize_deletions=materialize_deletions,
+            materialize_deletions_threshold=materialize_deletions_threshold,
+            defer_index_remap=defer_index_remap,
+            num_threads=num_threads,
+            batch_size=batch_size,
+            compaction_mode=compaction_mode,
+            binary_copy_read_batch_bytes=binary_copy_read_batch_bytes,
+            max_source_fragments=max_source_fragments,
+            max_source_rows=max_source_rows,
+            max_source_bytes=max_source_bytes,
+            excluded_fragment_ids=excluded_fragment_ids,
+            data_storage_version=data_storage_version,
+            target_bytes_per_fragment=target_bytes_per_fragment,
+            settled_bytes=settled_bytes,
+            sort_by=sort_by,
+        )
+        run = CompactionRun(groups_per_commit=groups_per_commit)
+        return Compaction.execute(self._dataset, given, run)
+
+    def optimize_indices(self, **kwargs: Any) -> None:
+        """Bring indices up to date; a table without any is."""
+        snapshot: Snapshot = self._dataset._snapshot
+        named = [index.name for index in snapshot.indices if not index.is_system]
+        if named:
+            raise UnsupportedError(
+                f"index {named[0]!r} cannot be brought up to date yet",
+                table=snapshot.location.uri,
+                action="Use official Lance for it.",
+            )
+
+
+class DatasetMaintenance:
+    """Properties that lead to maintenance."""
+
+    @property
+    def optimize(self) -> DatasetOptimizer:
+        """Compaction, and care for indices."""
+        return DatasetOptimizer(self)
