@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -11,6 +10,7 @@ import pyarrow as pa
 from lancelake.clock import Ids
 from lancelake.data.conform import Conformer
 from lancelake.data.data_file_writer import DataFileWriter
+from lancelake.data.rebatch import PIECE_BYTES, gathered, pieces
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import ensure_storable
 from lancelake.data.write_task import FileWatch, Progress, WriteCounts, WriteTask
@@ -18,10 +18,6 @@ from lancelake.format.bases import BasePath
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.names import data_file_name
-
-# The least and the most that is handed to the codec at once.
-_LEAST_BYTES = 1024 * 1024
-_PIECE_BYTES = 32 * 1024 * 1024
 
 
 def write_fragments(
@@ -48,8 +44,8 @@ def write_fragments(
             watch=watch,
             settling=settling,
         )
-        for batch in _gathered(reader):
-            for piece in _pieces(batch, min(_PIECE_BYTES, task.max_bytes_per_file)):
+        for batch in gathered(reader):
+            for piece in pieces(batch, min(PIECE_BYTES, task.max_bytes_per_file)):
                 output.write(piece)
         return output.finish()
 
@@ -138,28 +134,3 @@ class _Output:
                 rows=self._rows, files=len(self._fragments), size_bytes=self._size_bytes
             )
             self.progress(counts)
-
-
-def _gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches: each one costs the codec the same, however few rows it has."""
-    held: list[pa.RecordBatch] = []
-    held_bytes = 0
-    for batch in batches:
-        held.append(batch)
-        held_bytes += batch.nbytes
-        if held_bytes >= _LEAST_BYTES:
-            yield pa.concat_batches(held) if len(held) > 1 else batch
-            held, held_bytes = [], 0
-    if held:
-        yield pa.concat_batches(held)
-
-
-def _pieces(batch: pa.RecordBatch, limit_bytes: int) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into parts of about this size."""
-    size = batch.nbytes
-    if size <= limit_bytes:
-        yield batch
-        return
-    rows = max(1, batch.num_rows * limit_bytes // size)
-    for start in range(0, batch.num_rows, rows):
-        yield batch.slice(start, rows)

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeVar
+
 from lancelake.errors import LanceTableError, ObjectNotFoundError, RefNotFoundError
 from lancelake.format import layout, refs
 from lancelake.format.names import ensure_branch_name, ensure_tag_name
@@ -11,53 +14,52 @@ from lancelake.storage.open import open_store
 
 _SUFFIX = ".json"
 
+Document = TypeVar("Document", Tag, Branch)
+
 
 def list_tags(main: Location) -> dict[str, Tag]:
     """Return all tags by name, sorted."""
-    files = [n for n in open_store(main).list_names(layout.TAGS) if n.endswith(_SUFFIX)]
-    named = sorted((layout.tag_name(file), file) for file in files)
-    return {name: _tag(main, name, f"{layout.TAGS}/{file}") for name, file in named}
+    return _listed(main, layout.TAGS, layout.tag_name, refs.decode_tag)
 
 
 def load_tag(main: Location, name: str) -> Tag:
     """Read one tag."""
     ensure_tag_name(name)
-    return _tag(main, name, layout.tag(name))
-
-
-def _tag(main: Location, name: str, path: str) -> Tag:
-    try:
-        return refs.decode_tag(open_store(main).get(path))
-    except ObjectNotFoundError as error:
-        problem = f"Ref not found error: tag {name} does not exist"
-        raise RefNotFoundError(problem, table=main.uri, tag=name) from error
-    except LanceTableError as error:
-        raise error.at(main.uri) from error.__cause__
+    return _loaded(main, layout.tag(name), f"tag {name}", refs.decode_tag)
 
 
 def list_branches(main: Location) -> dict[str, Branch]:
     """Return all branches by name, sorted."""
-    files = [n for n in open_store(main).list_names(layout.BRANCHES) if n.endswith(_SUFFIX)]
-    named = sorted((layout.branch_name(file), file) for file in files)
-    return {name: _branch(main, name, f"{layout.BRANCHES}/{file}") for name, file in named}
+    return _listed(main, layout.BRANCHES, layout.branch_name, refs.decode_branch)
 
 
 def load_branch(main: Location, name: str) -> Branch:
     """Read one branch."""
     ensure_branch_name(name)
-    return _branch(main, name, layout.branch(name))
-
-
-def _branch(main: Location, name: str, path: str) -> Branch:
-    try:
-        return refs.decode_branch(open_store(main).get(path))
-    except ObjectNotFoundError as error:
-        problem = f"Ref not found error: branch {name} does not exist"
-        raise RefNotFoundError(problem, table=main.uri, branch=name) from error
-    except LanceTableError as error:
-        raise error.at(main.uri) from error.__cause__
+    return _loaded(main, layout.branch(name), f"branch {name}", refs.decode_branch)
 
 
 def branch_location(main: Location, name: str | None) -> Location:
     """Return the root of a branch; the table's own root for the main line."""
     return main if name in (None, "main") else main.child(layout.branch_root(name or ""))
+
+
+def _listed(
+    main: Location,
+    folder: str,
+    name_of: Callable[[str], str],
+    decode: Callable[[bytes], Document],
+) -> dict[str, Document]:
+    files = [file for file in open_store(main).list_names(folder) if file.endswith(_SUFFIX)]
+    named = sorted((name_of(file), f"{folder}/{file}") for file in files)
+    return {name: _loaded(main, path, path, decode) for name, path in named}
+
+
+def _loaded(main: Location, path: str, what: str, decode: Callable[[bytes], Document]) -> Document:
+    try:
+        return decode(open_store(main).get(path))
+    except ObjectNotFoundError as error:
+        problem = f"Ref not found error: {what} does not exist"
+        raise RefNotFoundError(problem, table=main.uri, path=path) from error
+    except LanceTableError as error:
+        raise error.at(main.uri) from error.__cause__
