@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from hypothesis.strategies import DataObject
 
 import lancelake.pylance
-from lancelake.errors import SchemaMismatchError
+from lancelake.errors import SchemaMismatchError, UnsupportedError
 from tests.strategies.histories import histories
 from tests.strategies.history import run_history
 from tests.strategies.target import Target
@@ -65,7 +65,9 @@ def test_all_changes_together_make_the_table(
         try:
             feed = dataset.changes(0).read_all()
             net = dataset.changes(begin, net=True).read_all()
-        except SchemaMismatchError as error:
+        except (SchemaMismatchError, UnsupportedError) as error:
+            # Release 4 forgets that row ids are stable when a table has no rows.
+            assert target.release == "4.0.2" or isinstance(error, SchemaMismatchError)
             event(f"refused: {error.problem[:30]}")
             return
         wanted = by_row_id(dataset.to_table(with_row_id=True))
