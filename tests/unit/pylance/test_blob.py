@@ -1,0 +1,136 @@
+"""Do blobs to write hold what they are given, and files read no more than asked?"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lancelake.pylance.blob import (
+    Blob,
+    BlobArray,
+    BlobColumn,
+    BlobFile,
+    BlobType,
+    blob_array,
+    blob_field,
+)
+
+
+class Bytes:
+    """Bytes that remember how they were read."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.reads: list[tuple[int, int]] = []
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return len(self.data)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return some of them."""
+        self.reads.append((start, length))
+        return self.data[start : start + length]
+
+
+def test_an_array_holds_bytes_places_and_nulls() -> None:
+    array = blob_array([b"a", "s3://x/y", Blob.from_uri("s3://x/z", 1, 2), Blob.empty(), None])
+    assert isinstance(array, BlobArray)
+    assert array.type == BlobType()
+    assert array.storage.to_pylist() == [
+        {"data": b"a", "uri": None, "position": None, "size": None},
+        {"data": None, "uri": "s3://x/y", "position": None, "size": None},
+        {"data": None, "uri": "s3://x/z", "position": 1, "size": 2},
+        {"data": b"", "uri": None, "position": None, "size": None},
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {},
+        {"data": b"", "uri": "x"},
+        {"uri": ""},
+        {"uri": "x", "position": 1},
+        {"uri": "x", "position": 1, "size": 0},
+        {"uri": "x", "position": -1, "size": 2},
+        {"data": b"", "position": 1, "size": 2},
+    ],
+    ids=str,
+)
+def test_a_blob_that_says_two_things_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="blob"):
+        Blob(**wrong)
+
+
+def test_what_is_no_blob_is_refused() -> None:
+    with pytest.raises(TypeError, match="int"):
+        blob_array([1])
+
+
+def test_limits_are_kept_with_the_field() -> None:
+    field = blob_field("b", nullable=False, inline_size_threshold=0, pack_file_size_threshold=9)
+    assert not field.nullable
+    assert field.metadata == {
+        b"lance-encoding:blob-inline-size-threshold": b"0",
+        b"lance-encoding:blob-pack-file-size-threshold": b"9",
+    }
+
+
+@pytest.mark.parametrize(
+    ("limit", "kind"),
+    [(-1, ValueError), (0, ValueError), (True, TypeError), (1 << 64, OverflowError)],
+)
+def test_a_limit_is_a_number_of_bytes(limit: int, kind: type[Exception]) -> None:
+    with pytest.raises(kind):
+        blob_field("b", dedicated_size_threshold=limit)
+
+
+def test_the_type_survives_a_pickle_and_a_schema() -> None:
+    schema = pa.schema([blob_field("b")])
+    assert pickle.loads(pickle.dumps(BlobType())) == BlobType()
+    assert pa.ipc.read_schema(schema.serialize()) == schema
+
+
+def test_nothing_is_read_before_it_is_asked_for() -> None:
+    inner = Bytes(b"x" * 100)
+    file = BlobFile(inner)
+    file.seek(50)
+    assert (file.size(), file.tell(), inner.reads) == (100, 50, [])
+
+
+def test_reads_go_ahead_by_the_size_of_the_buffer() -> None:
+    inner = Bytes(bytes(range(100)))
+    file = BlobFile(inner, buffer_size=32)
+    assert [file.read(4) for _ in range(4)] == [bytes(range(i, i + 4)) for i in range(0, 16, 4)]
+    assert inner.reads == [(0, 32)]
+
+
+def test_without_a_buffer_just_what_is_asked_for_is_read() -> None:
+    inner = Bytes(bytes(range(100)))
+    file = BlobFile(inner, buffer_size=0)
+    assert (file.read(4), file.read(3)) == (b"\0\1\2\3", b"\4\5\6")
+    assert inner.reads == [(0, 4), (4, 3)]
+
+
+def test_a_file_can_be_read_by_what_reads_files() -> None:
+    file: Any = BlobFile(Bytes(b"one\ntwo\n"))
+    lines = io.TextIOWrapper(file).readlines()
+    assert lines == ["one\n", "two\n"]
+
+
+def test_a_column_of_bytes_is_gone_through_as_files() -> None:
+    files = list(BlobColumn(pa.array([b"a", None])))
+    assert [None if file is None else file.read() for file in files] == [b"a", None]
+
+
+@pytest.mark.parametrize("wrong", [[b"a"], pa.array([1])], ids=str)
+def test_a_column_of_files_is_made_of_bytes(wrong: Any) -> None:
+    with pytest.raises(ValueError, match="Expected"):
+        BlobColumn(wrong)
