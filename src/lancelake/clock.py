@@ -67,7 +67,8 @@ class SystemIds:
 
     def __init__(self, seed: int | None = None) -> None:
         """With a seed the sequence can be replayed."""
-        self._random = random.Random(seed)
+        # Processes that are forked must not draw the same.
+        self._random = random.SystemRandom() if seed is None else random.Random(seed)
 
     def uuid4(self) -> uuid.UUID:
         """A fresh uuid."""

@@ -63,6 +63,8 @@ def parts(numbers: RowNumbers, size: int) -> Iterator[RowNumbers]:
 
 def taken(table: pa.Table, numbers: RowNumbers) -> pa.RecordBatch:
     """Return single rows of a table as one batch."""
+    if not table.num_columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(numbers), pa.struct([])))
     is_run = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
     if is_run and bool(np.all(np.diff(numbers) == 1)):
         found = table.slice(int(numbers[0]), len(numbers))
@@ -78,8 +80,6 @@ def as_batch(table: pa.Table) -> pa.RecordBatch:
         column.chunk(0) if column.num_chunks else pa.array([], column.type)
         for column in combined.columns
     ]
-    if not arrays:
-        return pa.RecordBatch.from_struct_array(pa.array([{}] * table.num_rows, pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema)
 
 
