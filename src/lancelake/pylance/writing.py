@@ -53,6 +53,32 @@ from lancelake.table.write import (
 
 _UNLIMITED = 1 << 62
 
+TUNING = frozenset(
+    {
+        "blob_pack_file_size_threshold",
+        "data_cache_bytes",
+        "max_page_bytes",
+        "max_rows_per_group",
+        "session",
+    }
+)
+"""Options that tune official Lance and change nothing here."""
+
+NOT_OFFERED = frozenset(
+    {
+        "base_store_params",
+        "external_blob_mode",
+        "namespace",
+        "namespace_client",
+        "namespace_client_managed_versioning",
+        "storage_options_provider",
+        "table_id",
+    }
+)
+"""Options of official Lance that are taken only with their defaults."""
+
+_EXTERNAL_BLOBS = ("external_blob_mode", "reference")
+
 
 class AutoCleanupConfig(TypedDict, total=False):
     """How often old versions are removed, and how old they must be."""
@@ -181,35 +207,12 @@ def write_fragment(
 def ensure_offered(rest: Mapping[str, Any]) -> None:
     """Take what only tunes official Lance; refuse what is not done here, and what nobody knows."""
     for name, value in rest.items():
-        if name in _TUNING or value is None or (name, value) == _EXTERNAL_BLOBS:
-            continue
-        if name in _NOT_OFFERED:
+        is_default = value is None or value is False or (name, value) == _EXTERNAL_BLOBS
+        if name in NOT_OFFERED and not is_default:
             raise UnsupportedError(f"{name} is not offered", found=repr(value))
-    unknown = sorted(rest.keys() - _TUNING - _NOT_OFFERED)
+    unknown = sorted(rest.keys() - TUNING - NOT_OFFERED)
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
-
-
-_TUNING = frozenset(
-    {
-        "blob_pack_file_size_threshold",
-        "data_cache_bytes",
-        "max_page_bytes",
-        "max_rows_per_group",
-        "session",
-    }
-)
-_NOT_OFFERED = frozenset(
-    {
-        "base_store_params",
-        "external_blob_mode",
-        "namespace",
-        "namespace_client",
-        "storage_options_provider",
-        "table_id",
-    }
-)
-_EXTERNAL_BLOBS = ("external_blob_mode", "reference")
 
 
 def commit_lock_of(lock: CommitLock | None) -> CommitLock | None:
