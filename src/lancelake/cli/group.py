@@ -32,6 +32,7 @@ COMMANDS = {
     "sql": "Show the answer to a query in SQL.",
     "check": "Look for damage, and for what deserves attention.",
     "write": "Write files into a table.",
+    "compact": "Write rows into fewer and fuller files.",
     "columns": "Add, drop, rename and alter columns.",
     "config": "Show and change settings: config and metadata.",
     "tag": "Show and change tags: names of versions.",

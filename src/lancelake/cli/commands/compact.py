@@ -1,0 +1,217 @@
+"""`lancelake compact`: the same rows in fewer and fuller files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_head
+from lancelake.cli.console import OutputFormat, stderr
+from lancelake.cli.options import (
+    Branch,
+    Message,
+    Output,
+    StorageOptions,
+    Uri,
+    column_names,
+    location,
+)
+from lancelake.cli.report import report, version_body, version_rows
+from lancelake.clock import SystemClock
+from lancelake.engine.port import JobProgress
+from lancelake.engine.port import Progress as JobStep
+from lancelake.scan.request import Ordering
+from lancelake.table.compact.options import CompactionOptions, from_config
+from lancelake.table.compact.plan import CompactionPlan, plan
+from lancelake.table.compact.run import Compacted, CompactionRun, compact
+from lancelake.table.publish import CommitChoices
+from lancelake.table.snapshot import Snapshot
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be rewritten.")]
+TargetRows = Annotated[
+    int | None,
+    typer.Option(
+        "--target-rows",
+        min=1,
+        show_default=False,
+        help="Fragments with fewer rows are merged. Without it, as the table's config says, or "
+        "1,048,576.",
+    ),
+]
+TargetBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--target-bytes",
+        min=1,
+        show_default=False,
+        help="Fragments of so many bytes are large enough, however few rows they have.",
+    ),
+]
+Deleted = Annotated[
+    float | None,
+    typer.Option(
+        "--deleted-share",
+        min=0.0,
+        max=1.0,
+        show_default=False,
+        help="Fragments of whose rows a larger part is deleted are rewritten. Without it, 0.1.",
+    ),
+]
+SortBy = Annotated[
+    str | None,
+    typer.Option(
+        "--sort-by",
+        metavar="A,B",
+        show_default=False,
+        help="Sort all rows by these columns; every fragment is rewritten.",
+    ),
+]
+Threads = Annotated[
+    int | None,
+    typer.Option(
+        "--threads",
+        min=1,
+        show_default=False,
+        help="Tasks that run at once. Without it, all cores.",
+    ),
+]
+GroupsPerCommit = Annotated[
+    int | None,
+    typer.Option(
+        "--groups-per-commit",
+        min=1,
+        show_default=False,
+        help="Commit whenever so many groups are done, so that they stay when later ones fail.",
+    ),
+]
+Deferred = Annotated[
+    bool,
+    typer.Option(
+        "--defer-index-remap",
+        help="Record where rows went, for indices to follow. Official Lance 4 misreads that.",
+    ),
+]
+
+
+@app.command("compact")
+def compact_command(
+    uri: Uri,
+    dry_run: DryRun = False,
+    target_rows: TargetRows = None,
+    target_bytes: TargetBytes = None,
+    deleted_share: Deleted = None,
+    sort_by: SortBy = None,
+    threads: Threads = None,
+    groups_per_commit: GroupsPerCommit = None,
+    defer_index_remap: Deferred = False,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Write the rows of small fragments, and of those with deleted rows, into fuller ones.
+
+    Fragments that are large enough stay as they are. Others may write at the same time: what
+    they change meanwhile is compacted again.
+    """
+    clock = SystemClock()
+    began = clock.monotonic_s()
+    base = open_head(location(uri, options), branch)
+    chosen = _chosen(base, target_rows, target_bytes, deleted_share, sort_by)
+    chosen = replace(
+        chosen,
+        num_threads=threads,
+        defer_index_remap=defer_index_remap or chosen.defer_index_remap,
+    )
+    if dry_run:
+        _report_plan(output, base, plan(base, chosen))
+        return
+    with _watched() as step:
+        run = CompactionRun(
+            choices=CommitChoices(message=message),
+            progress=step,
+            groups_per_commit=groups_per_commit,
+        )
+        done = compact(base, chosen, run)
+    _report(output, done, round((clock.monotonic_s() - began) * 1000))
+
+
+def _chosen(
+    base: Snapshot,
+    target_rows: int | None,
+    target_bytes: int | None,
+    deleted_share: float | None,
+    sort_by: str | None,
+) -> CompactionOptions:
+    config = from_config(base.manifest.config)
+    share = config.materialize_deletions_threshold if deleted_share is None else deleted_share
+    return replace(
+        config,
+        target_rows_per_fragment=target_rows or config.target_rows_per_fragment,
+        target_bytes_per_fragment=target_bytes or config.target_bytes_per_fragment,
+        materialize_deletions_threshold=share,
+        sort_by=tuple(Ordering(column=name) for name in column_names(sort_by) or ()),
+    )
+
+
+@contextmanager
+def _watched() -> Iterator[JobStep | None]:
+    """Show how far the work is, where there is a terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield None
+        return
+    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("")
+
+        def step(progress: JobProgress) -> None:
+            bar.update(task, completed=progress.done, total=progress.total)
+
+        yield step
+
+
+def _report_plan(output: OutputFormat, base: Snapshot, planned: CompactionPlan) -> None:
+    fragments = [fragment for task in planned.tasks for fragment in task.fragments]
+    size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
+    body = {
+        **version_body(base),
+        "groups": [[fragment.id for fragment in task.fragments] for task in planned.tasks],
+        "fragments": len(fragments),
+        "bytes": size,
+    }
+    read = f"{words.plural(len(fragments), 'fragment')}, {words.size(size)}"
+    groups = words.plural(len(planned.tasks), "group")
+    rows = [*version_rows(base), ("to rewrite", Text(f"{read}, in {groups}"))]
+    report(output, body, rows)
+
+
+def _report(output: OutputFormat, done: Compacted, milliseconds: int) -> None:
+    metrics = done.metrics
+    body = {
+        **version_body(done.snapshot),
+        **asdict(metrics),
+        "groups_left": done.groups_left,
+        "milliseconds": milliseconds,
+    }
+    before = words.plural(metrics.fragments_removed, "fragment")
+    after = words.plural(metrics.fragments_added, "fragment")
+    rows = [
+        *version_rows(done.snapshot),
+        ("before", Text(f"{before}, {words.size(metrics.bytes_removed)}")),
+        ("after", Text(f"{after}, {words.size(metrics.bytes_added)}")),
+        ("took", Text(f"{milliseconds:,} ms")),
+    ]
+    if done.groups_left:
+        left = words.plural(done.groups_left, "group")
+        rows.append(("left", Text(f"{left} that others kept changing", style="yellow")))
+    report(output, body, rows)
