@@ -77,8 +77,8 @@ class VersionRange:
             f"{version}, which was cleaned up or never was at this place"
         )
         action = (
-            f"Begin at version {oldest} or later; to read changes later than now, tag the "
-            "version to begin at or clean up less."
+            f"Begin at version {oldest} or later. Next time clean up less, or tag the version to "
+            "begin at and ask for net changes."
         )
         return VersionNotFoundError(problem, table=location.uri, version=version, action=action)
 
