@@ -37,7 +37,10 @@ def session(master: str = "local[*]", *, root: str | None = None, **conf: object
     settings = {**_DEFAULTS, **{_key(name): value for name, value in conf.items()}}
     for key, value in settings.items():
         builder = builder.config(key, _text(value))
-    spark = builder.getOrCreate()
+    with warnings.catch_warnings():
+        # The codec warns of forks; this one becomes Java at once.
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
+        spark = builder.getOrCreate()
     register(spark, root=root)
     return spark
 

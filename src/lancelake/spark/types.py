@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ SPARK_METADATA = b"SPARK::metadata::json"
 """Key under which Spark keeps a field's metadata, such as comments, in Arrow."""
 
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
+_BOUNDED = re.compile(r"(char|varchar)\((\d+)\)")
 _MOST_DIGITS = 38
 _UINT64_DIGITS = 20
 _SIMPLE: dict[pa.DataType, t.DataType] = {
@@ -112,6 +114,20 @@ def _parametric(dtype: pa.DataType, path: Sequence[str]) -> t.DataType:
         column=where,
         action="Read the other columns with lancelake.dataset, or cast this one first.",
     )
+
+
+def declared(schema: t.StructType) -> t.StructType:
+    """Return a schema in which strings of bounded length are the types that they were given."""
+    return t.StructType([_declared(field) for field in schema.fields])
+
+
+def _declared(field: t.StructField) -> t.StructField:
+    kind = _BOUNDED.fullmatch((field.metadata or {}).get(_CHAR_VARCHAR, ""))
+    if kind is None or not isinstance(field.dataType, t.StringType):
+        return field
+    make = t.CharType if kind[1] == "char" else t.VarcharType
+    metadata = {key: value for key, value in field.metadata.items() if key != _CHAR_VARCHAR}
+    return t.StructField(field.name, make(int(kind[2])), field.nullable, metadata)
 
 
 def arrow_schema(schema: t.StructType) -> pa.Schema:

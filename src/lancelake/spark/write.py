@@ -24,8 +24,10 @@ from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.operations import Append, Overwrite
+from lancelake.format.schema import Schema
 from lancelake.proto import table_pb2
 from lancelake.spark.conform import Conformer
+from lancelake.spark.file_versions import suitable
 from lancelake.spark.options import TableOptions
 from lancelake.spark.types import arrow_schema
 from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
@@ -106,7 +108,7 @@ def write_task(
     return WriteTask(
         root=options.location if base is None else base.location,
         schema=base.manifest.schema if base is not None and appends else own,
-        file_version=_version(base, version, appends=appends),
+        file_version=_version(own, base, version, appends=appends),
         max_rows_per_file=options.whole("maxRowsPerFile") or MAX_ROWS_PER_FILE,
         max_bytes_per_file=options.whole("maxBytesPerFile") or MAX_BYTES_PER_FILE,
         casts=True,
@@ -163,10 +165,12 @@ def commit_rows(
     return publish(base, new_transaction(change, read_version, choices), choices)
 
 
-def _version(base: Snapshot | None, chosen: FileVersion | None, *, appends: bool) -> FileVersion:
+def _version(
+    schema: Schema, base: Snapshot | None, chosen: FileVersion | None, *, appends: bool
+) -> FileVersion:
     if base is not None and (appends or chosen is None):
         return base.manifest.data_version
-    return chosen or file_version.DEFAULT
+    return chosen or suitable(schema)
 
 
 def _in_utc(dtype: pa.DataType) -> pa.DataType:

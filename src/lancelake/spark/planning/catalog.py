@@ -11,6 +11,7 @@ from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Overwrite
 from lancelake.spark.directory import Directory, Named, Namespace, is_path
+from lancelake.spark.file_versions import suitable
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.options import split_storage
@@ -189,10 +190,8 @@ def _created(schema: t.StructType, location: Location, properties: dict[str, str
     if not schema.fields:
         raise InvalidRequestError("a table needs at least one column", table=location.uri)
     kept = {k: v for k, v in properties.items() if k not in _RESERVED}
-    choices = CommitChoices(enable_stable_row_ids=True)
-    operation = Overwrite(
-        fragments=(),
-        schema=from_arrow(arrow_schema(schema)),
-        config_upsert_values=FrozenMap(kept),
-    )
+    stored = from_arrow(arrow_schema(schema))
+    choices = CommitChoices(enable_stable_row_ids=True, data_version=suitable(stored))
+    config = FrozenMap(kept)
+    operation = Overwrite(fragments=(), schema=stored, config_upsert_values=config)
     return publish_first(location, new_transaction(operation, 0, choices), choices)

@@ -22,6 +22,7 @@ from lancelake.spark.translate import filter_of
 
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
+_AGGREGATE_BYTES = 1 << 20
 
 
 @implements("read.Statistics")
@@ -31,7 +32,7 @@ class _Statistics(Proxy):
         self._rows, self._size = rows, size
 
     def sizeInBytes(self) -> Any:
-        return self.door.optional_long(max(1, self._size))
+        return self.door.optional_long(self._size)
 
     def numRows(self) -> Any:
         return self.door.optional_long(self._rows)
@@ -89,13 +90,20 @@ class LanceScan(ScanProxy):
         return self._batch
 
     def estimateStatistics(self) -> Any:
+        return _Statistics(self.door, *self._estimate())
+
+    def estimateSizeInBytes(self) -> Any:
+        return self.door.optional_long(self._estimate()[1])
+
+    def _estimate(self) -> tuple[int | None, int]:
+        """Rows and bytes; what filters leave of them is not known, so all are counted."""
         request = self._request
-        rows = row_count(request.snapshot.source)
         if request.aggregation is not None:
-            return _Statistics(self.door, None, 1 << 20)
-        kept = rows if request.limit is None else min(rows, request.limit)
-        size = size_bytes(request) * kept // max(1, rows)
-        return _Statistics(self.door, kept, size)
+            return None, _AGGREGATE_BYTES
+        rows = row_count(request.snapshot.source)
+        most = request.limit if request.top is None else request.top.count
+        kept = rows if most is None else min(rows, most)
+        return kept, max(1, size_bytes(request) * kept // max(1, rows))
 
     def supportedCustomMetrics(self) -> Any:
         values = {_FRAGMENTS: ("fragments to read", 0), _PARTITIONS: ("splits", 0)}

@@ -12,7 +12,7 @@ from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
 from lancelake.spark.planning.scan_builder import LanceScanBuilder
 from lancelake.spark.read_plan import ReadRequest
 from lancelake.spark.splits import SplitLimits
-from lancelake.spark.types import spark_schema
+from lancelake.spark.types import declared, spark_schema
 from lancelake.table.snapshot import Snapshot
 
 _MAX_BYTES = "spark.sql.files.maxPartitionBytes"
@@ -65,7 +65,7 @@ class VersionTable(TableProxy):
         return str(self.snapshot.version)
 
     def schema(self) -> Any:
-        return java_schema(self.door, self._schema)
+        return java_schema(self.door, declared(self._schema))
 
     def properties(self) -> Any:
         shown = {"provider": "lance", "location": self.snapshot.location.uri}
