@@ -102,3 +102,28 @@ def test_options_of_the_store_are_shown(path: Path) -> None:
     ds = lance.dataset(path, storage_options=options)
     assert ds.initial_storage_options == ds.latest_storage_options() == options
     assert lance.dataset(path).initial_storage_options is None
+
+
+def test_the_coverage_of_an_index_is_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "t.lance"
+    rows = pa.table({"i": range(100), "s": [str(k) for k in range(100)]})
+    ds = official.write_dataset(rows, path, max_rows_per_file=30)
+    ds.create_scalar_index("i", "BTREE")
+    ds.create_scalar_index("s", "BITMAP")
+    official.write_dataset(rows.slice(0, 20), path, mode="append").delete("i < 5")
+    theirs, ours = both(path)
+    for name in ("i_idx", "s_idx"):
+        expected = theirs.index_statistics(name)
+        found = ours.index_statistics(name)
+        assert found == {key: expected[key] for key in found}
+        assert ours.stats.index_stats(name) == found
+    for opened in (theirs, ours):
+        with pytest.raises(KeyError, match="not found"):
+            opened.index_statistics("nothing")
+
+
+def test_versions_and_fragments_are_listed_alike(path: Path) -> None:
+    theirs, ours = both(path)
+    assert ours.get_version() == theirs.get_version()
+    assert ours.version_refs() == theirs.version_refs()
+    assert list(ours.fragment_ids()) == list(theirs.fragment_ids())

@@ -205,6 +205,10 @@ class LanceDataset(
         """Return all versions, oldest first."""
         return [_version(snapshot) for snapshot in history(self._snapshot.location)]
 
+    def get_version(self) -> Version:
+        """Return the version that is open, as `versions` does."""
+        return _version(self._snapshot)
+
     def checkout_version(self, version: VersionLike) -> LanceDataset:
         """Return the table at another version, tag, or branch and version."""
         place = self._snapshot

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pyarrow as pa
+from pyroaring import BitMap
 
+from lancelake.commit.versions import list_versions
 from lancelake.data.blob_reads import read_all
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
+from lancelake.pylance.index_statistics import index_statistics
 from lancelake.pylance.scanner import Columns, request_columns, row_numbers
 from lancelake.pylance.sql import SqlQueryBuilder
 from lancelake.scan import take as taking
@@ -33,6 +36,19 @@ class DatasetReads:
     def latest_storage_options(self) -> dict[str, str] | None:
         """Options of the store in use, which stay those of the beginning."""
         return self.initial_storage_options
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """Return the numbers of all versions, oldest first, without reading them."""
+        names = list_versions(self._snapshot.location)
+        return [{"version": number} for number in sorted(name.version for name in names)]
+
+    def fragment_ids(self) -> BitMap:
+        """Return the ids of all fragments."""
+        return BitMap(fragment.id for fragment in self._snapshot.manifest.fragments)
+
+    def index_statistics(self, index_name: str) -> dict[str, Any]:
+        """Return how much of the table an index covers."""
+        return index_statistics(self._snapshot, index_name)
 
     def take(
         self, indices: Iterable[int] | pa.Array, columns: Columns = None, **_: Any

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypedDict
+from typing import Any, TypedDict
 
+from lancelake.pylance.index_statistics import index_statistics
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.statistics import column_bytes, dataset_counts
 
@@ -46,6 +47,10 @@ class LanceStats:
             num_fragments=counts.num_fragments,
             num_small_files=counts.num_small_files,
         )
+
+    def index_stats(self, index_name: str) -> dict[str, Any]:
+        """Return how much of the table an index covers."""
+        return index_statistics(self._snapshot, index_name)
 
     def data_stats(self) -> DataStatistics:
         """Return the size of each field."""
