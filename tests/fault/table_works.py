@@ -10,7 +10,7 @@ import pyarrow as pa
 
 import lancelake.pylance as lance
 from lancelake.errors import TableNotFoundError
-from tests.support.row_changes import delete_rows, update_rows
+from tests.support.row_changes import delete_rows
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.int64())])
 Work = Callable[[str], object]
@@ -43,9 +43,13 @@ WORKS: dict[str, Work] = {
     "append": lambda uri: lance.write_dataset(rows(20, 21), uri, mode="append"),
     "append to a branch": lambda uri: _on(uri, "side").insert(rows(20)),
     "overwrite": lambda uri: lance.write_dataset(rows(30), uri, mode="overwrite"),
-    "delete": lambda uri: delete_rows(uri, "id = 5"),
-    "delete a fragment": lambda uri: delete_rows(uri, "id < 4"),
-    "update": lambda uri: update_rows(uri, "id = 5", "value", 7),
+    "delete": lambda uri: lance.dataset(uri).delete("id = 5"),
+    "delete a fragment": lambda uri: lance.dataset(uri).delete("id < 4"),
+    "delete all": lambda uri: lance.dataset(uri).truncate_table(),
+    "update": lambda uri: lance.dataset(uri).update({"value": "value + 7"}, where="id > 2"),
+    "merge": lambda uri: _upsert(uri, rows(1, 5, 20)),
+    "merge and delete": lambda uri: _replace(uri, rows(1, 20)),
+    "merge keys in": lambda uri: _insert_new(uri, rows(1, 20)),
     "restore": lambda uri: lance.dataset(uri, version=1).restore(),
     "config": lambda uri: lance.dataset(uri).update_config({"new": "1"}),
     "metadata": lambda uri: lance.dataset(uri).update_metadata({"new": "1"}),
@@ -75,6 +79,21 @@ def seen(uri: str) -> Seen:
         "branches": {name: _seen(uri, name) for name in ds.branches.list()},
         "clone": _seen(clone_of(uri)),
     }
+
+
+def _upsert(uri: str, source: pa.Table) -> object:
+    merge = lance.dataset(uri).merge_insert("id").when_matched_update_all()
+    return merge.when_not_matched_insert_all().execute(source)
+
+
+def _replace(uri: str, source: pa.Table) -> object:
+    merge = lance.dataset(uri).merge_insert("id").when_matched_update({"value": "source.id"})
+    merge = merge.when_not_matched_insert_all().when_not_matched_by_source_delete("id > 3")
+    return merge.execute(source)
+
+
+def _insert_new(uri: str, source: pa.Table) -> object:
+    return lance.dataset(uri).merge_insert("id").when_not_matched_insert_all().execute(source)
 
 
 def _on(uri: str, branch: str) -> lance.LanceDataset:
