@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.errors import ContentionError
+
+ROWS = pa.table({"id": pa.array(range(6), pa.int64()), "v": [f"v{i}" for i in range(6)]})
+SOURCE = pa.table({"id": pa.array([4, 9], pa.int64()), "v": ["four", "nine"]})
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance.LanceDataset:
+    return lance.write_dataset(ROWS, tmp_path / "t", max_rows_per_file=3)
+
+
+def _values(dataset: lance.LanceDataset) -> dict[int, str]:
+    rows = dataset.to_table().to_pylist()
+    return {row["id"]: row["v"] for row in rows}
+
+
+def test_an_upsert_counts_and_moves_the_dataset(dataset: lance.LanceDataset) -> None:
+    builder = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    assert builder.execute(SOURCE) == {
+        "num_inserted_rows": 1,
+        "num_updated_rows": 1,
+        "num_deleted_rows": 0,
+    }
+    assert dataset.version == 2
+    assert _values(dataset)[9] == "nine"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [SOURCE, SOURCE.to_reader(), SOURCE.to_batches()[0], SOURCE.to_pandas(), SOURCE.to_batches()],
+    ids=["table", "reader", "batch", "frame", "batches"],
+)
+def test_rows_come_in_any_of_the_usual_shapes(
+    dataset: lance.LanceDataset, source: object
+) -> None:
+    merge = dataset.merge_insert("id").when_not_matched_insert_all()
+    assert merge.execute(source, schema=SOURCE.schema)["num_inserted_rows"] == 1
+
+
+def test_every_clause_can_be_built(dataset: lance.LanceDataset) -> None:
+    merge = (
+        dataset.merge_insert(["id"])
+        .when_matched_delete("source.id = 0")
+        .when_matched_fail("source.id = 1")
+        .when_matched_update({"v": "concat(target.v, '+')"}, "source.id = 2")
+        .when_matched_update_all()
+        .when_not_matched_insert({"id": "source.id", "v": "'new'"}, "source.id = 10")
+        .when_not_matched_insert_all()
+        .when_not_matched_by_source_update({"v": "'lonely'"}, "id = 3")
+        .when_not_matched_by_source_delete("id = 5")
+    )
+    source = pa.table({"id": [0, 2, 4, 10, 11], "v": ["a", "b", "c", "d", "e"]})
+    stats = merge.execute(source)
+    assert (stats["num_inserted_rows"], stats["num_updated_rows"]) == (2, 3)
+    assert stats["num_deleted_rows"] == 2
+    assert _values(dataset) == {1: "v1", 2: "v2+", 3: "lonely", 4: "c", 10: "new", 11: "e"}
+
+
+def test_the_last_row_wins_and_columns_are_added_if_asked(dataset: lance.LanceDataset) -> None:
+    source = pa.table({"id": [4, 4], "extra": [1, 2]})
+    merge = dataset.merge_insert("id").when_matched_update_all()
+    merge.last_source_row_wins().with_schema_evolution().execute(source)
+    assert dataset.to_table(filter="extra IS NOT NULL").to_pylist() == [
+        {"id": 4, "v": "v4", "extra": 2}
+    ]
+
+
+def test_a_merge_can_be_committed_later(dataset: lance.LanceDataset) -> None:
+    merge = dataset.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    transaction, stats = merge.execute_uncommitted(SOURCE)
+    assert stats["num_inserted_rows"] == 1
+    assert dataset.version == 1
+    committed = lance.LanceDataset.commit(dataset.uri, transaction)
+    assert committed.version == 2
+    assert _values(committed)[4] == "four"
+
+
+def test_a_plan_says_what_will_be_done(dataset: lance.LanceDataset) -> None:
+    merge = dataset.merge_insert("id").when_matched_update_all("source.id > 1")
+    plan = merge.use_index(False).explain_plan(SOURCE.schema)
+    assert "MergeInsert: on=[id], when_matched=UpdateAll if source.id > 1" in plan
+    assert "columns=[id, _rowaddr]" in plan
+    assert "Source: id, v" in plan
+
+
+def test_a_plan_can_be_tried_without_a_commit(dataset: lance.LanceDataset) -> None:
+    merge = dataset.merge_insert("id").when_matched_update_all()
+    assert "source_rows=2" in merge.analyze_plan(SOURCE)
+    assert dataset.version == 1
+
+
+def test_limits_on_doing_it_again_are_kept(dataset: lance.LanceDataset) -> None:
+    lance.dataset(dataset.uri).update({"v": "'x'"}, where="id = 4")
+    merge = dataset.merge_insert("id").when_matched_update_all()
+    with pytest.raises(ContentionError):
+        merge.conflict_retries(0).execute(SOURCE)
+    with pytest.raises(ContentionError):
+        merge.conflict_retries(5).retry_timeout(timedelta()).execute(SOURCE)
+
+
+def test_an_unknown_key_column_is_refused_at_once(dataset: lance.LanceDataset) -> None:
+    with pytest.raises(ValueError, match="'nope' does not exist in schema"):
+        dataset.merge_insert("nope")
+
+
+def test_a_merge_that_does_nothing_is_refused(dataset: lance.LanceDataset) -> None:
+    with pytest.raises(ValueError, match="not configured to change the data"):
+        dataset.merge_insert("id").execute(SOURCE)
