@@ -87,12 +87,20 @@ def _references(descriptors: pa.StructArray, found: _Found) -> pa.StructArray:
     places = [blob if outside else None for blob, outside in pairs]
     members = [
         pa.array(data, pa.large_binary()),
-        pa.array([None if b is None else b.place.uri for b in places], pa.string()),
+        pa.array(_uris(descriptors, places), pa.string()),
         pa.array([None if b is None else b.position for b in places], pa.uint64()),
         pa.array([None if b is None else b.length or 0 for b in places], pa.uint64()),
     ]
     mask = pa.array([blob is None for blob in found])
     return pa.StructArray.from_arrays(members, fields=list(BLOB_VALUE), mask=mask)
+
+
+def _uris(descriptors: pa.StructArray, places: _Found) -> list[str | None]:
+    """Return URIs as they were given; one below a base of the table becomes whole."""
+    bases = pc.struct_field(descriptors, "blob_id").to_pylist()
+    given = pc.struct_field(descriptors, "blob_uri").to_pylist()
+    rows = zip(places, bases, given, strict=True)
+    return [None if blob is None else blob.place.uri if base else uri for blob, base, uri in rows]
 
 
 def _ensure_plain(field: Field) -> None:

@@ -109,6 +109,7 @@ def _task(base: Snapshot, group: Bin, options: CompactionOptions) -> CompactFrag
         max_rows_per_file=_rows_per_file(group, options),
         max_bytes_per_file=options.max_bytes_per_file or MAX_BYTES_PER_FILE,
         allow_external_blobs=True,
+        newest_readers_only=True,
     )
     return CompactFragments(
         source=source,
