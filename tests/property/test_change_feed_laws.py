@@ -12,7 +12,7 @@ from hypothesis import given
 
 import lancelake.pylance
 from tests.strategies.row_histories import PASTS, Taken
-from tests.support.row_lineage import CREATED, UPDATED, Compact, Face, Past, Row, learn_ids
+from tests.support.row_lineage import CREATED, UPDATED, Face, Past, Row, learn_ids
 
 ours: Face = lancelake.pylance
 official: Face = lance
@@ -25,7 +25,7 @@ def lived(path: Path, steps: list[Taken]) -> Past:
     used: set[int] = set()
     for is_ours, step in steps:
         before = past.version
-        step(ours if is_ours and not isinstance(step, Compact) else official, past)
+        step(ours if is_ours else official, past)
         if past.version > before:
             check_lineage(past, used)
     return past

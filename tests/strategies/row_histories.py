@@ -19,6 +19,8 @@ _ROW_STEPS = st.one_of(
     st.builds(steps.Upsert, every=_EVERY, rest=_REST, count=st.integers(0, 2), seed=_SEED),
 )
 _OTHER_STEPS = st.one_of(
+    st.builds(steps.UpdatePart, every=_EVERY, rest=_REST, seed=_SEED),
+    st.just(steps.Widen()),
     st.just(steps.Compact()),
     st.builds(steps.Overwrite, count=_COUNT, seed=_SEED),
     st.builds(steps.Restore, share=st.floats(0, 1)),

@@ -196,8 +196,29 @@ class Upsert:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdatePart:
+    """Merge a part of the columns of rows that are there."""
+
+    every: int
+    rest: int
+    seed: int
+
+    def __call__(self, face: Face, past: Past) -> None:
+        """Do it, and say what should come of it."""
+        old = [k for k in past.model if k % self.every == self.rest]
+        if not old:
+            return
+        part: list[Row] = [{"k": k, "v": (k + self.seed) % 90} for k in old]
+        merge = face.dataset(past.uri).merge_insert("k")
+        merge.when_matched_update_all().execute(table_of(past, part))
+        values = {row["k"]: row for row in part}
+        rows = past.model.items()
+        past.add({k: past.changed(r, values[k]) if k in values else r for k, r in rows})
+
+
+@dataclass(frozen=True, slots=True)
 class Compact:
-    """Put small fragments together; only official Lance does."""
+    """Put small fragments together."""
 
     def __call__(self, face: Face, past: Past) -> None:
         """Do it, and say what should come of it."""
@@ -258,6 +279,20 @@ class DropColumn:
 
 
 @dataclass(frozen=True, slots=True)
+class Widen:
+    """Give a column another type, which writes it anew."""
+
+    def __call__(self, face: Face, past: Past) -> None:
+        """Do it, and say what should come of it."""
+        schema = past.schemas[-1]
+        if schema.field("v").type == pa.int64():
+            return
+        face.dataset(past.uri).alter_columns({"path": "v", "data_type": pa.int64()})
+        wider = schema.set(schema.get_field_index("v"), pa.field("v", pa.int64()))
+        past.add({k: past.changed(r, {}) for k, r in past.model.items()}, wider)
+
+
+@dataclass(frozen=True, slots=True)
 class Restore:
     """Make an old version the newest; the share says how old."""
 
@@ -276,6 +311,8 @@ Step = (
     | Delete
     | Update
     | Upsert
+    | UpdatePart
+    | Widen
     | Compact
     | AddColumn
     | AddEmptyColumn

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
+import threading
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import lance
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
+from datafusion import SessionContext
 
 import lancelake.pylance
 from lancelake.clock import utc_from_ns
@@ -28,6 +31,7 @@ from lancelake.table.history import history
 face: Any = lancelake.pylance
 official: Any = lance
 Change = tuple[Any, ...]
+WAIT_S = 30
 
 
 def write(path: Path, keys: range, *, mode: str = "append", **options: Any) -> None:
@@ -176,6 +180,24 @@ def test_tasks_travel_to_other_processes(table: Path) -> None:
     here = [b for task in plan.tasks for b in execute(task)]
     there = [b for task in sent.tasks for b in execute(task)]
     assert here == there
+
+
+def test_another_engine_reads_a_feed_that_filters(table: Path) -> None:
+    reader = face.dataset(table).changes(0, filter="k % 2 = 0")
+    frame = SessionContext().from_arrow(reader)
+    assert frame.count() == 6
+
+
+def test_threads_end_when_a_feed_is_left(table: Path) -> None:
+    before = set(threading.enumerate())
+    reader = face.dataset(table).changes(0, batch_size=1)
+    reader.read_next_batch()
+    started = set(threading.enumerate()) - before
+    del reader
+    gc.collect()
+    for thread in started:
+        thread.join(WAIT_S)
+    assert not any(thread.is_alive() for thread in started)
 
 
 def test_only_fragments_that_changed_are_read(table: Path) -> None:
