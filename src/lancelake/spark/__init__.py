@@ -7,17 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # importing the package must not start to load Spark
     from lancelake.spark.jvm.failures import error_of
+    from lancelake.spark.lance_table import LanceTable
     from lancelake.spark.reading import read
     from lancelake.spark.sessions import register, session
+    from lancelake.spark.streaming.upserts import merge_batches
+    from lancelake.spark.write_plan import write
 
 _HOMES = {
+    "LanceTable": "lancelake.spark.lance_table",
     "error_of": "lancelake.spark.jvm.failures",
+    "merge_batches": "lancelake.spark.streaming.upserts",
     "read": "lancelake.spark.reading",
     "register": "lancelake.spark.sessions",
     "session": "lancelake.spark.sessions",
+    "write": "lancelake.spark.write_plan",
 }
 
-__all__ = ["error_of", "read", "register", "session"]
+__all__ = [
+    "LanceTable",
+    "error_of",
+    "merge_batches",
+    "read",
+    "register",
+    "session",
+    "write",
+]
 
 
 def __getattr__(name: str) -> Any:

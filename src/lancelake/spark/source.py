@@ -15,7 +15,7 @@ from lancelake.spark.splits import SplitLimits
 from lancelake.spark.streaming.sink import LanceStreamWriter
 from lancelake.spark.streaming.source import STREAM_OPTIONS, LanceStreamReader, feed_schema
 from lancelake.spark.types import arrow_schema, spark_schema
-from lancelake.spark.write import LanceWriter
+from lancelake.spark.source_writer import LanceWriter
 
 if TYPE_CHECKING:
     import pyarrow as pa

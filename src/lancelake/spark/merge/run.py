@@ -20,6 +20,7 @@ from lancelake.spark.merge.rows_out import (
     KeyColumns,
     Parts,
 )
+from lancelake.spark.once import OnceOnly
 from lancelake.spark.target_frame import target_frame
 from lancelake.spark.types import arrow_schema
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
@@ -60,13 +61,14 @@ def merge_frame(
     *,
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = DEFAULT,
+    once: OnceOnly | None = None,
 ) -> Merged:
     """Merge on the executors and commit; after a conflict again on the newest version."""
     source = merge.source.withColumn(_SOURCE_ROW, f.monotonically_increasing_id()).persist()
     try:
         return until_it_lands(
             base,
-            lambda version: _merge_onto(version, replace(merge, source=source), choices),
+            lambda version: _merge_onto(version, replace(merge, source=source), choices, once),
             retries,
             choices.surroundings,
         )
@@ -74,7 +76,9 @@ def merge_frame(
         source.unpersist()
 
 
-def _merge_onto(base: Snapshot, merge: FrameMerge, choices: CommitChoices) -> Merged:
+def _merge_onto(
+    base: Snapshot, merge: FrameMerge, choices: CommitChoices, once: OnceOnly | None
+) -> Merged:
     if merge.adds_columns:
         shown = merge.source.drop(_SOURCE_ROW).schema
         base = widened(base, arrow_schema(shown), choices)
@@ -84,6 +88,8 @@ def _merge_onto(base: Snapshot, merge: FrameMerge, choices: CommitChoices) -> Me
     operation = update_operation(base, gone, parts.fragments, keys)
     chosen = replace(choices, affected_rows=gone.affected)
     transaction = new_transaction(operation, base.version, chosen)
+    if once is not None:
+        transaction = once.stamped(transaction)
     counts = MergeCounts(inserted=parts.inserted, updated=parts.updated, deleted=parts.deleted)
     return Merged(snapshot=publish(base, transaction, chosen), counts=counts)
 

@@ -1,0 +1,62 @@
+"""Batches of a stream merged by key, for queries in update mode."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.sql import DataFrame
+
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.merge.clauses import Clauses, SetColumns
+from lancelake.spark.merge.run import FrameMerge, merge_frame
+from lancelake.spark.once import OnceOnly, landed
+from lancelake.spark.options import WRITE_OPTIONS, parse
+from lancelake.spark.write_plan import SaveMode, existing, plan_write, write_planned
+
+_QUERY = "sql.streaming.queryId"
+
+
+def merge_batches(
+    uri: str, keys: Sequence[str], *, txn_app_id: str | None = None, **options: object
+) -> Callable[[DataFrame, int], None]:
+    """Return a function for `foreachBatch` that merges every batch once, by key.
+
+    The first batch makes the table when there is none. Spark takes update mode, which queries
+    with aggregates need, only in this form. A batch is known by the query's id and its number;
+    `txn_app_id` stands for the id where Spark does not tell it.
+    """
+    if not keys:
+        raise InvalidRequestError("a merge needs at least one key column")
+    given = {key: str(value) for key, value in options.items()}
+    table = parse({**given, "path": uri}, WRITE_OPTIONS)
+
+    def merge_batch(batch: DataFrame, number: int) -> None:
+        once = OnceOnly(app_id=txn_app_id or _query(batch), version=number)
+        base = existing(table)
+        if base is None:
+            write_planned(batch, plan_write(table, batch.schema, SaveMode.ERROR))
+            return
+        if landed(base, once) is None and not batch.isEmpty():
+            merge_frame(base, _by_keys(batch, keys), once=once)
+
+    return merge_batch
+
+
+def _by_keys(batch: DataFrame, keys: Sequence[str]) -> FrameMerge:
+    quoted = ["`" + key.replace("`", "``") + "`" for key in keys]
+    every = SetColumns(values=None)
+    return FrameMerge(
+        source=batch,
+        condition=" AND ".join(f"target.{key} = source.{key}" for key in quoted),
+        clauses=Clauses(matched=(every,), not_matched=(every,)),
+    )
+
+
+def _query(batch: DataFrame) -> str:
+    found = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
+    if not found:
+        raise InvalidRequestError(
+            "Spark did not say which query a batch belongs to",
+            action="Give txn_app_id a name that only this query uses.",
+        )
+    return str(found)

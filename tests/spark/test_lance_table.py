@@ -1,0 +1,178 @@
+"""Tables changed from Spark programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import lancelake
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
+from lancelake.spark import LanceTable, write
+
+
+@pytest.fixture(params=[True, False], ids=["stable_row_ids", "addresses"])
+def uri(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> str:
+    """Return a table of ten rows in two fragments."""
+    place = str(tmp_path / "t.lance")
+    write(people(spark, range(10)).repartition(2), place, stableRowIds=request.param)
+    return place
+
+
+def people(spark: SparkSession, ids: range, name: str = "n") -> DataFrame:
+    """Return rows with an id, a name and a score."""
+    rows = [(i, f"{name}{i}", i / 2) for i in ids]
+    return spark.createDataFrame(rows, "id long, name string, score double")
+
+
+def counted(done: DataFrame) -> int:
+    """Return the count that a change reports."""
+    return int(done.collect()[0][0])
+
+
+def rows(uri: str) -> list[tuple[object, ...]]:
+    """Return the rows of a table by id, after checking the table."""
+    dataset = lancelake.dataset(uri)
+    dataset.validate()
+    return sorted(tuple(row.values()) for row in dataset.to_table().to_pylist())
+
+
+def test_an_upsert_changes_and_adds_rows(spark: SparkSession, uri: str) -> None:
+    source = people(spark, range(8, 12), "new")
+    table = LanceTable.forPath(spark, uri).alias("t")
+    done = (
+        table.merge(source.alias("s"), "t.id = s.id")
+        .whenMatchedUpdateAll()
+        .whenNotMatchedInsertAll()
+        .execute()
+        .collect()
+    )
+    assert done[0].asDict() == {
+        "num_affected_rows": 4,
+        "num_updated_rows": 2,
+        "num_deleted_rows": 0,
+        "num_inserted_rows": 2,
+    }
+    expected = [(i, f"n{i}" if i < 8 else f"new{i}", i / 2) for i in range(12)]
+    assert rows(uri) == expected
+
+
+def test_the_first_clause_whose_condition_holds_acts(spark: SparkSession, uri: str) -> None:
+    source = people(spark, range(5), "new")
+    table = LanceTable.forPath(spark, uri)
+    (
+        table.merge(source, "target.id = source.id")
+        .whenMatchedDelete("target.id = 0")
+        .whenMatchedUpdate("target.id < 2", {"name": "concat(target.name, source.name)"})
+        .whenMatchedUpdate("target.id = 2", {"score": f.lit(-1.0)})
+        .whenNotMatchedBySourceUpdate("target.id = 8", {"name": "'lonely'"})
+        .whenNotMatchedBySourceDelete("target.id = 9")
+        .execute()
+    )
+    found = {row[0]: row[1:] for row in rows(uri)}
+    assert sorted(found) == list(range(1, 9))
+    assert found[1] == ("n1new1", 0.5)
+    assert found[2] == ("n2", -1.0)
+    assert found[3] == ("n3", 1.5)
+    assert found[8] == ("lonely", 4.0)
+
+
+def test_inserted_values_are_computed(spark: SparkSession, uri: str) -> None:
+    source = people(spark, range(20, 23), "new")
+    table = LanceTable.forPath(spark, uri)
+    (
+        table.merge(source, "target.id = source.id")
+        .whenNotMatchedInsert("source.id > 20", {"id": "source.id", "name": "upper(source.name)"})
+        .execute()
+    )
+    assert rows(uri)[10:] == [(21, "NEW21", None), (22, "NEW22", None)]
+
+
+def test_two_source_rows_for_one_row_are_refused(spark: SparkSession, uri: str) -> None:
+    source = people(spark, range(3)).union(people(spark, range(1)))
+    merge = LanceTable.forPath(spark, uri).merge(source, "target.id = source.id")
+    with pytest.raises(InvalidRequestError, match="Ambiguous"):
+        merge.whenMatchedUpdateAll().execute()
+    assert lancelake.dataset(uri).version == 1
+
+
+def test_columns_that_only_the_source_has_are_refused(spark: SparkSession, uri: str) -> None:
+    source = people(spark, range(3)).withColumn("extra", f.lit(1))
+    merge = LanceTable.forPath(spark, uri).merge(source, "target.id = source.id")
+    with pytest.raises(SchemaMismatchError, match="extra"):
+        merge.whenMatchedUpdateAll().execute()
+
+
+def test_columns_that_only_the_source_has_are_added_when_asked(
+    spark: SparkSession, uri: str
+) -> None:
+    source = people(spark, range(9, 11)).withColumn("extra", f.lit(1))
+    merge = LanceTable.forPath(spark, uri).merge(source, "target.id = source.id")
+    merge.withSchemaEvolution().whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    assert [row[3] for row in rows(uri)] == [None] * 9 + [1, 1]
+
+
+def test_rows_are_deleted_where_a_condition_holds(spark: SparkSession, uri: str) -> None:
+    done = LanceTable.forPath(spark, uri).delete(f.col("id") % 2 == 0)
+    assert counted(done) == 5
+    assert [row[0] for row in rows(uri)] == [1, 3, 5, 7, 9]
+
+
+def test_rows_are_updated_where_a_condition_holds(spark: SparkSession, uri: str) -> None:
+    done = LanceTable.forPath(spark, uri).update("id < 2", {"score": "score + id + 1"})
+    assert counted(done) == 2
+    assert [row[2] for row in rows(uri)][:3] == [1.0, 2.5, 1.0]
+
+
+def test_updates_keep_the_ids_of_rows(spark: SparkSession, tmp_path: Path) -> None:
+    place = str(tmp_path / "t.lance")
+    write(people(spark, range(10)).coalesce(1), place)
+    LanceTable.forPath(spark, place).update("id = 3", {"name": "'x'"})
+    found = lancelake.dataset(place).to_table(columns=["id", "_rowid"]).to_pylist()
+    assert all(row["id"] == row["_rowid"] for row in found)
+
+
+def test_columns_are_added_renamed_changed_and_dropped(spark: SparkSession, uri: str) -> None:
+    table = LanceTable.forPath(spark, uri)
+    table.addColumns({"double": "score * 2"})
+    table.renameColumn("double", "twice")
+    table.alterColumn("twice", dataType="float")
+    table.addColumns("empty string")
+    table.dropColumns("name")
+    shown = table.toDF().where("id = 3").collect()[0].asDict()
+    assert shown == {"id": 3, "score": 1.5, "twice": 3.0, "empty": None}
+
+
+def test_an_older_version_is_made_the_newest(spark: SparkSession, uri: str) -> None:
+    table = LanceTable.forPath(spark, uri)
+    table.delete()
+    table.restoreToVersion(1)
+    assert len(rows(uri)) == 10
+
+
+def test_a_missing_table_is_named(spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(TableNotFoundError, match="nothing"):
+        LanceTable.forPath(spark, str(tmp_path / "nothing"))
+
+
+def test_a_table_that_exists_is_not_written_over(spark: SparkSession, uri: str) -> None:
+    with pytest.raises(AlreadyExistsError):
+        write(people(spark, range(1)), uri)
+
+
+def test_a_numbered_write_lands_once(spark: SparkSession, uri: str) -> None:
+    for _ in range(2):
+        write(people(spark, range(20, 21)), uri, "append", txnAppId="app", txnVersion=7)
+    assert [row[0] for row in rows(uri)] == [*range(10), 20]
+
+
+def test_rows_of_a_condition_are_replaced(spark: SparkSession, uri: str) -> None:
+    write(people(spark, range(2), "new"), uri, "overwrite", replaceWhere="id < 5")
+    assert [row[:2] for row in rows(uri)][:3] == [(0, "new0"), (1, "new1"), (5, "n5")]

@@ -1,0 +1,171 @@
+"""Streams out of tables, and into them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import lancelake
+from lancelake.errors import UnsupportedError
+from lancelake.spark import LanceTable, error_of, merge_batches, write
+
+
+def numbers(spark: SparkSession, start: int, stop: int) -> DataFrame:
+    """Return rows with an id and a text."""
+    return spark.range(start, stop).selectExpr("id", "cast(id as string) text")
+
+
+def copy(spark: SparkSession, source: Path, target: Path, **options: str) -> None:
+    """Run a stream from a table to another until it has read what there is."""
+    stream = spark.readStream.format("lance").options(**options).load(str(source))
+    checkpoint = str(target.with_suffix(".checkpoint"))
+    query = (
+        stream.writeStream.format("lance")
+        .option("checkpointLocation", checkpoint)
+        .trigger(availableNow=True)
+        .start(str(target))
+    )
+    query.awaitTermination()
+
+
+def ids(place: Path) -> list[int]:
+    """Return the ids of a table's rows, sorted."""
+    return sorted(lancelake.dataset(str(place)).to_table(columns=["id"]).column(0).to_pylist())
+
+
+@pytest.fixture
+def source(spark: SparkSession, tmp_path: Path) -> Path:
+    """Return a table of ten rows."""
+    place = tmp_path / "source.lance"
+    write(numbers(spark, 0, 10), str(place))
+    return place
+
+
+def test_a_stream_reads_all_rows_and_then_new_ones(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    assert ids(target) == list(range(10))
+    write(numbers(spark, 10, 12), str(source), "append")
+    copy(spark, source, target)
+    assert ids(target) == list(range(12))
+
+
+def test_a_batch_without_rows_makes_no_version(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    before = lancelake.dataset(str(target)).version
+    LanceTable.forPath(spark, str(source)).addColumns("more string")
+    copy(spark, source, target, skipChangeCommits="true")
+    assert lancelake.dataset(str(target)).version == before
+
+
+def test_a_batch_that_is_run_again_lands_once(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    # Without the record of its commit Spark runs the batch again, as after a crash.
+    for record in (tmp_path / "target.checkpoint" / "commits").iterdir():
+        record.unlink()
+    copy(spark, source, target)
+    assert ids(target) == list(range(10))
+
+
+def test_changed_rows_are_refused_by_a_stream_of_new_ones(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    LanceTable.forPath(spark, str(source)).delete("id = 3")
+    with pytest.raises(Exception, match="readChangeFeed=true") as caught:
+        copy(spark, source, target)
+    assert isinstance(error_of(caught.value), UnsupportedError)
+
+
+def test_changed_rows_are_passed_over_when_asked(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    LanceTable.forPath(spark, str(source)).delete("id = 3")
+    write(numbers(spark, 10, 11), str(source), "append")
+    copy(spark, source, target, skipChangeCommits="true")
+    assert ids(target) == list(range(11))
+
+
+def test_a_change_feed_tells_what_happened_to_each_row(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    table = LanceTable.forPath(spark, str(source))
+    table.update("id = 1", {"text": "'x'"})
+    table.delete("id = 2")
+    target = tmp_path / "changes.lance"
+    copy(spark, source, target, readChangeFeed="true", startingVersion="2")
+    found = lancelake.dataset(str(target)).to_table().to_pylist()
+    assert sorted((r["id"], r["text"], r["_change_type"], r["_commit_version"]) for r in found) == [
+        (1, "1", "update_preimage", 2),
+        (1, "x", "update_postimage", 2),
+        (2, "2", "delete", 3),
+    ]
+
+
+def test_a_stream_takes_a_few_versions_at_a_time(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    for start in range(10, 14):
+        write(numbers(spark, start, start + 1).coalesce(1), str(source), "append")
+    target = tmp_path / "target.lance"
+    copy(spark, source, target, startingVersion="2", maxVersionsPerTrigger="2")
+    assert ids(target) == [10, 11, 12, 13]
+    assert lancelake.dataset(str(target)).version == 2
+
+
+def test_batches_are_merged_by_key(spark: SparkSession, source: Path, tmp_path: Path) -> None:
+    target = tmp_path / "target.lance"
+    write(numbers(spark, 5, 15).withColumn("text", f.lit("old")), str(target))
+    stream = spark.readStream.format("lance").load(str(source))
+    query = (
+        stream.writeStream.format("lance")
+        .option("mergeKeys", "id")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(target))
+    )
+    query.awaitTermination()
+    found = lancelake.dataset(str(target)).to_table().to_pylist()
+    assert {row["id"]: row["text"] for row in found} == {
+        **dict.fromkeys(range(10, 15), "old"),
+        **{i: str(i) for i in range(10)},
+    }
+    assert len(found) == 15
+
+
+def test_counts_of_a_stream_are_merged_in_update_mode(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target.lance")
+
+    def run() -> None:
+        stream = spark.readStream.format("lance").load(str(source))
+        counts = stream.groupBy((f.col("id") % 2).alias("odd")).count()
+        query = (
+            counts.writeStream.outputMode("update")
+            .foreachBatch(merge_batches(target, ["odd"]))
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+
+    run()
+    write(numbers(spark, 10, 13), str(source), "append")
+    run()
+    found = lancelake.dataset(target).to_table().to_pylist()
+    assert {row["odd"]: row["count"] for row in found} == {0: 7, 1: 6}
