@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
@@ -25,6 +25,8 @@ class PlannedPredicate:
     expression: Expr
     table: str
     paths: tuple[tuple[str, ...], ...]
+    is_complete: bool = True
+    """Whether it stands for all the conditions that were given, not only for some."""
 
     @property
     def text(self) -> str:
@@ -51,7 +53,8 @@ def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> Planne
     found = [part for part in parts if _columns(part, table, schema)]
     if not found:
         return None
-    return _predicate(_joined(found), table, schema)
+    whole = _predicate(_joined(found), table, schema)
+    return replace(whole, is_complete=len(found) == len(parts))
 
 
 def any_of(predicates: Sequence[PlannedPredicate], schema: pa.Schema) -> PlannedPredicate:

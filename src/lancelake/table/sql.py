@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -14,7 +14,6 @@ from datafusion import (
     SessionContext,
     SQLOptions,
 )
-from datafusion.expr import Expr, Filter, Limit
 from datafusion.plan import LogicalPlan
 
 from lancelake.data.retype import retype
@@ -22,7 +21,7 @@ from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.expr.arrays import type_without_views, without_views
 from lancelake.expr.engine import reason
 from lancelake.expr.json_functions import register_json_functions
-from lancelake.expr.planned import PlannedPredicate, any_of, plain_type, planned, table_scans
+from lancelake.expr.planned import plain_type, table_scans
 from lancelake.format import jsonb
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.explain import explain
@@ -32,11 +31,10 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 from lancelake.table.snapshot import Snapshot
+from lancelake.table.sql_reads import ALL_ROWS, Reads, every_read, only_read
 
 _MEMORY_BYTES = 256 << 20
 _ROWS = "__version_rows"
-# No filter moves below a limit, so conditions stay where they can be found in the plan.
-_ALL = (1 << 63) - 1
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
 
@@ -56,10 +54,15 @@ class Query:
     """A query that was understood, ready to run any number of times."""
 
     def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
-        self._rows = _Rows(snapshot, request)
         self._request = request
-        self._frame = self._understood()
-        self._rows.narrow(self._needed())
+        self._rows = _Rows(snapshot, request)
+        self._frame = self._understood(f'SELECT * FROM "{_ROWS}"')
+        needed = self._needed()
+        if needed is None:
+            self._rows = _Rows(snapshot, request)
+            self._frame = self._understood(f'SELECT * FROM "{_ROWS}" LIMIT {ALL_ROWS}')
+            needed = self._needed_by_all()
+        self._rows.narrow(needed)
 
     @property
     def schema(self) -> pa.Schema:
@@ -90,53 +93,31 @@ class Query:
                 raise self._rows.failure from error
             raise _refused(self._request.text, error) from error
 
-    def _needed(self) -> _Reads:
-        """Say what rows are needed; all, if the plan hides reads, as queries inside do."""
+    def _needed(self) -> Reads | None:
+        """Say what rows are needed, if the table is read once at most."""
+        scans = self._reads()
+        if scans is None or len(scans) > 1:
+            return None
+        return only_read(scans[0], _ROWS, self._rows.filter_schema) if scans else Reads()
+
+    def _needed_by_all(self) -> Reads:
+        scans = self._reads()
+        return Reads() if scans is None else every_read(scans, _ROWS, self._rows.filter_schema)
+
+    def _reads(self) -> list[tuple[LogicalPlan, ...]] | None:
+        """Return the reads of the table; None if the plan hides some, as queries inside do."""
         scans = table_scans(self._frame.optimized_logical_plan())
         self._frame.execution_plan()
-        if self._rows.planned_reads != len(scans):
-            return _Reads()
-        return _reads(scans, self._rows.filter_schema)
+        return scans if self._rows.planned_reads == len(scans) else None
 
-    def _understood(self) -> DataFrame:
+    def _understood(self, rows: str) -> DataFrame:
         context = _context(self._request)
         context.register_dataset(_ROWS, self._rows)
         try:
-            rows = context.sql(f'SELECT * FROM "{_ROWS}" LIMIT {_ALL}')
-            context.register_view(self._request.table_name, rows)
+            context.register_view(self._request.table_name, context.sql(rows))
             return context.sql_with_options(self._request.text, _READ_ONLY)
         except Exception as error:  # DataFusion raises bare Exception
             raise _refused(self._request.text, error) from error
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Reads:
-    """What is known of all reads of the table by one query: rows beyond it are not needed."""
-
-    condition: PlannedPredicate | None = None
-    limit: int | None = None
-
-
-def _reads(scans: Sequence[tuple[LogicalPlan, ...]], schema: pa.Schema) -> _Reads:
-    """Find conditions and limits right above the reads of the table."""
-    conditions: list[PlannedPredicate | None] = []
-    limits: list[int] = []
-    for trail in scans:
-        *above, scan = (node.to_variant() for node in trail)
-        limits.append(scan.fetch() or _ALL)
-        while above and isinstance(above[-1], Limit):
-            above.pop()
-        found = []
-        while above and isinstance(above[-1], Filter):
-            found.append(Expr(above.pop().predicate()))
-        conditions.append(planned(found, _ROWS, schema))
-    known = [condition for condition in conditions if condition is not None]
-    narrowed = bool(known) and len(known) == len(conditions)
-    most = max(limits, default=_ALL)
-    return _Reads(
-        condition=any_of(known, schema) if narrowed else None,
-        limit=None if most >= _ALL else most,
-    )
 
 
 class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
@@ -171,7 +152,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         ]
         return pa.schema(fields)
 
-    def narrow(self, reads: _Reads) -> None:
+    def narrow(self, reads: Reads) -> None:
         """Read only the rows that the query needs."""
         self._request = replace(self._request, filter=reads.condition, limit=reads.limit)
 
