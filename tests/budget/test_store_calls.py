@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.data import deletion_files
+from lancelake.data.recently_used import RecentlyUsed
 from lancelake.pylance import LanceDataset
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
@@ -65,8 +67,9 @@ def place(
 
 @pytest.fixture
 def account(monkeypatch: pytest.MonkeyPatch) -> Account:
-    """Count the calls of every store that is opened from now on."""
+    """Count the calls of every store that is opened from now on, when nothing is known yet."""
     account = Account()
+    monkeypatch.setattr(deletion_files, "_kept", RecentlyUsed(16))
     disk, cloud = opening.LocalStore, opening.cloud_store
     monkeypatch.setattr(
         opening, "LocalStore", lambda uri: account.counted(CountingStore(disk(uri)))
@@ -162,6 +165,12 @@ def test_what_the_manifest_tells_costs_nothing(
 def test_scan_reads_each_deletion_file_once(account: Account, opened: Open) -> None:
     table = opened("varied")
     assert account.of(lambda: table.to_table(["key", "n", "z"])) == [("get", "_deletions")] * 4
+
+
+def test_second_scan_reads_no_deletion_file(account: Account, opened: Open) -> None:
+    ds = opened("varied")
+    ds.to_table()
+    assert account.of(ds.to_table) == []
 
 
 def test_filter_reads_each_deletion_file_once(account: Account, opened: Open) -> None:

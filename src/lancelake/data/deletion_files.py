@@ -2,13 +2,29 @@
 
 from __future__ import annotations
 
-from pyroaring import BitMap
+from pyroaring import BitMap, FrozenBitMap
 
-from lancelake.data.table_files import TableFiles
+from lancelake.data.recently_used import RecentlyUsed
+from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError, LanceTableError, ObjectNotFoundError
 from lancelake.format import deletion
 from lancelake.format.fragment import Fragment
 from lancelake.storage.open import open_store
+
+# A deletion file never changes: its name has a random number in it.
+_SMALL_ROWS = 1 << 16
+_KEPT = 1024
+_kept: RecentlyUsed[FileAt, FrozenBitMap] = RecentlyUsed(_KEPT)
+
+
+def known_deletions(files: TableFiles, fragment: Fragment) -> BitMap:
+    """Do as `load_deletions`, but read a small file that is read again and again only once."""
+    entry = fragment.deletion_file
+    if entry is None or entry.num_deleted_rows is None or entry.num_deleted_rows > _SMALL_ROWS:
+        return load_deletions(files, fragment)
+    place = files.deletion_file(fragment.id, entry)
+    found = _kept.get(place, lambda: FrozenBitMap(load_deletions(files, fragment)))
+    return BitMap(found)
 
 
 def load_deletions(files: TableFiles, fragment: Fragment) -> BitMap:

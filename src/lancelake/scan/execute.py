@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.computed_once import computed_once
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
@@ -270,7 +270,7 @@ class _TaskRun:
 
     @computed_once
     def _deleted(self) -> BitMap:
-        return load_deletions(self._spec.files, self._task.fragment)
+        return known_deletions(self._spec.files, self._task.fragment)
 
     @computed_once
     def _live(self) -> LiveRows:

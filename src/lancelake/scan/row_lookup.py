@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.deletion_files import known_deletions
 from lancelake.data.row_meta import RowMeta, row_addresses
 from lancelake.data.scan_source import ScanSource
 from lancelake.errors import InvalidRequestError
@@ -83,6 +83,6 @@ def _by_address(source: ScanSource, addresses: U64Array) -> U64Array:
 def _live(source: ScanSource, fragment: Fragment, offsets: U64Array) -> np.ndarray:
     if fragment.deletion_file is None:
         return np.ones(len(offsets), np.bool_)
-    deleted = load_deletions(source.files, fragment)
+    deleted = known_deletions(source.files, fragment)
     gone = np.frombuffer(deleted.to_array(), dtype=np.uint32)
     return ~np.isin(offsets, gone)

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.deletion_files import load_deletions
+from lancelake.data.deletion_files import known_deletions
 from lancelake.data.projection import project
 from lancelake.data.scan_source import ScanSource
 from lancelake.errors import OutOfRangeError
@@ -109,7 +109,7 @@ def _picks(source: ScanSource, scan: ScanPlan, numbers: RowOffsets) -> list[_Pic
 def _offsets(source: ScanSource, fragment: Fragment, ranks: RowOffsets) -> RowOffsets:
     if fragment.deletion_file is None:
         return ranks
-    return LiveRows(load_deletions(source.files, fragment)).offsets_of(ranks)
+    return LiveRows(known_deletions(source.files, fragment)).offsets_of(ranks)
 
 
 def _gathered(schema: pa.Schema, picks: Sequence[_Pick], order: np.ndarray) -> pa.Table:
