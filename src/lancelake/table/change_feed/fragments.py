@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lancelake.data.projection import columns_of
 from lancelake.data.table_files import TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment
-from lancelake.format.ids import FieldId
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.rowids import codec, segment
 from lancelake.format.rowids.segment import Range, RangeWithBitmap, RangeWithHoles, Segment
-from lancelake.format.schema import Schema
+from lancelake.format.schema import Field, Schema
 from lancelake.table.change_feed.tasks import Side, VersionFiles
 
 Span = tuple[int, int]
@@ -76,24 +76,31 @@ def differing(
     Where the versions do not have the same columns, those of `last`, a fragment may be the same
     and yet hold more in one version than in the other.
     """
-    if before.files == after.files:
-        olds, news = {f.id: f for f in old}, {f.id: f for f in new}
-    else:
-        olds = {f.id: _placed(before.files, f) for f in old}
-        news = {f.id: _placed(after.files, f) for f in new}
-    same = {i for i, f in news.items() if f == olds.get(i)}
+    gone, come = _changed(before, FragmentList.of(old), after, FragmentList.of(new))
     if last is not None:
-        same -= _with_other_columns(before, after, [f for f in new if f.id in same], last)
-    gone = [f for f in old if f.id not in same]
-    come = [f for f in new if f.id not in same]
-    return candidates(before, gone), candidates(after, come)
+        olds = {f.id: f for f in old if f.id not in gone}
+        news = {f.id: f for f in new if f.id not in come}
+        for number in olds.keys() & news.keys():
+            sides = Side(at=before, fragment=olds[number]), Side(at=after, fragment=news[number])
+            if rewritten_columns(*sides, last):
+                gone[number], come[number] = olds[number], news[number]
+    return candidates(before, _by_id(gone)), candidates(after, _by_id(come))
 
 
-def _with_other_columns(
-    before: VersionFiles, after: VersionFiles, fragments: Sequence[Fragment], last: Schema
-) -> set[int]:
-    sides = ((Side(at=before, fragment=f), Side(at=after, fragment=f)) for f in fragments)
-    return {old.fragment.id for old, new in sides if rewritten_columns(old, new, last)}
+def _by_id(fragments: Mapping[FragmentId, Fragment]) -> list[Fragment]:
+    return [fragments[number] for number in sorted(fragments)]
+
+
+def _changed(
+    before: VersionFiles, old: FragmentList, after: VersionFiles, new: FragmentList
+) -> tuple[dict[FragmentId, Fragment], dict[FragmentId, Fragment]]:
+    if before.files == after.files:
+        gone, come = old.changed_since(new), new.changed_since(old)
+        return {f.id: f for f in gone}, {f.id: f for f in come}
+    olds = {f.id: _placed(before.files, f) for f in old}
+    news = {f.id: _placed(after.files, f) for f in new}
+    same = {i for i, f in news.items() if f == olds.get(i)}
+    return {f.id: f for f in old if f.id not in same}, {f.id: f for f in new if f.id not in same}
 
 
 def candidates(at: VersionFiles, fragments: Sequence[Fragment]) -> list[Candidate]:
@@ -108,9 +115,12 @@ def rewritten_columns(before: Side, after: Side, last: Schema) -> tuple[str, ...
     return tuple(
         top.name
         for was, became, top in views
-        if [old.get(i) for i in sorted(columns_of(was))]
-        != [new.get(i) for i in sorted(columns_of(became))]
+        if [old.get(i) for i in _columns(was)] != [new.get(i) for i in _columns(became)]
     )
+
+
+def _columns(field: Field) -> Iterator[FieldId]:
+    return (node.id for node in field.walk() if node.owns_column)
 
 
 def has_same_rows(before: Fragment, after: Fragment) -> bool:
