@@ -35,11 +35,12 @@ class ColumnFile:
     schema: Schema
     version: FileVersion
     casts: bool = False
+    newest_readers_only: bool = False
 
     def ensure_possible(self, data: pa.Schema) -> Schema:
         """Return the columns that the data brings, or say what does not fit."""
         schema = ensure_fits(self.schema, data, casts=self.casts)
-        ensure_storable(schema, self.version)
+        ensure_storable(schema, self.version, newest_readers_only=self.newest_readers_only)
         return schema
 
     def write(

@@ -123,12 +123,19 @@ def resolve(schema: Schema, path: str) -> tuple[Field, ...]:
 
 
 def forbids_more_nulls(before: Schema, after: Schema) -> bool:
-    """Whether a field that is not nullable is new, or was nullable."""
+    """Whether rows written for the schema before may be invalid for the one after.
+
+    Below a new column that may be null nothing counts: the rows just lack it.
+    """
     known = before.by_id()
-    return any(
-        not field.nullable and (field.id not in known or known[field.id].nullable)
-        for field in after.walk()
-    )
+
+    def forbids(field: Field) -> bool:
+        old = known.get(field.id)
+        if old is None:
+            return not field.nullable
+        return (old.nullable and not field.nullable) or any(map(forbids, field.children))
+
+    return any(map(forbids, after.fields))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

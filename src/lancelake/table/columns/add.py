@@ -126,8 +126,10 @@ def mapped_plan(
     file.ensure_possible(function.output_schema)
     request = replace(function.request, fragment_ids=fragment_ids)
     values = MappedValues(function=function, added=wide.added)
+    keeper = None if function.checkpoint is None else values
     tasks = [
-        ColumnTask(scan=task, values=values, file=file) for task in plan(base.source, request).tasks
+        ColumnTask(scan=task, values=values, file=file, keeper=keeper)
+        for task in plan(base.source, request).tasks
     ]
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 

@@ -7,9 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lancelake.data.column_file import ColumnFile, sync_names, with_file
+from lancelake.data.storable import ensure_storable
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
+from lancelake.errors import UnsupportedError
 from lancelake.format.evolution import forbids_more_nulls
+from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.operations import Merge
@@ -96,7 +99,22 @@ def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> Colum
     """Say how columns of a table are written."""
     version = base.manifest.data_version
     columns = replace(schema, metadata=base.manifest.schema.metadata)
-    return ColumnFile(root=base.location, schema=columns, version=version, casts=casts)
+    return ColumnFile(
+        root=base.location,
+        schema=columns,
+        version=version,
+        casts=casts,
+        newest_readers_only=_is_for_newest_readers(base.manifest.schema, version),
+    )
+
+
+def _is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:
+    """Whether a table has columns already that not all releases read."""
+    try:
+        ensure_storable(schema, version)
+    except UnsupportedError:
+        return True
+    return False
 
 
 def _with(fragment: Fragment, file: DataFile | None) -> Fragment:

@@ -1,0 +1,36 @@
+"""Which tables do these tests change? Ten rows in three fragments, one row deleted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.table.snapshot import Snapshot
+
+ROWS = pa.table(
+    {
+        "id": pa.array(range(10), pa.int64()),
+        "name": [f"n{i}" for i in range(10)],
+        "pair": [{"x": i, "y": None if i == 3 else f"y{i}"} for i in range(10)],
+    }
+)
+
+
+@pytest.fixture(params=["2.0", "2.1", "2.2"])
+def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> lance.LanceDataset:
+    """Return a table without row 2."""
+    lance.write_dataset(
+        ROWS, tmp_path / "t", max_rows_per_file=4, data_storage_version=request.param
+    )
+    dataset = lance.dataset(tmp_path / "t")
+    dataset.delete("id = 2")
+    return dataset
+
+
+@pytest.fixture
+def base(dataset: lance.LanceDataset) -> Snapshot:
+    """Return the version that is changed."""
+    return dataset._snapshot
