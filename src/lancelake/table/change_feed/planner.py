@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -76,7 +77,7 @@ def plan_changes(
         newest = versions.after(1)
     ensure_row_ids(newest)
     spec = _spec(newest.manifest.schema, request)
-    planned = _net(versions, spec, newest) if request.is_net else _walk(versions, spec, newest)
+    planned = _net(versions, spec, newest) if request.is_net else _walk(versions, spec)
     return ChangeFeedPlan(spec=spec, begin=versions.begin, end=versions.end, tasks=planned)
 
 
@@ -124,18 +125,15 @@ class _Step:
             )
 
 
-def _walk(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[ChangeTask, ...]:
+def _walk(versions: VersionRange, spec: FeedSpec) -> tuple[ChangeTask, ...]:
     """Plan version by version, from the last, whose columns are asked for, to the first."""
-    steps = [list(_tasks(step)) for step in _steps(versions, spec, newest)]
+    steps = [list(_tasks(step)) for step in _steps(versions, spec)]
     return tuple(task for tasks in reversed(steps) for task in tasks)
 
 
-def _steps(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> Iterator[_Step]:
-    carried: Snapshot | None = newest
+def _steps(versions: VersionRange, spec: FeedSpec) -> Iterator[_Step]:
     view = own_view(spec.last)
-    for version in range(versions.end, versions.begin, -1):
-        after = carried or versions.after(version)
-        before = versions.before(version)
+    for before, after in versions.steps_back():
         ensure_row_ids(before, after)
         operation = _operation(after)
         step = _Step(
@@ -148,10 +146,6 @@ def _steps(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> Iterator
         )
         yield step
         view = step.view_before
-        # Where a branch forked, its own copy is not the version that the parent committed.
-        follows = version - 1 > versions.begin and before is not None
-        goes_on = follows and before is not None and before.location == versions.place(version - 1)
-        carried = before if goes_on else None
 
 
 def _net(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[ChangeTask, ...]:
@@ -164,22 +158,20 @@ def _net(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[Chan
         spec=spec,
         before=first,
         after=newest,
-        view_before=_net_view(versions, spec, first, newest),
+        view_before=_net_view(versions, spec, first),
         view_after=own_view(spec.last),
         operation=None,
     )
     return tuple(_tasks(step))
 
 
-def _net_view(
-    versions: VersionRange, spec: FeedSpec, first: Snapshot | None, newest: Snapshot
-) -> View:
+def _net_view(versions: VersionRange, spec: FeedSpec, first: Snapshot | None) -> View:
     """See the first version; how columns changed is followed as far as versions are there."""
     own = own_view(spec.last)
     if first is None or first.manifest.schema.fields == spec.last.fields:
         return own
     try:
-        return list(_steps(versions, spec, newest))[-1].view_before
+        return deque((step.view_before for step in _steps(versions, spec)), maxlen=1)[0]
     except VersionNotFoundError:
         return _older(spec, own, first, None)
 

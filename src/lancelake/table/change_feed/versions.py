@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from lancelake.commit.versions import latest_version, list_versions
@@ -15,6 +18,8 @@ from lancelake.storage.location import Location
 from lancelake.table.open import AsOf, AtTag, AtVersion, open_snapshot
 from lancelake.table.refs import branch_location, load_branch, load_tag
 from lancelake.table.snapshot import Snapshot
+
+_LOADED_AHEAD = 8
 
 Point = AtVersion | AtTag | AsOf
 
@@ -45,12 +50,40 @@ class VersionRange:
         """Open a version where it was committed."""
         return self._open(self.place(version), version)
 
-    def before(self, version: int) -> Snapshot | None:
-        """Open the version that a version followed; None before the first.
+    def steps_back(self) -> Iterator[tuple[Snapshot | None, Snapshot]]:
+        """Yield each version behind the one it followed, the last first; None before version 1.
 
         The first version of a branch follows the branch's own copy of where it forked.
         """
-        return None if version == 1 else self._open(self.place(version), version - 1)
+        numbers = range(self.end, self.begin, -1)
+        loaded = self._loaded(need for number in numbers for need in self._needs(number))
+        before: Snapshot | None = None
+        for number in numbers:
+            after = before if before is not None and not self._starts(number) else next(loaded)
+            before = next(loaded) if number > 1 else None
+            yield before, after
+
+    def _starts(self, version: int) -> bool:
+        """Whether the version after this one was committed at another place, or is left out."""
+        return version == self.end or self.place(version) != self.place(version + 1)
+
+    def _needs(self, version: int) -> Iterator[tuple[Location, int]]:
+        place = self.place(version)
+        if self._starts(version):
+            yield place, version
+        if version > 1:
+            yield place, version - 1
+
+    def _loaded(self, needs: Iterable[tuple[Location, int]]) -> Iterator[Snapshot]:
+        """Yield versions in order while more of them are on their way."""
+        with ThreadPoolExecutor(_LOADED_AHEAD) as pool:
+            running: deque[Future[Snapshot]] = deque()
+            for need in needs:
+                running.append(pool.submit(self._open, *need))
+                if len(running) == _LOADED_AHEAD:
+                    yield running.popleft().result()
+            while running:
+                yield running.popleft().result()
 
     def at(self, version: int) -> Snapshot | None:
         """Open a version on its own; None is version 0, the table before its first version."""
