@@ -266,6 +266,24 @@ def test_sorting_can_spill_to_disk(path: Path) -> None:
     assert "TopK" not in text
 
 
+def test_a_join_that_does_not_fit_into_memory_is_sorted(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    context = sql._context
+    plans: list[bool] = []
+
+    def short(request: sql.SqlRequest, *, spills: bool) -> Any:
+        plans.append(spills)
+        monkeypatch.setattr(sql, "_MEMORY_BYTES", 512 << 20 if spills else 1 << 10)
+        return context(request, spills=spills)
+
+    monkeypatch.setattr(sql, "_context", short)
+    query = 'SELECT count(*) AS n FROM dataset a JOIN dataset b ON a."Name" = b."Name"'
+    found = result(lance, path, query)
+    assert plans[-1]
+    assert found.to_pydict() == result(official, path, query).to_pydict()
+
+
 def test_blobs_can_be_read(tmp_path: Path) -> None:
     blob = pa.field("b", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
     rows = pa.table([pa.array([b"ab", None, b""], pa.large_binary())], schema=pa.schema([blob]))

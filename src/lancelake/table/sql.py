@@ -33,7 +33,8 @@ from lancelake.scan.stream import run
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.sql_reads import ALL_ROWS, Reads, every_read, only_read
 
-_MEMORY_BYTES = 256 << 20
+_MEMORY_BYTES = 512 << 20
+_OUT_OF_MEMORY = "Resources exhausted"
 _ROWS = "__version_rows"
 _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow_statements(False)
 
@@ -53,8 +54,11 @@ class SqlRequest:
 class Query:
     """A query that was understood, ready to run any number of times."""
 
-    def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
+    def __init__(self, snapshot: Snapshot, request: SqlRequest, *, spills: bool = False) -> None:
+        """Plan a query; one that `spills` is slower, but its joins fit into any memory."""
+        self._snapshot = snapshot
         self._request = request
+        self._spills = spills
         self._rows = _Rows(snapshot, request)
         self._frame = self._understood(f'SELECT * FROM "{_ROWS}"')
         needed = self._needed()
@@ -80,9 +84,11 @@ class Query:
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
         schema = self.schema
+        has_begun = False
         try:
             for part in self._frame.execute_stream():
                 batch = part.to_pyarrow()
+                has_begun = True
                 columns = zip(batch.columns, batch.schema, schema, strict=True)
                 arrays = [_value(array, found, target) for array, found, target in columns]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema)
@@ -91,7 +97,9 @@ class Query:
         except Exception as error:  # DataFusion raises bare Exception
             if self._rows.failure is not None:
                 raise self._rows.failure from error
-            raise _refused(self._request.text, error) from error
+            if has_begun or self._spills or _OUT_OF_MEMORY not in str(error):
+                raise _refused(self._request.text, error) from error
+            yield from Query(self._snapshot, self._request, spills=True)._batches()
 
     def _needed(self) -> Reads | None:
         """Say what rows are needed, if the table is read once at most."""
@@ -111,7 +119,7 @@ class Query:
         return scans if self._rows.planned_reads == len(scans) else None
 
     def _understood(self, rows: str) -> DataFrame:
-        context = _context(self._request)
+        context = _context(self._request, spills=self._spills)
         context.register_dataset(_ROWS, self._rows)
         try:
             context.register_view(self._request.table_name, context.sql(rows))
@@ -201,7 +209,7 @@ class _Scan:
             raise
 
 
-def _context(request: SqlRequest) -> SessionContext:
+def _context(request: SqlRequest, *, spills: bool) -> SessionContext:
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
     config = (
         SessionConfig()
@@ -209,6 +217,7 @@ def _context(request: SqlRequest) -> SessionContext:
         .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
         # Rows stay in the order of the scan, which has threads of its own.
         .set("datafusion.optimizer.enable_round_robin_repartition", "false")
+        .set("datafusion.optimizer.prefer_hash_join", str(not spills).lower())
     )
     if request.batch_size is not None:
         config = config.with_batch_size(request.batch_size)
