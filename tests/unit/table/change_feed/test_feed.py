@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from datafusion import SessionContext
+from lance.file import LanceFileWriter
 
 import lancelake.pylance
 from lancelake.clock import utc_from_ns
@@ -357,6 +358,21 @@ def test_an_empty_column_changes_no_row(table: Path) -> None:
     official.dataset(table).add_columns(pa.field("empty", pa.int32()))
     official.dataset(table).drop_columns(["empty"])
     assert changes(table, 6) == []
+
+
+def test_a_column_that_is_replaced_changes_its_rows(table: Path) -> None:
+    official.dataset(table).add_columns(pa.field("v", pa.int64()))
+    dataset = official.dataset(table)
+    (fragment,) = dataset.get_fragments()
+    values = pa.record_batch({"v": list(range(7))})
+    with LanceFileWriter(str(table / "data" / "v.lance"), values.schema, version="2.2") as writer:
+        writer.write_batch(values)
+    file = official.fragment.DataFile("v.lance", [2], [0], 2, 2)
+    group = official.LanceOperation.DataReplacementGroup(fragment.fragment_id, file)
+    operation = official.LanceOperation.DataReplacement([group])
+    official.LanceDataset.commit(str(table), operation, read_version=dataset.version)
+    found = changes(table, 7, columns=["v"], kinds="update_postimage")
+    assert [change[0] for change in found] == list(range(7))
 
 
 def test_values_that_cannot_be_cast_are_an_error(table: Path) -> None:
