@@ -107,7 +107,7 @@ def _cast(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         if pa.types.is_dictionary(array.type):
             array = array.dictionary_decode()
         if pa.types.is_dictionary(target):
-            words = pc.cast(array, target.value_type, options=_options(target.value_type))
+            words = pc.cast(array, options=_options(target.value_type))
             return words.dictionary_encode().cast(target)
         return pc.cast(_rounded(array, target), options=_options(target))
     except (pa.ArrowException, NotImplementedError) as error:
