@@ -9,6 +9,7 @@ import platform
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
 from importlib.metadata import version
+from itertools import chain
 from pathlib import Path
 
 from benchmarks import committing, memory, reading, rows, tables, writing
@@ -56,7 +57,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
     return {
         "reading": lambda: reading.cases(options.gigabytes),
         "writing": lambda: writing.cases(options.gigabytes),
-        "committing": lambda: (*committing.cases(), *committing.comparisons()),
+        "committing": lambda: chain(committing.cases(), committing.comparisons()),
         "rows": lambda: rows.cases(options.rows),
     }
 
