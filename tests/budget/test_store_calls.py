@@ -16,6 +16,7 @@ from lancelake.pylance import LanceDataset
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
 from lancelake.storage.location import Location
+from lancelake.table.change_feed.execute import run
 from tests.support.read_tables import varied, versioned
 from tests.support.s3_server import s3_server
 
@@ -212,3 +213,24 @@ def test_transaction_in_the_manifest_costs_no_call_of_its_own(
 def test_scan_lists_no_folder(account: Account, opened: Open) -> None:
     calls = account.of(lambda: opened("varied", 3).to_table())
     assert not any(call.startswith("list") for call, _ in calls)
+
+
+def test_changes_read_each_manifest_of_their_range_once(account: Account, opened: Open) -> None:
+    table = opened("varied")
+    calls = account.of(lambda: table.plan_changes(6))
+    assert calls.count(MANIFEST) == table.version - 6
+    assert len(calls) <= 2 * (table.version - 6)
+
+
+def test_net_changes_read_two_manifests_whatever_lies_between(
+    account: Account, opened: Open
+) -> None:
+    table = opened("varied")
+    assert account.of(lambda: table.plan_changes(6, net=True)).count(MANIFEST) == 1
+
+
+def test_changes_read_the_deletions_that_changed(account: Account, opened: Open) -> None:
+    table = opened("varied")
+    plan = table.plan_changes(7, 8)
+    calls = account.of(lambda: run(plan).read_all())
+    assert calls == [("get", "_deletions")]

@@ -41,7 +41,7 @@ class Stretch:
 class VersionRange:
     """Versions after `begin`, up to and with `end`, on the line that leads to a snapshot."""
 
-    main: Location
+    opened: Snapshot
     stretches: tuple[Stretch, ...]
     begin: int
     end: int
@@ -94,6 +94,8 @@ class VersionRange:
         return next(s.location for s in self.stretches if s.holds(version))
 
     def _open(self, location: Location, version: int) -> Snapshot:
+        if (location, version) == (self.opened.location, self.opened.version):
+            return self.opened
         try:
             return open_snapshot(location, AtVersion(version))
         except VersionNotFoundError as error:
@@ -132,7 +134,7 @@ def version_range(snapshot: Snapshot, begin: Point, end: Point | None) -> Versio
     if first > last:
         problem = f"begin version {first} is newer than end version {last}"
         raise InvalidRequestError(problem, table=place, begin=first, end=last)
-    return VersionRange(main=main, stretches=line, begin=first, end=last)
+    return VersionRange(opened=snapshot, stretches=line, begin=first, end=last)
 
 
 def ensure_row_ids(*snapshots: Snapshot | None) -> None:
