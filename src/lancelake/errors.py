@@ -105,7 +105,7 @@ class SchemaMismatchError(InvalidRequestError):
 
 
 class InvalidNameError(InvalidRequestError, RuntimeError):
-    """A branch, tag or column name breaks the rules."""
+    """A branch, tag or column name breaks the rules. Official Lance raises all three kinds."""
 
     code = "invalid_name"
     action = "Choose another name."
