@@ -9,7 +9,7 @@ from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import Fragment
+from lancelake.format.fragment import MAX_ROWS, Fragment
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.table.compact.bins import Bin, Candidate, bins
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage
@@ -106,7 +106,7 @@ def _task(base: Snapshot, group: Bin, options: CompactionOptions) -> CompactFrag
         root=base.location,
         schema=manifest.schema,
         file_version=target_version(base, options),
-        max_rows_per_file=_rows_per_file(group, options),
+        max_rows_per_file=MAX_ROWS,
         max_bytes_per_file=options.max_bytes_per_file or MAX_BYTES_PER_FILE,
         allow_external_blobs=True,
         newest_readers_only=True,
@@ -115,16 +115,19 @@ def _task(base: Snapshot, group: Bin, options: CompactionOptions) -> CompactFrag
         source=source,
         fragments=tuple(c.fragment for c in group),
         write=write,
+        file_rows=_file_rows(group, options),
         batch_rows=options.batch_size or None,
         sort_by=options.sort_by,
     )
 
 
-def _rows_per_file(group: Bin, options: CompactionOptions) -> int:
+def _file_rows(group: Bin, options: CompactionOptions) -> tuple[int, ...]:
     """Spread rows evenly over as many files as they fill."""
     rows = sum(c.live_rows for c in group)
     files = rows // max(1, options.target_rows_per_fragment)
     sizes = [s for s in (options.target_bytes_per_fragment, options.max_bytes_per_file) if s]
     if sizes:
         files = max(files, round(sum(c.size_bytes for c in group) / min(sizes)))
-    return max(1, -(-rows // max(1, files)))
+    count = max(1, min(files, rows))
+    least, more = divmod(rows, count)
+    return tuple(least + (n < more) for n in range(count))

@@ -16,6 +16,7 @@ from lancelake.format.fragment_bytes import to_bytes
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import Ordering
 from lancelake.table.compact.carried import CarriedRows
+from lancelake.table.compact.row_stream import RowStream
 from lancelake.table.compact.stored_rows import LINEAGE, Source, stored_rows
 
 __all__ = ["CompactFragments", "Source"]
@@ -25,11 +26,16 @@ _TASK_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactFragments:
-    """Neighbouring fragments whose rows come into fewer, or fuller, ones."""
+    """Neighbouring fragments whose rows come into fewer, or fuller, ones.
+
+    `file_rows` says how many rows each new file takes; there may be more files of fewer rows, as
+    `write` limits their bytes.
+    """
 
     source: Source
     fragments: tuple[Fragment, ...]
     write: WriteTask
+    file_rows: tuple[int, ...]
     batch_rows: int | None = None
     sort_by: tuple[Ordering, ...] = ()
 
@@ -41,19 +47,27 @@ class CompactFragments:
     def run(self) -> bytes:
         """Write the rows and return their fragments, which have no ids yet."""
         carried = CarriedRows()
-        batches = read_ahead(self._batches(carried))
-        reader = pa.RecordBatchReader.from_batches(self.source.columns, batches)
-        fragments = write_fragments(self.write, reader, ids=SystemIds())
+        rows = RowStream(read_ahead(self._batches(carried)))
+        schema = self.source.columns
+        fragments = [
+            fragment
+            for count in self.file_rows
+            for fragment in write_fragments(
+                self.write,
+                pa.RecordBatchReader.from_batches(schema, rows.next_rows(count)),
+                ids=SystemIds(),
+            )
+        ]
         if self.source.has_stable_row_ids:
-            fragments = tuple(carried.given_to(fragment) for fragment in fragments)
+            fragments = [carried.given_to(fragment) for fragment in fragments]
         return to_bytes(fragments)
 
     def _batches(self, carried: CarriedRows) -> Iterator[pa.RecordBatch]:
-        names = self.source.columns.names
-        metas = [meta.value for meta in LINEAGE]
         if not self.source.has_stable_row_ids:
             yield from self._ordered()
             return
+        names = self.source.columns.names
+        metas = [meta.value for meta in LINEAGE]
         for batch in self._ordered():
             carried.add(batch.select(metas))
             yield batch.select(names)

@@ -1,0 +1,28 @@
+"""A stream of batches, taken so many rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+
+class RowStream:
+    """Hands out the rows of a stream in order."""
+
+    def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
+        """Take rows from these batches."""
+        self._batches = batches
+        self._rest: pa.RecordBatch | None = None
+
+    def next_rows(self, count: int) -> Iterator[pa.RecordBatch]:
+        """Yield the next rows, so many of them as long as there are any."""
+        left = count
+        while left:
+            batch = next(self._batches, None) if self._rest is None else self._rest
+            if batch is None:
+                return
+            part = batch.slice(0, left)
+            self._rest = batch.slice(left) if batch.num_rows > left else None
+            left -= part.num_rows
+            yield part
