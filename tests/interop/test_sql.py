@@ -9,6 +9,8 @@ from typing import Any
 import lance as official
 import pyarrow as pa
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import lancelake.pylance as lance
 from lancelake.errors import InvalidExpressionError, LanceTableError
@@ -97,6 +99,54 @@ def result(module: Any, path: Path, query: str) -> pa.Table:
 @pytest.mark.parametrize("query", QUERIES)
 def test_results_are_the_same(path: Path, query: str) -> None:
     assert_same_table(result(lance, path, query), result(official, path, query))
+
+
+OPERANDS = st.sampled_from(["i", "f", '"Name"', "s.a", "d"])
+VALUES = {
+    "i": ["3", "100", "-1"],
+    "f": ["1.5", "20", "'NaN'::double", "0"],
+    '"Name"': ["'name 3'", "''", "'name 7'"],
+    "s.a": ["17", "150"],
+    "d": ["'g1'", "'zz'"],
+}
+
+
+@st.composite
+def simple(draw: st.DrawFn) -> str:
+    """Draw a condition on one column."""
+    column = draw(OPERANDS)
+    value = st.sampled_from(VALUES[column])
+    match draw(st.sampled_from(["compare", "in", "between", "null"])):
+        case "compare":
+            sign = draw(st.sampled_from(["=", "<>", "<", "<=", ">", ">="]))
+            return f"{column} {sign} {draw(value)}"
+        case "in":
+            items = draw(st.lists(value | st.just("NULL"), min_size=1, max_size=3))
+            return f"{column} {draw(st.sampled_from(['IN', 'NOT IN']))} ({', '.join(items)})"
+        case "between":
+            return f"{column} BETWEEN {draw(value)} AND {draw(value)}"
+        case _:
+            return f"{column} IS {draw(st.sampled_from(['', 'NOT ']))}NULL"
+
+
+CONDITIONS = st.recursive(
+    simple(),
+    lambda inner: st.one_of(
+        st.tuples(inner, st.sampled_from(["AND", "OR"]), inner).map(lambda t: f"({' '.join(t)})"),
+        inner.map(lambda c: f"NOT ({c})"),
+    ),
+    max_leaves=4,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(condition=CONDITIONS)
+def test_any_condition_keeps_the_same_rows(path: Path, condition: str) -> None:
+    query = f"SELECT i FROM dataset WHERE {condition} ORDER BY i"
+    assert_same_table(result(lance, path, query), result(official, path, query))
+    joined = f"SELECT a.i FROM dataset a JOIN dataset b ON a.i = b.i WHERE a.i IN ({query})"
+    ours = sorted(result(lance, path, joined).column("i").to_pylist())
+    assert ours == sorted(result(official, path, query).column("i").to_pylist())
 
 
 def test_text_has_the_type_that_tables_have(path: Path) -> None:

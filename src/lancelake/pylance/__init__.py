@@ -12,6 +12,15 @@ from lancelake.commit.locked import CommitLock
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance.base_path import DatasetBasePath
+from lancelake.pylance.blob import (
+    Blob,
+    BlobArray,
+    BlobColumn,
+    BlobFile,
+    BlobType,
+    blob_array,
+    blob_field,
+)
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
 from lancelake.pylance.index_values import Index, IndexFile
@@ -129,6 +138,11 @@ def write_dataset(
 
 
 __all__ = [
+    "Blob",
+    "BlobArray",
+    "BlobColumn",
+    "BlobFile",
+    "BlobType",
     "ColumnOrdering",
     "DataStatistics",
     "DatasetBasePath",
@@ -142,6 +156,8 @@ __all__ = [
     "LanceScanner",
     "Transaction",
     "batch_udf",
+    "blob_array",
+    "blob_field",
     "dataset",
     "json_to_schema",
     "schema_to_json",

@@ -36,6 +36,8 @@ from lancelake.pylance.scanner import (
     ScannerBuilder,
 )
 from lancelake.pylance.schema import LanceSchema
+from lancelake.pylance.sql import SqlQuery as SqlQuery  # noqa: PLC0414  # a name of pylance's
+from lancelake.pylance.sql import SqlQueryBuilder as SqlQueryBuilder  # noqa: PLC0414  # likewise
 from lancelake.pylance.stats import LanceStats
 from lancelake.pylance.transaction import Transaction, from_transaction
 from lancelake.pylance.uris import uri_of

@@ -103,7 +103,11 @@ class Query:
 
     def _needed(self) -> Reads | None:
         """Say what rows are needed, if the table is read once at most."""
-        scans = self._reads()
+        try:
+            scans = self._reads()
+        except InvalidExpressionError:
+            # Some conditions, such as `i IN (1, NULL)`, break when they are given to a read.
+            return None
         if scans is None or len(scans) > 1:
             return None
         return only_read(scans[0], _ROWS, self._rows.filter_schema) if scans else Reads()
@@ -114,8 +118,11 @@ class Query:
 
     def _reads(self) -> list[tuple[LogicalPlan, ...]] | None:
         """Return the reads of the table; None if the plan hides some, as queries inside do."""
-        scans = table_scans(self._frame.optimized_logical_plan())
-        self._frame.execution_plan()
+        try:
+            scans = table_scans(self._frame.optimized_logical_plan())
+            self._frame.execution_plan()
+        except Exception as error:  # DataFusion raises bare Exception
+            raise _refused(self._request.text, error) from error
         return scans if self._rows.planned_reads == len(scans) else None
 
     def _understood(self, rows: str) -> DataFrame:
