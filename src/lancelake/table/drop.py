@@ -2,19 +2,39 @@
 
 from __future__ import annotations
 
-from lancelake.commit.versions import latest_version
+from lancelake.commit.versions import list_versions
 from lancelake.errors import TableNotFoundError
+from lancelake.format import layout
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
 
 
 def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
-    """Delete every file of a table; a place without a table is left alone."""
-    try:
-        latest_version(location)
-    except TableNotFoundError:
+    """Delete every file of a table; a place without a table is left alone.
+
+    Versions go first, the newest before the others: whenever this stops, what can still be opened
+    is whole. What a stopped removal left behind is deleted by the next one.
+    """
+    store = open_store(location)
+    versions = list_versions(location)
+    if not versions and not _is_left_behind(store):
         if ignore_not_found:
             return
-        raise
-    store = open_store(location)
-    store.delete_many(info.path for info in list(store.list()))
+        uri = location.uri
+        raise TableNotFoundError(f"Dataset at path {uri} was not found", table=uri)
+    for name in reversed(versions):
+        store.delete(layout.manifest(name.name))
+    paths = [info.path for info in store.list()]
+    # The transactions tell that a table was here until nothing else does.
+    store.delete_many(path for path in paths if not _is_transaction(path))
+    store.delete_many(path for path in paths if _is_transaction(path))
+
+
+def _is_left_behind(store: ObjectStore) -> bool:
+    names = store.list_names(layout.TRANSACTIONS)
+    return bool(names) and all(name.endswith(".txn") for name in names)
+
+
+def _is_transaction(path: str) -> bool:
+    return path.startswith(f"{layout.TRANSACTIONS}/")

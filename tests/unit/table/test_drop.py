@@ -1,0 +1,58 @@
+"""What is left of a table whose removal stops, and is it removed by the next?"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.errors import TableNotFoundError
+from lancelake.storage import open as opening
+from lancelake.storage.local import LocalStore
+from tests.support.failing_store import Crash, FailingCalls, Stop
+
+
+@pytest.fixture
+def uri(tmp_path: Path) -> str:
+    table = lance.write_dataset(pa.table({"a": [1]}), str(tmp_path / "table.lance"))
+    table.insert(pa.table({"a": [2]}))
+    return str(tmp_path / "table.lance")
+
+
+def files(uri: str) -> list[Path]:
+    return [path for path in Path(uri).rglob("*") if path.is_file()]
+
+
+def test_nothing_is_left_of_a_table(uri: str) -> None:
+    lance.LanceDataset.drop(uri)
+    assert files(uri) == []
+
+
+@pytest.mark.parametrize("stop", Stop)
+@pytest.mark.parametrize("number", range(1, 6))
+def test_what_can_be_opened_after_a_stop_is_whole(uri: str, number: int, stop: Stop) -> None:
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Crash):
+        calls = FailingCalls([number], stop=stop, error=Crash)
+        patch.setattr(opening, "LocalStore", lambda root: calls.on(LocalStore(root)))
+        lance.LanceDataset.drop(uri)
+    try:
+        rows = lance.dataset(uri).to_table()["a"].to_pylist()
+    except TableNotFoundError:
+        rows = []
+    assert rows in ([1, 2], [1], [])
+    lance.LanceDataset.drop(uri, ignore_not_found=True)
+    assert files(uri) == []
+
+
+def test_other_files_are_no_table(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mine.txt").write_text("mine")
+    with pytest.raises(TableNotFoundError):
+        lance.LanceDataset.drop(str(tmp_path))
+    assert files(str(tmp_path))
+
+
+def test_a_missing_table_can_be_ignored(tmp_path: Path) -> None:
+    lance.LanceDataset.drop(str(tmp_path / "none"), ignore_not_found=True)
