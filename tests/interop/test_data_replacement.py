@@ -1,4 +1,4 @@
-"""Are column files swapped alike by official Lance and by us? Each goes on with the other's table."""
+"""Are column files swapped alike by official Lance and by us? Each goes on with the other's."""
 
 from __future__ import annotations
 

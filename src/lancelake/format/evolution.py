@@ -125,7 +125,8 @@ def resolve(schema: Schema, path: str) -> tuple[Field, ...]:
 def forbids_more_nulls(before: Schema, after: Schema) -> bool:
     """Whether rows written for the schema before may be invalid for the one after.
 
-    Below a new column that may be null nothing counts: the rows just lack it.
+    Below a new column that may be null nothing counts: the rows just lack it. A struct that must
+    not be null and gets a member counts, as in official releases.
     """
     known = before.by_id()
 
@@ -133,7 +134,10 @@ def forbids_more_nulls(before: Schema, after: Schema) -> bool:
         old = known.get(field.id)
         if old is None:
             return not field.nullable
-        return (old.nullable and not field.nullable) or any(map(forbids, field.children))
+        is_wider = any(node.id not in known for node in field.walk())
+        if not field.nullable and (old.nullable or is_wider):
+            return True
+        return any(map(forbids, field.children))
 
     return any(map(forbids, after.fields))
 

@@ -157,6 +157,13 @@ def test_new_fields_may_forbid_nulls(field: pa.Field, expected: bool) -> None:
     assert evolution.forbids_more_nulls(SCHEMA, widened(field).schema) is expected
 
 
+def test_a_struct_that_is_never_null_and_gets_a_member_forbids_nulls() -> None:
+    before = from_arrow(pa.schema([pa.field("s", pa.struct([("x", pa.int8())]), nullable=False)]))
+    new = from_arrow(pa.schema([pa.field("s", pa.struct([("y", pa.int8())]))]))
+    after = evolution.widen(before, new, first_id=FRESH, version=FileVersion.V2_2).schema
+    assert evolution.forbids_more_nulls(before, after)
+
+
 def test_a_field_may_forbid_nulls_from_now_on() -> None:
     change = Alteration(path="pair.x", nullable=False)
     after = evolution.alter(SCHEMA, [change], first_id=FRESH).schema

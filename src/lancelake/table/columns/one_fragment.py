@@ -173,7 +173,7 @@ def _ensure_updatable(base: Snapshot, data: pa.Schema, key: JoinKey) -> Schema:
         if name not in schema.names:
             problem = f"Column {name} in right side fragment does not exist in left side fragment"
             raise InvalidRequestError(problem, column=name)
-    chosen = replace(schema, fields=tuple(f for f in schema.fields if f.name in values.names))
+    chosen = schema.select(tuple(values.names))
     fields = ensure_fits(chosen, values)
     for field in fields.walk():
         if field.is_blob_v1 or field.is_blob_v2:
