@@ -12,7 +12,7 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import committing, memory, reading, rows, tables, writing
+from benchmarks import columns, committing, memory, reading, rows, tables, writing
 from benchmarks.measure import Case, Comparison, compare
 
 _HERE = Path(__file__).parent
@@ -48,7 +48,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--stream-gigabytes", type=float, default=5.0)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument(
-        "--only", nargs="+", help="reading, writing, committing, rows; the others' figures stay"
+        "--only",
+        nargs="+",
+        help="reading, writing, committing, rows, columns; the others' figures stay",
     )
     return parser.parse_args()
 
@@ -59,6 +61,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "writing": lambda: writing.cases(options.gigabytes),
         "committing": lambda: chain(committing.cases(), committing.comparisons()),
         "rows": lambda: rows.cases(options.rows),
+        "columns": lambda: columns.cases(options.rows),
     }
 
 
@@ -74,6 +77,10 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
             "target_mb": _STREAM_TARGET_MB,
             "ours_mb": writing.peak_mb("lancelake", options.gigabytes),
             "official_mb": writing.peak_mb("lance", options.gigabytes),
+        },
+        f"columns of {columns.VECTORS:,} vectors": lambda: {
+            "target_mb": columns.BACKFILL_TARGET_MB,
+            **{f"{way}_mb": columns.peak_mb(way) for way in columns.WAYS},
         },
     }
 
