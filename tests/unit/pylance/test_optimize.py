@@ -1,0 +1,166 @@
+"""Can a compaction be planned, run and committed in steps, as pylance's can?"""
+
+from __future__ import annotations
+
+import pickle
+import shutil
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.errors import InvalidRequestError, RetryableConflictError, UnsupportedError
+from lancelake.pylance.optimize import (
+    Compaction,
+    CompactionMetrics,
+    CompactionPlan,
+    CompactionTask,
+    RewriteResult,
+)
+from tests.support.official import Official
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> lance.LanceDataset:
+    """Return six fragments of ten rows, with stable ids; one row is deleted."""
+    uri = tmp_path / "t.lance"
+    for number in range(6):
+        ids = pa.array(range(number * 10, number * 10 + 10), pa.int64())
+        mode = "append" if number else "create"
+        lance.write_dataset(pa.table({"id": ids}), uri, mode=mode, enable_stable_row_ids=True)
+    found = lance.dataset(uri)
+    found.delete("id = 5")
+    return found
+
+
+@pytest.fixture
+def plan(dataset: lance.LanceDataset) -> CompactionPlan:
+    """Return a plan of two tasks."""
+    return Compaction.plan(dataset, {"target_rows_per_fragment": 25})
+
+
+def test_a_plan_names_the_version_and_its_tasks(plan: CompactionPlan) -> None:
+    assert (plan.read_version, plan.num_tasks()) == (7, 2)
+    assert [[f.id for f in task.fragments] for task in plan.tasks] == [[0, 1, 2], [3, 4, 5]]
+    assert repr(plan) == "CompactionPlan(read_version=7, tasks=<2 compaction tasks>)"
+
+
+def test_plans_tasks_and_results_travel(dataset: lance.LanceDataset, plan: CompactionPlan) -> None:
+    assert CompactionPlan.from_json(plan.json()) == plan
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    task = plan.tasks[0]
+    assert CompactionTask.from_json(task.json()) == task
+    result = pickle.loads(pickle.dumps(task)).execute(dataset)
+    assert RewriteResult.from_json(result.json()) == result
+    assert pickle.loads(pickle.dumps(result)) == result
+
+
+def test_nothing_is_visible_before_the_commit(
+    dataset: lance.LanceDataset, plan: CompactionPlan
+) -> None:
+    result = plan.tasks[0].execute(dataset)
+    assert result.metrics == CompactionMetrics(3, 1, 4, 1)
+    assert [f.physical_rows for f in result.new_fragments] == [29]
+    assert lance.dataset(dataset.uri).version == 7
+
+
+def test_results_are_committed_together(dataset: lance.LanceDataset, plan: CompactionPlan) -> None:
+    before = dataset.to_table(columns=["id", "_rowid"])
+    results = [task.execute(dataset) for task in plan.tasks]
+    assert Compaction.commit(dataset, results) == CompactionMetrics(6, 2, 7, 2)
+    assert dataset.version == 9
+    assert dataset.to_table(columns=["id", "_rowid"]) == before
+
+
+def test_tasks_of_an_older_dataset_object_are_committed_at_their_version(
+    dataset: lance.LanceDataset, plan: CompactionPlan
+) -> None:
+    other = lance.dataset(dataset.uri)
+    other.delete("id = 45")
+    results = [task.execute(other) for task in plan.tasks]
+    assert Compaction.commit(other, results) == CompactionMetrics(3, 1, 4, 1)
+    assert 45 not in other.to_table()["id"].to_pylist()
+
+
+def test_a_commit_of_which_nothing_stands_is_a_conflict(
+    dataset: lance.LanceDataset, plan: CompactionPlan
+) -> None:
+    results = [task.execute(dataset) for task in plan.tasks]
+    lance.dataset(dataset.uri).delete("id IN (6, 45)")
+    with pytest.raises(RetryableConflictError):
+        Compaction.commit(dataset, results)
+
+
+def test_nothing_committed_changes_nothing(dataset: lance.LanceDataset) -> None:
+    assert Compaction.commit(dataset, []) == CompactionMetrics()
+    assert dataset.version == 7
+
+
+def test_compact_files_moves_the_dataset(dataset: lance.LanceDataset) -> None:
+    assert dataset.optimize.compact_files() == CompactionMetrics(6, 1, 7, 1)
+    assert (dataset.version, dataset.count_rows()) == (9, 59)
+
+
+def test_config_gives_defaults_that_arguments_overrule(dataset: lance.LanceDataset) -> None:
+    dataset.update_config({"lance.compaction.target_rows_per_fragment": "10"})
+    assert Compaction.plan(dataset, {}).num_tasks() == 0
+    assert Compaction.plan(dataset, {"target_rows_per_fragment": 60}).num_tasks() == 1
+
+
+def test_rows_can_be_sorted_while_compacting(dataset: lance.LanceDataset) -> None:
+    dataset.optimize.compact_files(sort_by=[lance.ColumnOrdering("id", ascending=False)])
+    ids = dataset.to_table()["id"].to_pylist()
+    assert ids == sorted(ids, reverse=True)
+
+
+def test_sorting_travels_with_a_task(dataset: lance.LanceDataset) -> None:
+    plan = Compaction.plan(dataset, {"sort_by": "id"})
+    task = CompactionTask.from_json(plan.tasks[0].json())
+    Compaction.commit(dataset, [task.execute(dataset)])
+    assert dataset.to_table()["id"].to_pylist() == [i for i in range(60) if i != 5]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"bogus": 1}, {"compaction_mode": "fast"}, {"max_source_rows": 0}, {"sort_by": "nowhere"}],
+)
+def test_wrong_options_are_refused(dataset: lance.LanceDataset, options: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequestError):
+        Compaction.plan(dataset, options)  # type: ignore[arg-type]  # wrong on purpose
+
+
+def test_a_table_without_indices_has_them_up_to_date(dataset: lance.LanceDataset) -> None:
+    dataset.optimize.optimize_indices()
+    assert dataset.version == 7
+
+
+def test_indices_are_not_brought_up_to_date_yet(
+    dataset: lance.LanceDataset, official_14: Official
+) -> None:
+    official_14.create_scalar_index(dataset.uri, "id", "BTREE")
+    with pytest.raises(UnsupportedError, match="id_idx"):
+        lance.dataset(dataset.uri).optimize.optimize_indices()
+
+
+def test_the_change_feed_sees_no_change(dataset: lance.LanceDataset) -> None:
+    begin = dataset.version
+    dataset.optimize.compact_files()
+    changes = dataset.changes(begin, dataset.version)
+    assert changes.read_all().num_rows == 0
+
+
+def test_the_change_feed_is_the_same_with_and_without_a_compaction(
+    dataset: lance.LanceDataset, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(dataset.uri, tmp_path / "copy.lance")
+    feeds = []
+    for uri, compacts in ((dataset.uri, True), (copy, False)):
+        found = lance.dataset(uri)
+        found.update({"id": "id + 100"}, where="id < 3")
+        if compacts:
+            found.optimize.compact_files()
+        found.delete("id = 40")
+        changes = found.changes(1).read_all()
+        feeds.append(changes.select(["id", "_rowid", "_change_type"]).to_pylist())
+    assert feeds[0] == feeds[1]
