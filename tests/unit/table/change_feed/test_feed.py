@@ -263,6 +263,16 @@ def test_the_changes_of_a_branch_go_back_beyond_its_fork(table: Path) -> None:
     ]
 
 
+def test_times_and_tags_from_before_a_fork_count_on_a_branch(table: Path) -> None:
+    official.dataset(table).tags.create("start", 2)
+    official.dataset(table).tags.create("fork", 3)
+    branch = official.dataset(table).create_branch("side", 3)
+    write(Path(branch.uri), range(20, 21))
+    assert changes(branch.uri, times(table)[2]) == changes(branch.uri, 2)
+    assert changes(branch.uri, "start") == changes(branch.uri, 2)
+    assert changes(branch.uri, "fork") == changes(branch.uri, 3)
+
+
 def test_a_tag_of_another_line_is_refused(table: Path) -> None:
     branch = official.dataset(table).create_branch("side", 3)
     write(Path(branch.uri), range(20, 21))
@@ -299,6 +309,20 @@ def test_a_version_that_was_cleaned_up_is_named(table: Path) -> None:
     with pytest.raises(VersionNotFoundError, match=r"need version 4, .* Begin at version 5"):
         changes(table, 1)
     assert changes(table, 5) == []
+
+
+def test_a_time_whose_versions_were_cleaned_up_is_refused(table: Path) -> None:
+    start = times(table)[1]
+    official.dataset(table).cleanup_old_versions(older_than=timedelta(0), retain_versions=2)
+    with pytest.raises(VersionNotFoundError, match="need version 4"):
+        changes(table, start)
+
+
+def test_inserts_are_told_without_the_files_of_older_rows(table: Path) -> None:
+    first = next(iter(history(Location.parse(table))))
+    for fragment in first.manifest.fragments:
+        (table / "data" / fragment.files[0].path).unlink()
+    assert len(changes(table, 1, 4, kinds="insert")) == 2
 
 
 def test_a_data_file_that_is_gone_is_named(table: Path) -> None:
