@@ -64,7 +64,8 @@ class Pair:
         expected, found = _rows(theirs), _rows(ours)
         assert_same_table(found, expected)
         assert ours.version == theirs.version
-        assert _deletions(ours) == _deletions(theirs)
+        if not _has_rewritten_columns(ours) and not _has_rewritten_columns(theirs):
+            assert _deletions(ours) == _deletions(theirs)
         assert _facts(ours, is_stable=self.is_stable) == _facts(theirs, is_stable=self.is_stable)
         for uri in (self.theirs, self.ours):
             wrong = check(Location.parse(uri), data=True, versions="all")
@@ -85,6 +86,10 @@ def _rows(ds: lance.LanceDataset) -> pa.Table:
 def _deletions(ds: lance.LanceDataset) -> list[tuple[int, int]]:
     found = [(f.physical_rows, f.num_deletions) for f in ds.get_fragments()]
     return sorted(found)
+
+
+def _has_rewritten_columns(ds: lance.LanceDataset) -> bool:
+    return any(len(f.data_files()) > 1 for f in ds.get_fragments())
 
 
 def _facts(ds: lance.LanceDataset, *, is_stable: bool) -> Any:

@@ -31,6 +31,8 @@ class Edit:
 
     code: str
     inputs: dict[str, Any] = field(default_factory=dict)
+    options: dict[str, Any] = field(default_factory=dict)
+    """What only we know."""
 
     @property
     def statements(self) -> str:
@@ -39,8 +41,8 @@ class Edit:
 
     def run(self, face: Any, uri: str) -> Any:
         """Run with a module that is shaped like pylance."""
-        names = {"lance": face, "pa": pa, "uri": uri, **self.inputs}
-        exec(self.statements, names)  # noqa: S102  # our own statements
+        names = {"lance": face, "pa": pa, "uri": uri, **self.inputs, "options": self.options}
+        exec(self.statements, names)  # our own statements
         return names["result"]
 
 
@@ -70,8 +72,9 @@ def _update(draw: DrawFn, schema: pa.Schema, target: Target) -> Edit:
     values = {f.name: "key + 100" if f.name == KEY.name else REPLACEMENTS[f.type] for f in chosen}
     where = draw(st.one_of(st.none(), predicates(KEYS), null_tests(schema)))
     return Edit(
-        code="result = dict(ds.update(values, where=where))",
-        inputs={"values": values, "where": where},
+        code="result = dict(ds.update(values, where=where, **options))",
+        inputs={"values": values, "where": where, "options": {}},
+        options=draw(st.sampled_from([{"write_mode": mode} for mode in ("auto", "rewrite_rows")])),
     )
 
 

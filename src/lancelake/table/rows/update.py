@@ -2,19 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import Enum
 
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
+from lancelake.errors import UnsupportedError
+from lancelake.format import updated_offsets
 from lancelake.format.operations import Update
+from lancelake.format.operations.update import UpdateMode
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.find import Condition, find_rows
+from lancelake.table.rows.assign import Assignment, bind_assignments
+from lancelake.table.rows.find import Condition, FoundRows, count_rows, find_rows
 from lancelake.table.rows.rewrite import rewrite_rows
+from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
 from lancelake.table.rows.take_out import take_out_beside
 from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
+from lancelake.txn.rules import AffectedRows
+
+
+class Rewriting(Enum):
+    """What is written anew: the changed rows, or the assigned columns of their fragments."""
+
+    AUTO = "auto"
+    """Whichever moves fewer bytes."""
+
+    ROWS = "rewrite_rows"
+    COLUMNS = "rewrite_columns"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +46,7 @@ def update(
     updates: Mapping[str, str],
     condition: Condition | None = None,
     *,
+    rewriting: Rewriting = Rewriting.AUTO,
     engine: Engine | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = DEFAULT,
@@ -40,21 +57,83 @@ def update(
 
     def work(version: Snapshot) -> Updated:
         assignments = bind_assignments(updates, version.manifest.schema)
+        _ensure_possible(rewriting, assignments, version)
         found = find_rows(version, condition, runs_on, progress=progress)
+        job = _Rewrite(version, found, assignments, runs_on, choices, progress)
+        if _by_columns(rewriting, version, found, assignments):
+            operation, affected = job.columns()
+        else:
+            operation, affected = job.rows()
+        chosen = replace(choices, affected_rows=affected)
+        made = publish(version, new_transaction(operation, version.version, chosen), chosen)
+        return Updated(snapshot=made, rows=count_rows(found))
+
+    return until_it_lands(base, work, retries, choices.surroundings)
+
+
+@dataclass(frozen=True, slots=True)
+class _Rewrite:
+    """Rows of a version that get new values."""
+
+    base: Snapshot
+    found: FoundRows
+    assignments: tuple[Assignment, ...]
+    engine: Engine
+    choices: CommitChoices
+    progress: Progress | None
+
+    def rows(self) -> tuple[Update, AffectedRows | None]:
+        """Write the rows to new fragments, and take them out of their old ones."""
         gone, added = take_out_beside(
-            version,
-            found,
-            choices.surroundings.ids,
-            lambda: rewrite_rows(version, found, assignments, runs_on, progress=progress),
+            self.base,
+            self.found,
+            self.choices.surroundings.ids,
+            lambda: rewrite_rows(
+                self.base, self.found, self.assignments, self.engine, progress=self.progress
+            ),
         )
         operation = Update(
             removed_fragment_ids=gone.removed,
             updated_fragments=gone.updated,
             new_fragments=added,
-            fields_for_preserving_frag_bitmap=tuple(a.field_id for a in assignments),
+            fields_for_preserving_frag_bitmap=tuple(a.field_id for a in self.assignments),
         )
-        chosen = replace(choices, affected_rows=gone.affected)
-        made = publish(version, new_transaction(operation, version.version, chosen), chosen)
-        return Updated(snapshot=made, rows=gone.rows)
+        return operation, gone.affected
 
-    return until_it_lands(base, work, retries, choices.surroundings)
+    def columns(self) -> tuple[Update, AffectedRows | None]:
+        """Write the columns beside the others of their fragments; no row moves."""
+        fragments = rewrite_columns(
+            self.base, self.found, self.assignments, self.engine, progress=self.progress
+        )
+        by_id = self.base.manifest.schema.by_id()
+        fields = (by_id[a.field_id] for a in self.assignments)
+        offsets = {i: bytes(rows.serialize()) for i, rows in self.found.items()}
+        is_stable = self.base.manifest.has_stable_row_ids
+        operation = Update(
+            updated_fragments=fragments,
+            fields_modified=tuple(node.id for field in fields for node in field.walk()),
+            update_mode=UpdateMode.REWRITE_COLUMNS,
+            unknown=updated_offsets.encode(offsets) if is_stable else b"",
+        )
+        # Rows to be taken out: none.
+        return operation, None
+
+
+def _ensure_possible(
+    rewriting: Rewriting, assignments: Sequence[Assignment], base: Snapshot
+) -> None:
+    if rewriting is Rewriting.COLUMNS and not can_rewrite_columns(
+        assignments, base.manifest.schema
+    ):
+        columns = ", ".join(a.column for a in assignments)
+        problem = f"columns of these types cannot be rewritten alone: {columns}"
+        raise UnsupportedError(problem, action="Rewrite the rows.", table=base.location.uri)
+
+
+def _by_columns(
+    rewriting: Rewriting, base: Snapshot, found: FoundRows, assignments: Sequence[Assignment]
+) -> bool:
+    if rewriting is not Rewriting.AUTO:
+        return rewriting is Rewriting.COLUMNS
+    possible = can_rewrite_columns(assignments, base.manifest.schema)
+    return possible and is_cheaper(base, found, assignments)

@@ -1,0 +1,242 @@
+"""Do processes that change the same rows at the same time leave what one after another would?
+
+LANCELAKE_RACE_ROUNDS says how many rounds each race has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import random
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.storage.location import Location
+from lancelake.table.check import Severity, check
+from tests.support.official import interpreter, is_installed
+
+REPO = Path(__file__).resolve().parents[2]
+SCRIPT = REPO / "tests" / "support" / "row_racer.py"
+ROUNDS = int(os.environ.get("LANCELAKE_RACE_ROUNDS", "3"))
+OURS, THEIRS = "ours", "14.0.2"
+NEW_KEYS = 20
+ACCOUNTS = 8
+BALANCE = 1000
+
+UPSERT = """
+rows = pa.table({"id": pa.array(keys, pa.int64()), "v": pa.array([who] * len(keys), pa.int64())})
+rows = rows.cast(ds.schema)
+stats = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(rows)
+result = [stats["num_inserted_rows"], stats["num_updated_rows"]]
+"""
+TRANSFER = """
+result = []
+for source, target, amount in transfers:
+    value = f"CASE WHEN id = {source} THEN v - {amount} ELSE v + {amount} END"
+    try:
+        changed = lance.dataset(uri).update({"v": value}, where=f"id IN ({source}, {target})")
+    except Exception as error:
+        result.append(str(error))
+    else:
+        result.append(changed["num_rows_updated"])
+"""
+DELETE = "result = ds.delete('v = 0')['num_deleted_rows']"
+UPDATE = "result = ds.update({'v': '1'}, where='v = 0')['num_rows_updated']"
+APPEND = """
+rows = pa.table({"id": pa.array(keys, pa.int64()), "v": pa.array([who] * len(keys), pa.int64())})
+lance.write_dataset(rows.cast(ds.schema), uri, mode="append")
+result = len(keys)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """Statements and their inputs."""
+
+    code: str
+    inputs: dict[str, Any]
+
+
+class Racers:
+    """Processes that begin a round at the same time, started when first needed."""
+
+    def __init__(self) -> None:
+        self._started: dict[str, list[subprocess.Popen[str]]] = {}
+
+    def race(self, uri: str, crew: list[str], asks: list[Ask]) -> list[Any]:
+        """Let each of a crew do its part; return what each says."""
+        processes = self._crew(crew)
+        for process, ask in zip(processes, asks, strict=True):
+            assert process.stdin is not None
+            asked = {"uri": uri, "code": ask.code, "inputs": ask.inputs}
+            process.stdin.write(json.dumps(asked) + "\n")
+        for process in processes:
+            assert process.stdin is not None
+            process.stdin.flush()
+        return [json.loads(_line(process)) for process in processes]
+
+    def close(self) -> None:
+        """Let all processes end."""
+        for process in itertools.chain(*self._started.values()):
+            process.communicate()
+
+    def _crew(self, crew: list[str]) -> list[subprocess.Popen[str]]:
+        fresh = []
+        for name, count in Counter(crew).items():
+            started = self._started.setdefault(name, [])
+            missing = [_start(name) for _ in range(count - len(started))]
+            started += missing
+            fresh += missing
+        for process in fresh:
+            _line(process)
+        ready = {name: iter(started) for name, started in self._started.items()}
+        return [next(ready[name]) for name in crew]
+
+
+def _start(name: str) -> subprocess.Popen[str]:
+    """Start a process of ours, or of an official release."""
+    if name != OURS and not is_installed(name):
+        pytest.skip(f"official release {name} is not installed under .interop/")
+    python = sys.executable if name == OURS else str(interpreter(name))
+    return subprocess.Popen(
+        [python, str(SCRIPT), "lancelake.pylance" if name == OURS else "lance"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"},
+    )
+
+
+def _line(process: subprocess.Popen[str]) -> str:
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        assert process.stderr is not None
+        raise AssertionError(process.stderr.read())
+    return line
+
+
+@pytest.fixture(scope="module")
+def racers() -> Iterator[Racers]:
+    """Return processes that all tests of this module use."""
+    found = Racers()
+    yield found
+    found.close()
+
+
+def _table(
+    uri: str, rows: dict[int, int], *, has_key: bool = False, is_stable: bool = False
+) -> None:
+    metadata = {"lance-schema:unenforced-primary-key": "true"} if has_key else None
+    key = pa.field("id", pa.int64(), nullable=False, metadata=metadata)
+    schema = pa.schema([key, pa.field("v", pa.int64())])
+    table = pa.table([list(rows), list(rows.values())], schema=schema)
+    lance.write_dataset(table, uri, max_rows_per_file=100, enable_stable_row_ids=is_stable)
+
+
+def _rows(uri: str) -> list[tuple[int, int]]:
+    found = lance.dataset(uri).to_table()
+    return list(zip(found["id"].to_pylist(), found["v"].to_pylist(), strict=True))
+
+
+def _ensure_sound(uri: str) -> None:
+    found = check(Location.parse(uri), data=True, versions="all")
+    assert [f for f in found if f.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize(
+    ("crew", "has_key"),
+    [([OURS] * 5, False), ([OURS] * 5, True), ([OURS, THEIRS, OURS, THEIRS, OURS], True)],
+    ids=["ours", "ours with a declared key", "mixed with a declared key"],
+)
+@pytest.mark.parametrize("is_stable", [False, True], ids=["addresses", "stable ids"])
+def test_upserts_of_the_same_new_keys_leave_each_key_once(
+    crew: list[str], has_key: bool, is_stable: bool, racers: Racers, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    _table(uri, dict.fromkeys(range(10), -1), has_key=has_key, is_stable=is_stable)
+    for number in range(ROUNDS):
+        keys = list(range(100 + NEW_KEYS * number, 100 + NEW_KEYS * (number + 1)))
+        asks = [Ask(UPSERT, {"keys": keys, "who": who}) for who in range(len(crew))]
+        said = racers.race(uri, crew, asks)
+        inserted = sum(answer["done"][0] for answer in said if "done" in answer)
+        ours = [answer for answer, name in zip(said, crew, strict=True) if name == OURS]
+        assert [answer for answer in ours if "failed" in answer] == []
+        counts = Counter(i for i, _ in _rows(uri))
+        assert [i for i, count in counts.items() if count > 1] == []
+        assert set(keys) <= set(counts)
+        assert inserted == NEW_KEYS
+    _ensure_sound(uri)
+
+
+@pytest.mark.parametrize("crew", [[OURS] * 4, [OURS, THEIRS, OURS, THEIRS]], ids=["ours", "mixed"])
+def test_transfers_between_accounts_keep_every_balance(
+    crew: list[str], racers: Racers, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    _table(uri, dict.fromkeys(range(ACCOUNTS), BALANCE))
+    chance = random.Random(4)
+    expected = Counter(dict.fromkeys(range(ACCOUNTS), BALANCE))
+    for _ in range(ROUNDS):
+        plans = [
+            [(*chance.sample(range(ACCOUNTS), 2), chance.randint(1, 50)) for _ in range(3)]
+            for _ in crew
+        ]
+        said = racers.race(uri, crew, [Ask(TRANSFER, {"transfers": plan}) for plan in plans])
+        for plan, answer in zip(plans, said, strict=True):
+            for (source, target, amount), result in zip(plan, answer["done"], strict=True):
+                if result == 2:
+                    expected[source] -= amount
+                    expected[target] += amount
+        assert dict(_rows(uri)) == dict(expected)
+    assert sum(expected.values()) == ACCOUNTS * BALANCE
+    _ensure_sound(uri)
+
+
+@pytest.mark.parametrize("crew", [[OURS, OURS], [OURS, THEIRS], [THEIRS, OURS]], ids=" ".join)
+def test_of_a_delete_and_an_update_of_the_same_rows_one_comes_first(
+    crew: list[str], racers: Racers, tmp_path: Path
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    _table(uri, {-1: 7})
+    for number in range(ROUNDS):
+        keys = list(range(number * 50, number * 50 + 50))
+        lance.write_dataset(
+            pa.table({"id": keys, "v": [0] * 50}).cast(lance.dataset(uri).schema),
+            uri,
+            mode="append",
+            max_rows_per_file=20,
+        )
+        deleted, updated = racers.race(uri, crew, [Ask(DELETE, {}), Ask(UPDATE, {})])
+        found = {i: v for i, v in _rows(uri) if i in keys}
+        assert (deleted["done"], updated["done"], found) in [
+            (50, 0, {}),
+            (0, 50, dict.fromkeys(keys, 1)),
+        ]
+    _ensure_sound(uri)
+
+
+def test_appends_and_upserts_at_once_lose_nothing(racers: Racers, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    _table(uri, {-1: 7})
+    for number in range(ROUNDS):
+        first = 1000 * number
+        keys = [list(range(first + 100 * i, first + 100 * i + 10)) for i in range(3)]
+        codes = [APPEND, UPSERT, APPEND]
+        asks = [Ask(c, {"keys": k, "who": 1}) for c, k in zip(codes, keys, strict=True)]
+        said = racers.race(uri, [OURS] * 3, asks)
+        assert [answer for answer in said if "failed" in answer] == []
+        counts = Counter(i for i, _ in _rows(uri))
+        assert all(counts[i] == 1 for part in keys for i in part)
+    _ensure_sound(uri)
