@@ -61,8 +61,8 @@ bench: setup ## Run the benchmarks
 	$(BIN)/python -m benchmarks.run
 
 .PHONY: demo
-demo: setup ## See it work, end to end, on generated data
-	$(BIN)/python examples/demo.py
+demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 100000")
+	$(BIN)/python examples/demo.py $(ARGS)
 
 .PHONY: lock
 lock: .venv/.uv/.ready ## Resolve the lock files anew

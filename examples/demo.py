@@ -1,184 +1,233 @@
-"""A tour: official Lance writes a table of photos, Lancelake reads all of it back."""
+"""A pipeline on local Spark: orders in, late changes merged, a stream, the change feed, the past.
+
+python examples/demo.py [--rows N] [--uri FOLDER] [--master local[*]]
+"""
 
 from __future__ import annotations
 
-import contextlib
-import os
-import struct
+import argparse
+import shutil
+import subprocess
 import sys
-import tempfile
-import zlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
-import lance
-import numpy as np
-import pyarrow as pa
-from rich.rule import Rule
-from rich.syntax import Syntax
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 import lancelake
-from lancelake.cli.console import stdout
-from lancelake.cli.main import app
+from lancelake.spark import LanceTable, session
 
-SEED = 7
-DIMENSIONS = 32
-SIDE = 12
-CAMERAS = ("Aquila X2", "Nordlys 50", "Pocket 8")
-SUBJECTS = ("a harbour at dawn", "two foxes", "the old mill", "rain on glass", "a paper kite")
-SCHEMA = pa.schema(
-    [
-        pa.field("id", pa.int64(), nullable=False),
-        pa.field("caption", pa.string()),
-        pa.field("image", pa.binary()),
-        pa.field("embedding", pa.list_(pa.float32(), DIMENSIONS)),
-        pa.field(
-            "shot",
-            pa.struct(
-                [
-                    ("camera", pa.string()),
-                    ("iso", pa.int32()),
-                    ("place", pa.struct([("lat", pa.float64()), ("lon", pa.float64())])),
-                ]
-            ),
-        ),
-        pa.field("labels", pa.list_(pa.string())),
+ROWS = 2_000_000
+DIMENSIONS = 8
+QUIET = {
+    "spark.driver.memory": "3g",
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+console = Console(highlight=False)
+
+
+@dataclass(frozen=True)
+class Step:
+    """Something that was done: what it says of itself, and how long it took."""
+
+    name: str
+    result: str
+    seconds: float
+
+
+class Pipeline:
+    """The steps, each of which does one thing to the tables in a folder."""
+
+    def __init__(self, spark: SparkSession, folder: Path, rows: int) -> None:
+        """Prepare; nothing is written yet."""
+        self.spark = spark
+        self.rows = rows
+        self.folder = folder
+        self.orders = str(folder / "orders.lance")
+        self.changes = str(folder / "changes.lance")
+
+    def ingest(self) -> str:
+        """Write the orders."""
+        orders(self.spark, 0, self.rows).write.format("lance").mode("append").save(self.orders)
+        found = lancelake.LanceDataset(self.orders)
+        files = [file for fragment in found.get_fragments() for file in fragment.data_files()]
+        size = sum(file.file_size_bytes or 0 for file in files)
+        return f"{found.count_rows():,} rows, {size / 1e6:.0f} MB in {len(files)} files"
+
+    def merge(self) -> str:
+        """Merge changes that came late: 1 % of the orders, and 1 % more."""
+        late = self.rows // 100
+        changed = orders(self.spark, 0, self.rows).where("id % 100 = 7").limit(late)
+        changed = changed.withColumn("amount", f.col("amount") + 1).withColumn(
+            "note", f.lit("corrected")
+        )
+        new = orders(self.spark, self.rows, self.rows + late)
+        done = (
+            LanceTable.forPath(self.spark, self.orders)
+            .alias("o")
+            .merge(changed.unionAll(new).alias("late"), "o.id = late.id")
+            .whenMatchedUpdateAll()
+            .whenNotMatchedInsertAll()
+            .execute()
+            .collect()[0]
+        )
+        return f"{done.num_updated_rows:,} updated, {done.num_inserted_rows:,} inserted"
+
+    def compute(self) -> str:
+        """Add a column that is computed from others; no row is rewritten."""
+        table = LanceTable.forPath(self.spark, self.orders)
+        table.addColumns({"tax": "amount * 0.19"})
+        total = table.toDF().agg(f.sum("tax")).collect()[0][0]
+        return f"column tax, {total:,.0f} in all"
+
+    def stream(self) -> str:
+        """Let a stream of files flow in; run it twice: what has landed does not land again."""
+        inbox = str(self.folder / "inbox")
+        first = self.rows * 2
+        events = orders(self.spark, first, first + 20_000).withColumn("tax", f.lit(0.0))
+        events.repartition(2).write.mode("overwrite").parquet(inbox)
+        before = lancelake.LanceDataset(self.orders).count_rows()
+        for _ in range(2):
+            query = (
+                self.spark.readStream.schema(events.schema)
+                .parquet(inbox)
+                .writeStream.format("lance")
+                .option("checkpointLocation", str(self.folder / "checkpoint"))
+                .trigger(availableNow=True)
+                .start(self.orders)
+            )
+            query.awaitTermination()
+        after = lancelake.LanceDataset(self.orders).count_rows()
+        return f"{after - before:,} rows streamed in, once, though the query ran twice"
+
+    def feed(self) -> str:
+        """Read what changed since the first version, as a stream into another table."""
+        query = (
+            self.spark.readStream.format("lance")
+            .option("readChangeFeed", "true")
+            .option("startingVersion", "2")
+            .load(self.orders)
+            .select("id", "_change_type", "_commit_version")
+            .writeStream.format("lance")
+            .option("checkpointLocation", str(self.folder / "feed-checkpoint"))
+            .trigger(availableNow=True)
+            .start(self.changes)
+        )
+        query.awaitTermination()
+        counts = self.spark.read.format("lance").load(self.changes).groupBy("_change_type").count()
+        found = sorted((row[0], row[1]) for row in counts.collect())
+        return ", ".join(f"{count:,} {kind}" for kind, count in found)
+
+    def travel(self) -> str:
+        """Ask the first version and the newest the same question."""
+        name = f"lance.`{self.orders}`"
+        question = "SELECT count(*), round(sum(amount)) FROM {} {}"
+        then = self.spark.sql(question.format(name, "VERSION AS OF 1")).collect()[0]
+        now = self.spark.sql(question.format(name, "")).collect()[0]
+        return f"version 1: {then[0]:,} rows, sum {then[1]:,.0f}; now: {now[0]:,}, {now[1]:,.0f}"
+
+    def official(self) -> str:
+        """Let official Lance open the table, in a process that knows nothing of us."""
+        program = (
+            "import lance, sys; ds = lance.dataset(sys.argv[1]); ds.validate(); "
+            "print(lance.__version__, ds.version, f'{ds.count_rows():,}')"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", program, self.orders],
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+        )
+        release, version, rows = done.stdout.split()
+        return f"pylance {release} validates version {version} and counts {rows} rows"
+
+    def check(self) -> str:
+        """Check every invariant of the table."""
+        lancelake.LanceDataset(self.orders).validate()
+        return "every version, file and row count in order"
+
+
+def orders(spark: SparkSession, start: int, stop: int) -> DataFrame:
+    """Return orders with a text and a small embedding, the same for the same ids."""
+    vector = f.array(
+        *[((f.col("id") * (7 + i) % 1000) / 1000).cast("float") for i in range(DIMENSIONS)]
+    )
+    return spark.range(start, stop).select(
+        "id",
+        (f.col("id") * 31 % 50_000).alias("customer"),
+        ((f.col("id") * 17 % 10_000) / 100).alias("amount"),
+        f.concat(f.lit("order "), f.col("id").cast("string")).alias("note"),
+        f.timestamp_seconds(f.lit(1_700_000_000) + f.col("id") % 86_400).alias("placed"),
+        vector.alias("embedding"),
+    )
+
+
+def run(pipeline: Pipeline) -> list[Step]:
+    """Do one step after the other, and say what each did."""
+    steps: list[tuple[str, Callable[[], str]]] = [
+        ("ingest", pipeline.ingest),
+        ("merge late changes", pipeline.merge),
+        ("computed column", pipeline.compute),
+        ("stream in", pipeline.stream),
+        ("change feed out", pipeline.feed),
+        ("time travel", pipeline.travel),
+        ("official Lance", pipeline.official),
+        ("check", pipeline.check),
     ]
-)
-
-console = stdout()
+    done: list[Step] = []
+    for name, action in steps:
+        with console.status(f"{name} ..."):
+            begun = time.perf_counter()
+            result = action()
+            done.append(Step(name, result, time.perf_counter() - begun))
+        line = Text.assemble(
+            (f"{name:<20}", "bold"), (f"{done[-1].seconds:6.1f} s  ", "cyan"), result
+        )
+        console.print(line)
+    return done
 
 
 def main() -> int:
-    """Write, then read; return 0 when the table is in order."""
-    with tempfile.TemporaryDirectory(prefix="lancelake-demo-") as folder:
-        os.chdir(folder)
-        try:
-            return tour("photos.lance")
-        finally:
-            os.chdir("/")
-
-
-def tour(uri: str) -> int:
-    """Show one thing after the other."""
-    title("Official Lance writes", f"pylance {lance.__version__} makes a table and changes it")
-    write(uri)
-    title("Lancelake reads", f"lancelake {lancelake.__version__}, its own reading of the format")
-    command("info", uri)
-    command("log", uri)
-
-    title("Time travel", "every version, tag and branch stays readable")
-    command("count", uri)
-    command("count", uri, "--at", "launch")
-    command("count", uri, "--at", "experiment:")
-
-    title("Rows", "filters, projections into structs, single rows")
-    command("head", uri, "-n", "4", "--filter", "shot.iso >= 1600 and caption like '%fox%'")
-    command("take", uri, "3,141,592", "--columns", "id,caption,shot.place.lat,pixels")
-    python_part()
-
-    title("In order?", "every version, every file, every value")
-    return command("check", uri, "--all-versions", "--data")
-
-
-def write(uri: str) -> None:
-    """Make versions of every kind."""
-    rng = np.random.default_rng(SEED)
-    lance.write_dataset(photos(rng, 0, 600), uri, max_rows_per_file=300)
-    step("create", "600 photos in 2 fragments")
-    lance.dataset(uri).tags.create("launch", 1)
-    step("tag", "version 1 is called launch")
-    lance.write_dataset(photos(rng, 600, 800), uri, mode="append")
-    step("append", "200 photos more")
-    lance.dataset(uri).delete("id % 9 = 4")
-    step("delete", "every ninth photo")
-    lance.dataset(uri).add_columns({"pixels": f"cast({SIDE * SIDE} as int)"})
-    step("add column", "pixels, computed")
-    lance.dataset(uri).create_scalar_index("id", "BTREE")
-    step("index", "a B-tree on id")
-    branch = lance.dataset(uri).create_branch("experiment")
-    more = photos(rng, 800, 850).append_column("pixels", pa.array([SIDE * SIDE] * 50, pa.int32()))
-    lance.write_dataset(more, branch.uri, mode="append")
-    step("branch", "experiment, with 50 photos of its own")
-
-
-PYTHON = """\
-ds = lancelake.dataset("photos.lance")
-bright = ds.to_table(columns=["shot.camera", "embedding"], filter="shot.iso = 100")
-print(bright.num_rows, "photos at ISO 100, taken with", bright["shot.camera"].unique().to_pylist())
-launch = ds.checkout_version("launch")
-print("at the launch there were", launch.count_rows("shot.iso = 100"))
-"""
-
-
-def python_part() -> None:
-    """Read with the Python interface, which is that of pylance."""
-    console.print(Syntax(PYTHON.rstrip(), "python", background_color="default"))
-    exec(PYTHON, {"lancelake": lancelake})
-
-
-def photos(rng: np.random.Generator, first: int, last: int) -> pa.Table:
-    """Make rows that look like something."""
-    count = last - first
-    numbers = range(first, last)
-    vectors = rng.normal(size=(count, DIMENSIONS)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    shots = [
-        {
-            "camera": CAMERAS[int(rng.integers(len(CAMERAS)))],
-            "iso": int(100 * 2 ** rng.integers(6)),
-            "place": {"lat": float(rng.uniform(-60, 70)), "lon": float(rng.uniform(-180, 180))},
-        }
-        for _ in numbers
-    ]
-    columns = [
-        list(numbers),
-        [f"{SUBJECTS[i % len(SUBJECTS)]}, no. {i}" for i in numbers],
-        [png(rng.integers(0, 256, (SIDE, SIDE), dtype=np.uint8)) for _ in numbers],
-        pa.FixedSizeListArray.from_arrays(pa.array(vectors.ravel()), DIMENSIONS),
-        shots,
-        [["outdoor", "raw"][: int(rng.integers(3))] for _ in numbers],
-    ]
-    return pa.table(columns, schema=SCHEMA)
-
-
-def png(pixels: np.ndarray) -> bytes:
-    """Encode grey pixels as a PNG."""
-
-    def chunk(kind: bytes, data: bytes) -> bytes:
-        checksum = zlib.crc32(kind + data)
-        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", checksum)
-
-    height, width = pixels.shape
-    header = struct.pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
-    rows = b"".join(b"\0" + row.tobytes() for row in pixels)
-    parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
-    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
-
-
-def title(name: str, what: str) -> None:
-    console.print()
-    console.print(Rule(Text(name, style="bold"), align="left", style="dim"))
-    console.print(Text(what, style="dim"))
-    console.print()
-
-
-def step(name: str, what: str) -> None:
-    console.print(Text.assemble(("  ✓ ", "green"), f"{name:<12}", (what, "dim")))
-
-
-def command(*args: str) -> int:
-    """Run a command of the command line as if typed; return its exit code."""
-    typed = " ".join(f'"{arg}"' if " " in arg else arg for arg in args)
-    console.print(Text.assemble(("$ ", "dim"), (f"lancelake {typed}", "bold cyan")))
-    code = 0
-    try:
-        app(list(args), prog_name="lancelake")
-    except SystemExit as done:
-        code = int(done.code or 0)
-    console.print()
-    return code
+    """Run the pipeline and say what to try next."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--rows", type=int, default=ROWS, help=f"orders to make ({ROWS:,})")
+    parser.add_argument("--uri", default="demo-tables", help="folder for the tables")
+    parser.add_argument("--master", default="local[*]", help="where Spark runs")
+    chosen = parser.parse_args()
+    folder = Path(chosen.uri).absolute()
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    begun = time.perf_counter()
+    with console.status("starting Spark ..."):
+        spark = session(chosen.master, root=str(folder), **QUIET)
+    head = f"Spark {spark.version} on {chosen.master}, lancelake {lancelake.__version__}"
+    console.print(Text(head, style="bold green"))
+    pipeline = Pipeline(spark, folder, chosen.rows)
+    run(pipeline)
+    spark.stop()
+    console.print(f"\n{time.perf_counter() - begun:.0f} s in all. The tables stay. Try:")
+    hints = Table.grid(padding=(0, 2))
+    shown = pipeline.orders
+    for command, meaning in (
+        (f"lancelake log {shown}", "what made each version"),
+        (f"lancelake changes {shown} --from 1", "rows that changed"),
+        (f'lancelake sql {shown} "select count(*) from dataset"', "SQL without Spark"),
+        (f"lancelake check {shown} --data", "read every value"),
+    ):
+        hints.add_row(Text(command, style="cyan"), meaning)
+    console.print(hints)
+    return 0
 
 
 if __name__ == "__main__":
-    with contextlib.suppress(BrokenPipeError):
-        sys.exit(main())
+    sys.exit(main())

@@ -69,6 +69,11 @@ class SystemIds:
         """With a seed the sequence can be replayed."""
         # Processes that are forked must not draw the same.
         self._random = random.SystemRandom() if seed is None else random.Random(seed)
+        self._seed = seed
+
+    def __reduce__(self) -> tuple[type[SystemIds], tuple[int | None]]:
+        """Travel without state: chance has none, and a replay starts anew."""
+        return SystemIds, (self._seed,)
 
     def uuid4(self) -> uuid.UUID:
         """A fresh uuid."""

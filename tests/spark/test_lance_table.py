@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -37,9 +38,9 @@ def counted(done: DataFrame) -> int:
     return int(done.collect()[0][0])
 
 
-def rows(uri: str) -> list[tuple[object, ...]]:
+def rows(uri: str) -> list[tuple[Any, ...]]:
     """Return the rows of a table by id, after checking the table."""
-    dataset = lancelake.dataset(uri)
+    dataset = lancelake.LanceDataset(uri)
     dataset.validate()
     return sorted(tuple(row.values()) for row in dataset.to_table().to_pylist())
 
@@ -100,7 +101,7 @@ def test_two_source_rows_for_one_row_are_refused(spark: SparkSession, uri: str) 
     merge = LanceTable.forPath(spark, uri).merge(source, "target.id = source.id")
     with pytest.raises(InvalidRequestError, match="Ambiguous"):
         merge.whenMatchedUpdateAll().execute()
-    assert lancelake.dataset(uri).version == 1
+    assert lancelake.LanceDataset(uri).version == 1
 
 
 def test_columns_that_only_the_source_has_are_refused(spark: SparkSession, uri: str) -> None:
@@ -135,7 +136,7 @@ def test_updates_keep_the_ids_of_rows(spark: SparkSession, tmp_path: Path) -> No
     place = str(tmp_path / "t.lance")
     write(people(spark, range(10)).coalesce(1), place)
     LanceTable.forPath(spark, place).update("id = 3", {"name": "'x'"})
-    found = lancelake.dataset(place).to_table(columns=["id", "_rowid"]).to_pylist()
+    found = lancelake.LanceDataset(place).to_table(columns=["id", "_rowid"]).to_pylist()
     assert all(row["id"] == row["_rowid"] for row in found)
 
 

@@ -33,7 +33,7 @@ def copy(spark: SparkSession, source: Path, target: Path, **options: str) -> Non
 
 def ids(place: Path) -> list[int]:
     """Return the ids of a table's rows, sorted."""
-    return sorted(lancelake.dataset(str(place)).to_table(columns=["id"]).column(0).to_pylist())
+    return sorted(lancelake.LanceDataset(str(place)).to_table(columns=["id"]).column(0).to_pylist())
 
 
 @pytest.fixture
@@ -60,10 +60,10 @@ def test_a_batch_without_rows_makes_no_version(
 ) -> None:
     target = tmp_path / "target.lance"
     copy(spark, source, target)
-    before = lancelake.dataset(str(target)).version
+    before = lancelake.LanceDataset(str(target)).version
     LanceTable.forPath(spark, str(source)).addColumns("more string")
     copy(spark, source, target, skipChangeCommits="true")
-    assert lancelake.dataset(str(target)).version == before
+    assert lancelake.LanceDataset(str(target)).version == before
 
 
 def test_a_batch_that_is_run_again_lands_once(
@@ -108,7 +108,7 @@ def test_a_change_feed_tells_what_happened_to_each_row(
     table.delete("id = 2")
     target = tmp_path / "changes.lance"
     copy(spark, source, target, readChangeFeed="true", startingVersion="2")
-    found = lancelake.dataset(str(target)).to_table().to_pylist()
+    found = lancelake.LanceDataset(str(target)).to_table().to_pylist()
     assert sorted((r["id"], r["text"], r["_change_type"], r["_commit_version"]) for r in found) == [
         (1, "1", "update_preimage", 2),
         (1, "x", "update_postimage", 2),
@@ -124,7 +124,7 @@ def test_a_stream_takes_a_few_versions_at_a_time(
     target = tmp_path / "target.lance"
     copy(spark, source, target, startingVersion="2", maxVersionsPerTrigger="2")
     assert ids(target) == [10, 11, 12, 13]
-    assert lancelake.dataset(str(target)).version == 2
+    assert lancelake.LanceDataset(str(target)).version == 2
 
 
 def test_batches_are_merged_by_key(spark: SparkSession, source: Path, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_batches_are_merged_by_key(spark: SparkSession, source: Path, tmp_path: 
         .start(str(target))
     )
     query.awaitTermination()
-    found = lancelake.dataset(str(target)).to_table().to_pylist()
+    found = lancelake.LanceDataset(str(target)).to_table().to_pylist()
     assert {row["id"]: row["text"] for row in found} == {
         **dict.fromkeys(range(10, 15), "old"),
         **{i: str(i) for i in range(10)},
@@ -167,5 +167,5 @@ def test_counts_of_a_stream_are_merged_in_update_mode(
     run()
     write(numbers(spark, 10, 13), str(source), "append")
     run()
-    found = lancelake.dataset(target).to_table().to_pylist()
+    found = lancelake.LanceDataset(target).to_table().to_pylist()
     assert {row["odd"]: row["count"] for row in found} == {0: 7, 1: 6}

@@ -118,7 +118,7 @@ class LanceMergeBuilder:
 def alias_of(frame: DataFrame) -> str | None:
     """Return the name that `alias` gave to a DataFrame; None without one."""
     if not is_classic(frame.sparkSession):
-        return getattr(frame._plan, "_alias", None)  # type: ignore[attr-defined]
+        return getattr(frame._plan, "_alias", None)
     plan = frame._jdf.queryExecution().logical()
     return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
 

@@ -1,4 +1,4 @@
-"""Does the demo run through?"""
+"""Does the tour of photos run through?"""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
+DEMO = Path(__file__).parents[2] / "examples" / "photos.py"
 
 
-def test_demo_ends_with_a_table_in_order() -> None:
+def test_the_tour_ends_with_a_table_in_order() -> None:
     done = subprocess.run(
         [sys.executable, str(DEMO)], capture_output=True, check=False, encoding="utf-8"
     )
