@@ -50,6 +50,14 @@ WORKS: dict[str, Work] = {
     "merge": lambda uri: _upsert(uri, rows(1, 5, 20)),
     "merge and delete": lambda uri: _replace(uri, rows(1, 20)),
     "merge keys in": lambda uri: _insert_new(uri, rows(1, 20)),
+    "add a column": lambda uri: lance.dataset(uri).add_columns({"twice": "value * 2"}),
+    "rename a column": lambda uri: lance.dataset(uri).alter_columns(
+        {"path": "value", "name": "other"}
+    ),
+    "cast a column": lambda uri: lance.dataset(uri).alter_columns(
+        {"path": "value", "data_type": pa.int32()}
+    ),
+    "drop a column": lambda uri: lance.dataset(uri).drop_columns(["value"]),
     "restore": lambda uri: lance.dataset(uri, version=1).restore(),
     "config": lambda uri: lance.dataset(uri).update_config({"new": "1"}),
     "metadata": lambda uri: lance.dataset(uri).update_metadata({"new": "1"}),

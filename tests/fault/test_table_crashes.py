@@ -22,6 +22,7 @@ from tests.support.official import RELEASES, OfficialPool, is_installed
 
 # One in so many stops is shown to an official release as well.
 JUDGED = 9
+WRITES = frozenset({"put", "put_stream", "create", "copy", "delete", "delete_many", "swap"})
 
 
 @dataclass(frozen=True)
@@ -103,13 +104,17 @@ result = {
 def test_a_change_that_stops_at_any_store_call_leaves_the_old_or_the_new(
     name: str, stop: Stop, tables: Tables, officials: OfficialPool
 ) -> None:
-    before, after, count = whole(name, tables)
-    for number in range(count):
+    before, after, calls = whole(name, tables)
+    for number in range(len(calls)):
         tables.put_back()
         with stores(FailingCalls([number], stop=stop, error=Crash)), pytest.raises(Crash):
             WORKS[name](tables.uri)
         found = seen(tables.uri)
         assert found in (before, after), f"stopped {stop.value} call {number}"
+        if number % JUDGED and WRITES.isdisjoint(calls[: number + 1]):
+            # Nothing was written yet, as at the stops before.
+            assert found == before
+            continue
         ensure_sound(tables.uri)
         if number % JUDGED == 0:
             release = RELEASES[number // JUDGED % len(RELEASES)]
@@ -121,11 +126,11 @@ def test_a_change_that_stops_at_any_store_call_leaves_the_old_or_the_new(
 
 
 @cache
-def whole(name: str, tables: Tables) -> tuple[Seen, Seen, int]:
-    """Return what is there before and after, and how many store calls lie between."""
+def whole(name: str, tables: Tables) -> tuple[Seen, Seen, list[str]]:
+    """Return what is there before and after, and the store calls that lie between."""
     tables.put_back()
     before = seen(tables.uri)
     calls = FailingCalls()
     with stores(calls):
         WORKS[name](tables.uri)
-    return before, seen(tables.uri), len(calls.calls)
+    return before, seen(tables.uri), [call for call, _ in calls.calls]

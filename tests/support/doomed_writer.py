@@ -16,7 +16,6 @@ from typing import Any
 import pyarrow as pa
 
 import lancelake.pylance as lance
-from tests.support.row_changes import delete_rows, update_rows
 
 SCHEMA = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("value", pa.int64())])
 WATCHED = {"open", "os.link", "os.rename", "os.remove", "os.mkdir", "os.scandir"}
@@ -28,9 +27,9 @@ def do(uri: str, operation: dict[str, Any]) -> None:
         case {"kind": "append" | "create" | "overwrite" as kind, "ids": ids}:
             lance.write_dataset(pa.table([ids, [0] * len(ids)], schema=SCHEMA), uri, mode=kind)
         case {"kind": "delete", "ids": ids}:
-            delete_rows(uri, _where(ids))
+            lance.dataset(uri).delete(_where(ids))
         case {"kind": "update", "ids": ids, "value": value}:
-            update_rows(uri, _where(ids), "value", value)
+            lance.dataset(uri).update({"value": str(value)}, where=_where(ids))
         case {"kind": "config", "key": key}:
             lance.dataset(uri).update_config({key: "set"})
         case {"kind": "tag", "name": name}:

@@ -91,18 +91,6 @@ class Writer:
         return True
 
 
-class OurWriter(Writer):
-    """Ours: rows are deleted and updated by the parts that there are."""
-
-    def _delete(self, where: str) -> None:
-        row_changes = importlib.import_module("tests.support.row_changes")
-        row_changes.delete_rows(self.uri, where, storage_options=self.options)
-
-    def _set(self, ids: list[int], value: int) -> None:
-        row_changes = importlib.import_module("tests.support.row_changes")
-        row_changes.update_rows(self.uri, _where(ids), "value", value, storage_options=self.options)
-
-
 def log(line: dict[str, Any]) -> None:
     """Tell the parent."""
     print(json.dumps(line), flush=True)
@@ -116,8 +104,7 @@ def main() -> None:
     """Write until the operations, or the seconds, are over."""
     given = json.loads(sys.argv[1])
     library = importlib.import_module(given["library"])
-    kind = Writer if given["library"] == "lance" else OurWriter
-    writer = kind(library, given)
+    writer = Writer(library, given)
     log({"ready": True})
     sys.stdin.readline()
     until = None if given["seconds"] is None else time.monotonic() + given["seconds"]
