@@ -40,14 +40,15 @@ FILES = {
     "day-1.csv": "station,temperature\nharbour,11.5\nmill,9.0\n",
     "day-2.jsonl": '{"station": "harbour", "temperature": 12.0}\n',
     "day-3.jsonl": '{"station": "mill", "temperature": 8.5}\n',
+    "day-4.csv": "station,temperature\nlighthouse,7.5\nmill,10.0\n",
 }
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with the table of the demo, and files to write."""
+    """Return a folder with the table of the tour, and files to write."""
     path = tmp_path_factory.mktemp("docs")
-    _demo().write(str(path / "photos.lance"))
+    _tour().write(str(path / "photos.lance"))
     for name, text in FILES.items():
         (path / name).write_text(text, encoding="utf-8")
     return path
@@ -87,8 +88,8 @@ def _masked(page: str) -> str:
     return page
 
 
-def _demo() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("demo", REPO / "examples" / "demo.py")
+def _tour() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("photos", REPO / "examples" / "photos.py")
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Annotated
 
 import pyarrow as pa
 import typer
-from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bar
 from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.at import open_head
-from lancelake.cli.console import OutputFormat, stderr
+from lancelake.cli.console import OutputFormat
+from lancelake.cli.job_bar import job_bar
 from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.type_words import parse_type
-from lancelake.engine.port import JobProgress, Progress
 from lancelake.table.columns import add, alter, drop
 from lancelake.table.columns.alter import ColumnChange
 from lancelake.table.publish import CommitChoices
@@ -99,7 +96,7 @@ def add_command(
     if fields:
         _report(output, add.add_null_columns(base, pa.schema(fields), choices=choices))
         return
-    with _watched() as progress:
+    with job_bar("fragment") as progress:
         made = add.add_computed_columns(base, expressions, choices=choices, progress=progress)
     _report(output, made)
 
@@ -154,7 +151,7 @@ def alter_command(
     change = ColumnChange(path=column, name=name, nullable=nullable, data_type=data_type)
     base = open_head(location(uri, options), branch)
     choices = CommitChoices(message=message)
-    with _watched() as progress:
+    with job_bar("fragment") as progress:
         made = alter.alter_columns(base, [change], choices=choices, progress=progress)
     _report(output, made)
 
@@ -184,24 +181,6 @@ def _pairs(pairs: Sequence[str], form: str) -> dict[str, str]:
             raise typer.BadParameter(f"{name!r} is given twice")
         found[name] = value
     return found
-
-
-@contextmanager
-def _watched() -> Iterator[Progress | None]:
-    """Show how far the work is, where there is a terminal."""
-    console = stderr()
-    if not console.is_terminal:
-        yield None
-        return
-    shown = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Bar(*shown, TextColumn("{task.description}"), console=console, transient=True) as bar:
-        task = bar.add_task("", total=None)
-
-        def step(progress: JobProgress) -> None:
-            done = f"{progress.done} of {words.plural(progress.total, 'fragment')}"
-            bar.update(task, total=progress.total, completed=progress.done, description=done)
-
-        yield step
 
 
 def _report(output: OutputFormat, made: Snapshot) -> None:

@@ -1,0 +1,165 @@
+"""`lancelake merge`: files merged into a table by key."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from lancelake.cli import words
+from lancelake.cli.at import open_head
+from lancelake.cli.console import OutputFormat
+from lancelake.cli.job_bar import job_bar
+from lancelake.cli.options import (
+    Branch,
+    Message,
+    Output,
+    StorageOptions,
+    Uri,
+    column_names,
+    location,
+)
+from lancelake.cli.report import report, version_body, version_rows
+from lancelake.cli.source_files import SourceFormat, Sources, find_sources
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.primary_key import key_names
+from lancelake.table.merge.clauses import (
+    DeleteRow,
+    Duplicates,
+    Fail,
+    InsertAll,
+    Matched,
+    MergeSpec,
+    UpdateAll,
+)
+from lancelake.table.merge.run import MergeCounts, Merged, merge
+from lancelake.table.publish import CommitChoices
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+
+class WhenMatched(Enum):
+    """What becomes of rows whose key a file has."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+    FAIL = "fail"
+    KEEP = "keep"
+
+
+Source = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="SOURCE",
+        show_default=False,
+        help="Files or patterns such as 'day-*.parquet'; - for an Arrow stream on standard input.",
+    ),
+]
+On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="A,B",
+        show_default=False,
+        help="Columns of the key, separated by commas. Without it, the table's primary key.",
+    ),
+]
+IfMatched = Annotated[
+    WhenMatched, typer.Option("--matched", help="What becomes of rows whose key a file has.")
+]
+MatchedIf = Annotated[
+    str | None,
+    typer.Option(
+        "--matched-if",
+        metavar="SQL",
+        show_default=False,
+        help="Only for such rows, by columns source.x of the files and target.x of the table.",
+    ),
+]
+Insert = Annotated[
+    bool, typer.Option("--insert/--no-insert", help="Whether rows with a new key are added.")
+]
+DeleteMissing = Annotated[
+    bool, typer.Option("--delete-missing", help="Delete rows whose key no file has.")
+]
+LastWins = Annotated[
+    bool,
+    typer.Option("--last-wins", help="Of rows with one key take the last, rather than refuse."),
+]
+Format = Annotated[
+    SourceFormat | None,
+    typer.Option(
+        "--format", show_default=False, help="What the files hold, where names do not say it."
+    ),
+]
+MergeSchema = Annotated[
+    bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
+]
+
+
+@app.command("merge")
+def merge_command(
+    uri: Uri,
+    sources: Source,
+    on: On = None,
+    matched: IfMatched = WhenMatched.UPDATE,
+    matched_if: MatchedIf = None,
+    insert: Insert = True,
+    delete_missing: DeleteMissing = False,
+    last_wins: LastWins = False,
+    merge_schema: MergeSchema = False,
+    format: Format = None,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Merge files into a table by key, in one version.
+
+    Rows whose key the table has are updated, others are added.
+    """
+    names = find_sources(sources)
+    base = open_head(location(uri, options), branch)
+    spec = MergeSpec(
+        on=column_names(on) or key_names(base.manifest.schema),
+        matched=_clauses(matched, matched_if),
+        not_matched=(InsertAll(),) if insert else (),
+        not_matched_by_source=(DeleteRow(),) if delete_missing else (),
+        duplicates=Duplicates.LAST_WINS if last_wins else Duplicates.REFUSE,
+        adds_columns=merge_schema,
+        casts=True,
+    )
+    reading = Sources(names=names, format=format, types=public_schema(base.manifest.schema))
+    rows = reading.reader(is_merging=merge_schema)
+    with job_bar("part") as progress:
+        done = merge(base, rows, spec, choices=CommitChoices(message=message), progress=progress)
+    _report(output, done)
+
+
+def _clauses(matched: WhenMatched, condition: str | None) -> tuple[Matched, ...]:
+    match matched:
+        case WhenMatched.UPDATE:
+            return (UpdateAll(condition=condition),)
+        case WhenMatched.DELETE:
+            return (DeleteRow(condition=condition),)
+        case WhenMatched.FAIL:
+            return (Fail(condition=condition),)
+        case WhenMatched.KEEP:
+            return ()
+
+
+def _report(output: OutputFormat, done: Merged) -> None:
+    counts = done.counts
+    body = {
+        **version_body(done.snapshot),
+        "inserted": counts.inserted,
+        "updated": counts.updated,
+        "deleted": counts.deleted,
+    }
+    report(output, body, [*version_rows(done.snapshot), ("merged", _amount(counts))])
+
+
+def _amount(counts: MergeCounts) -> str:
+    inserted = words.plural(counts.inserted, "row")
+    return f"{inserted} inserted, {counts.updated:,} updated, {counts.deleted:,} deleted"
