@@ -43,10 +43,10 @@ class StreamPart:
         conform = Conformer(self.schema)
         if isinstance(self.task, ScanTask):
             for batch in execute_scan(self.task):
-                yield conform(self._as_inserts(batch))
+                yield conform(self._with_later_columns(self._as_inserts(batch)))
         else:
             for batch in execute_change(self.task):
-                yield conform(batch)
+                yield conform(self._with_later_columns(batch))
 
     def _as_inserts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Add the columns of a change feed where they are wanted: rows of a snapshot are new."""
@@ -58,6 +58,14 @@ class StreamPart:
         for name, value in values.items():
             if name in self.schema.names and name not in batch.schema.names:
                 batch = batch.append_column(name, pa.repeat(value, batch.num_rows))
+        return batch
+
+    def _with_later_columns(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Add columns that the version did not have yet."""
+        for field in self.schema:
+            if field.name not in batch.schema.names:
+                nulls = pa.nulls(batch.num_rows, field.type)
+                batch = batch.append_column(field.with_nullable(True), nulls)
         return batch
 
 
@@ -84,10 +92,15 @@ class Wanted:
     with_changes: bool = False
     skips_changes: bool = False
 
+    def columns_of(self, snapshot: Snapshot) -> tuple[str, ...]:
+        """Return the wanted columns that a version has."""
+        present = set(snapshot.manifest.schema.names)
+        return tuple(name for name in self.columns if name in present)
+
 
 def snapshot_parts(snapshot: Snapshot, wanted: Wanted) -> list[StreamPart]:
     """Return the parts of all rows of a version."""
-    request = ScanRequest(columns=wanted.columns, with_row_id=wanted.with_changes)
+    request = ScanRequest(columns=wanted.columns_of(snapshot))
     return [_part(task, snapshot, wanted) for task in plan_scan(snapshot.source, request).tasks]
 
 
@@ -95,7 +108,7 @@ def version_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[Str
     """Return the parts of what a version changed."""
     if not after.manifest.has_stable_row_ids and not wanted.with_changes:
         return _appended_parts(before, after, wanted)
-    request = ChangeRequest(columns=wanted.columns)
+    request = ChangeRequest(columns=wanted.columns_of(after))
     begin, end = AtVersion(before.version), AtVersion(after.version)
     tasks = plan_changes(after, begin, end, request).tasks
     if not wanted.with_changes:
@@ -125,7 +138,7 @@ def _appended_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[S
     )
     if changed and not wanted.skips_changes:
         raise _has_changes(after)
-    request = ScanRequest(columns=wanted.columns, fragment_ids=tuple(new))
+    request = ScanRequest(columns=wanted.columns_of(after), fragment_ids=tuple(new))
     return [_part(task, after, wanted) for task in plan_scan(after.source, request).tasks]
 
 

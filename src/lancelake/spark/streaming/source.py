@@ -33,7 +33,6 @@ from lancelake.table.change_feed.request import (
     COMMIT_TIMESTAMP,
     COMMIT_VERSION,
     FEED_NAMES,
-    ROW_ID,
 )
 from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
 from lancelake.table.snapshot import Snapshot
@@ -50,7 +49,6 @@ STREAM_OPTIONS = (
 _LATEST = "latest"
 _FEED_SCHEMA = StructType(
     [
-        StructField(ROW_ID, LongType()),
         StructField(CHANGE_TYPE, StringType()),
         StructField(COMMIT_VERSION, LongType()),
         StructField(COMMIT_TIMESTAMP, TimestampType()),
@@ -63,7 +61,9 @@ def feed_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
     lowered = {key.lower(): value for key, value in options.items()}
     if lowered.get("readchangefeed", "false").lower() != "true":
         return schema
-    return StructType([*schema.fields, *_FEED_SCHEMA.fields])
+    # Rows of older versions lack columns that were added since.
+    own = [StructField(field.name, field.dataType, True, field.metadata) for field in schema]
+    return StructType([*own, *_FEED_SCHEMA.fields])
 
 
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
