@@ -54,7 +54,7 @@ class ColumnFile:
     ) -> DataFile | None:
         """Write the values of a fragment's live rows in order; None when it has no live row.
 
-        On local disk the bytes are durable when this returns; `sync_names` must follow.
+        On local disk the file is durable when `sync_file` and `sync_names` have followed.
         """
         schema = self.ensure_possible(data)
         conform = Conformer(schema, self.version)
@@ -73,8 +73,14 @@ class ColumnFile:
             for piece in pieces(batch):
                 writer.write(piece)
         entry = writer.close()
-        writer.settle()
+        writer.settle(leaves_sync=True)
         return entry
+
+
+def sync_file(root: Location, file: DataFile | None) -> None:
+    """Make the bytes of a file that was written below a root durable."""
+    if file is not None and root.scheme == "file":
+        durable.sync_file(Path(root.uri) / layout.DATA / file.path)
 
 
 def sync_names(root: Location) -> None:

@@ -62,10 +62,14 @@ class DataFileWriter:
             self._codec.close()
         return replace(self._entry, file_size_bytes=int(self._codec.size_bytes or 0))
 
-    def settle(self) -> None:
-        """Bring what was written to its place, on local disk durably but for the file's name."""
+    def settle(self, *, leaves_sync: bool = False) -> None:
+        """Bring what was written to its place, on local disk durably but for the file's name.
+
+        Someone who has many files may make their bytes durable together, later.
+        """
         self._blobs.settle()
-        self._address.arrived()
+        if not (leaves_sync and self._address.is_in_place):
+            self._address.arrived()
 
     def sync_name(self) -> None:
         """Make the names of this file and of all before it in the same folder durable."""

@@ -9,7 +9,6 @@ from itertools import chain
 import pyarrow as pa
 
 from lancelake.clock import Ids
-from lancelake.data.column_file import sync_names
 from lancelake.data.deletion_files import load_deletions
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
@@ -35,6 +34,7 @@ from lancelake.table.columns.backfill import (
 from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.live_columns import batch_rows
 from lancelake.table.columns.mapped import BatchFunction, MappedValues, engine_for
+from lancelake.table.columns.syncing import Syncing
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.run_again import DEFAULT, until_it_lands
 from lancelake.table.snapshot import Snapshot
@@ -158,17 +158,18 @@ def streamed_files(
     source = base.source
     rows = _Rows(reader)
     files: dict[FragmentId, DataFile | None] = {}
-    for fragment in fragments:
-        count = live_rows(source.files, source.manifest_at, fragment)
-        files[fragment.id] = file.write(
-            rows.next(count),
-            reader.schema,
-            deleted=load_deletions(source.files, fragment),
-            physical_rows=physical_rows(source.files, source.manifest_at, fragment),
-            ids=ids,
-        )
-    rows.ensure_ended()
-    sync_names(base.location)
+    with Syncing(base.location) as syncing:
+        for fragment in fragments:
+            count = live_rows(source.files, source.manifest_at, fragment)
+            files[fragment.id] = file.write(
+                rows.next(count),
+                reader.schema,
+                deleted=load_deletions(source.files, fragment),
+                physical_rows=physical_rows(source.files, source.manifest_at, fragment),
+                ids=ids,
+            )
+            syncing.add(files[fragment.id])
+        rows.ensure_ended()
     return files
 
 

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lancelake.data.column_file import ColumnFile, sync_names, with_file
+from lancelake.data.column_file import ColumnFile, with_file
 from lancelake.data.storable import ensure_storable
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
@@ -18,6 +18,7 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.operations import Merge
 from lancelake.format.schema import Schema
 from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.columns.syncing import Syncing
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.run_again import Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
@@ -64,9 +65,10 @@ class Backfill:
             tasks=missing,
             progress=self.progress,
         )
-        for task, result in zip(missing, self.engine.run(job), strict=True):
-            self._written[_key(task)] = written_file(result)
-        sync_names(base.location)
+        with Syncing(base.location) as syncing:
+            for task, result in zip(missing, self.engine.run(job), strict=True):
+                self._written[_key(task)] = file = written_file(result)
+                syncing.add(file)
         return {task.scan.fragment.id: self._written[_key(task)] for task in tasks}
 
 

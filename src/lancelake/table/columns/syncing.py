@@ -1,0 +1,43 @@
+"""Files of many fragments made durable beside the work on the next ones."""
+
+from __future__ import annotations
+
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Self
+
+from lancelake.data.column_file import sync_file, sync_names
+from lancelake.format.fragment import DataFile
+from lancelake.storage.location import Location
+
+# Disks write the files of several calls at once.
+_FILES_AT_ONCE = 16
+
+
+class Syncing:
+    """Takes files that were written below a root; all are durable when its block has ended."""
+
+    def __init__(self, root: Location) -> None:
+        self._root = root
+        self._pool = ThreadPoolExecutor(_FILES_AT_ONCE, thread_name_prefix="sync")
+        self._started: list[Future[None]] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def add(self, file: DataFile | None) -> None:
+        """Begin to make a file durable."""
+        self._started.append(self._pool.submit(sync_file, self._root, file))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Wait for all files, then for their names; after an error for none."""
+        self._pool.shutdown(cancel_futures=kind is not None)
+        if kind is None:
+            for future in self._started:
+                future.result()
+            sync_names(self._root)
