@@ -104,8 +104,7 @@ class _Loop:
         self._attempts += 1
         candidate = self._candidate()
         outcome = self._publisher.publish(candidate)
-        if self._backoff is None:
-            self._backoff = SlotBackoff(attempt_s=self._means.clock.monotonic_s() - begun_s)
+        self._learn_pace(self._means.clock.monotonic_s() - begun_s)
         match outcome:
             case Written():
                 return self._result(candidate.as_loaded(), candidate.transaction)
@@ -160,6 +159,11 @@ class _Loop:
             raise uncertain(self._line, candidate) from cause
         self._wait(self._doubts - 1)
         return None
+
+    def _learn_pace(self, attempt_s: float) -> None:
+        """Let the quickest attempt set the pace: whatever else the machine does only adds to it."""
+        known_s = attempt_s if self._backoff is None else self._backoff.attempt_s
+        self._backoff = SlotBackoff(attempt_s=min(attempt_s, known_s))
 
     def _wait(self, number: int) -> None:
         backoff = self._backoff or SlotBackoff(attempt_s=0.0)
