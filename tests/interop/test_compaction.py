@@ -121,7 +121,8 @@ def test_rows_of_any_kind_are_the_same_after_any_history(
         dataset = lance.dataset(uri)
         before, theirs = _rows(dataset), _read(writer, uri)
         rows = data.draw(st.sampled_from([1, 7, 1 << 20]), label="target rows")
-        dataset.optimize.compact_files(target_rows_per_fragment=rows)
+        mode = data.draw(st.sampled_from(["reencode", "try_binary_copy"]), label="mode")
+        dataset.optimize.compact_files(target_rows_per_fragment=rows, compaction_mode=mode)
         assert_same_table(_rows(lance.dataset(uri)), before)
         ensure_sound(uri)
         if theirs is not None:

@@ -61,7 +61,7 @@ def transplant(
     descriptor = file_pb2.FileDescriptor(schema=plan.schema, length=num_rows)
     with target.open("wb") as file:
         file.seek(placement.end)
-        file.write(_tail(placement.end, columns, descriptor, container.version_numbers))
+        file.write(file_tail(placement.end, columns, descriptor, container.version_numbers))
     _copy(container.source, placement.moves, target)
 
 
@@ -212,7 +212,7 @@ def _rewrite(encoding: file2_pb2.Encoding, envelope: any_pb2.Any, value: bytes) 
     encoding.direct.encoding = envelope.SerializeToString()
 
 
-def _tail(
+def file_tail(
     start: int,
     columns: Sequence[file2_pb2.ColumnMetadata],
     descriptor: file_pb2.FileDescriptor,

@@ -66,6 +66,8 @@ class CompactionOptions:
     """
 
     compaction_mode: CompactionMode | None = None
+    """Without it, pages are taken over as they are where that is possible and they are large."""
+
     max_source_fragments: int | None = None
     max_source_rows: int | None = None
     max_source_bytes: int | None = None

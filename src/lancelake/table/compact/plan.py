@@ -13,7 +13,7 @@ from lancelake.format.fragment import MAX_ROWS, Fragment
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.table.compact.bins import Bin, Candidate, bins
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage
-from lancelake.table.compact.options import CompactionMode, CompactionOptions
+from lancelake.table.compact.options import CompactionOptions
 from lancelake.table.compact.task import CompactFragments, Source
 from lancelake.table.snapshot import Snapshot
 
@@ -70,9 +70,6 @@ def _ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
         if ordering.column not in names:
             msg = f"column {ordering.column} does not exist; the table has: {', '.join(names)}"
             raise InvalidRequestError(msg, table=base.location.uri, column=ordering.column)
-    if options.compaction_mode is CompactionMode.FORCE_BINARY_COPY:
-        msg = "pages cannot be taken over as they are: values are always encoded again"
-        raise UnsupportedError(msg, action='Use compaction_mode="try_binary_copy".')
 
 
 def _candidates(base: Snapshot) -> Iterator[Candidate]:
@@ -118,6 +115,7 @@ def _task(base: Snapshot, group: Bin, options: CompactionOptions) -> CompactFrag
         file_rows=_file_rows(group, options),
         batch_rows=options.batch_size or None,
         sort_by=options.sort_by,
+        mode=options.compaction_mode,
     )
 
 

@@ -62,6 +62,14 @@ def stored_rows(
         raise error.at(source.files.root.uri, source.version) from error.__cause__
 
 
+def lineage_of_all(source: Source, fragment: Fragment) -> pa.RecordBatch:
+    """Return the lineage of every row of a fragment, deleted or not."""
+    rows = fragment.physical_rows or 0
+    meta = RowMeta(source.files, fragment, rows, source.has_stable_row_ids)
+    columns = _lineage(meta, np.arange(rows, dtype=np.uint64))
+    return pa.RecordBatch.from_arrays(columns, names=[column.value for column in LINEAGE])
+
+
 def _rows(source: Source, fragment: Fragment, batch_rows: int | None) -> Iterator[pa.RecordBatch]:
     reader = FragmentReader(source.files, source.manifest_at, fragment, source.schema)
     live = LiveRows(load_deletions(source.files, fragment))

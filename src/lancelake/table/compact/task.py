@@ -11,13 +11,16 @@ from lancelake.clock import SystemIds
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
 from lancelake.data.write_task import WriteTask
+from lancelake.errors import UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import to_bytes
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import Ordering
 from lancelake.table.compact.carried import CarriedRows
+from lancelake.table.compact.options import CompactionMode
+from lancelake.table.compact.page_copies import copied, planned_copy
 from lancelake.table.compact.row_stream import RowStream
-from lancelake.table.compact.stored_rows import LINEAGE, Source, stored_rows
+from lancelake.table.compact.stored_rows import LINEAGE, Source, lineage_of_all, stored_rows
 
 __all__ = ["CompactFragments", "Source"]
 
@@ -38,6 +41,7 @@ class CompactFragments:
     file_rows: tuple[int, ...]
     batch_rows: int | None = None
     sort_by: tuple[Ordering, ...] = ()
+    mode: CompactionMode | None = None
 
     @property
     def memory_bytes(self) -> int:
@@ -47,9 +51,28 @@ class CompactFragments:
     def run(self) -> bytes:
         """Write the rows and return their fragments, which have no ids yet."""
         carried = CarriedRows()
+        fragments = self._copied(carried) or self._encoded(carried)
+        if self.source.has_stable_row_ids:
+            fragments = [carried.given_to(fragment) for fragment in fragments]
+        return to_bytes(fragments)
+
+    def _copied(self, carried: CarriedRows) -> list[Fragment]:
+        """Take pages over as they are; return nothing where that is not possible."""
+        plan = None
+        if len(self.file_rows) == 1 and not self.sort_by:
+            plan = planned_copy(self.source.files, self.fragments, self.write, self.mode)
+        if plan is None:
+            self._ensure_not_forced()
+            return []
+        if self.source.has_stable_row_ids:
+            for fragment in self.fragments:
+                carried.add(lineage_of_all(self.source, fragment))
+        return [copied(plan, self.fragments, self.write, SystemIds())]
+
+    def _encoded(self, carried: CarriedRows) -> list[Fragment]:
         rows = RowStream(read_ahead(self._batches(carried)))
         schema = self.source.columns
-        fragments = [
+        return [
             fragment
             for count in self.file_rows
             for fragment in write_fragments(
@@ -58,9 +81,16 @@ class CompactFragments:
                 ids=SystemIds(),
             )
         ]
-        if self.source.has_stable_row_ids:
-            fragments = [carried.given_to(fragment) for fragment in fragments]
-        return to_bytes(fragments)
+
+    def _ensure_not_forced(self) -> None:
+        if self.mode is CompactionMode.FORCE_BINARY_COPY:
+            ids = ", ".join(str(fragment.id) for fragment in self.fragments)
+            raise UnsupportedError(
+                f"pages of fragments {ids} cannot be taken over as they are",
+                table=self.source.files.root.uri,
+                version=self.source.version,
+                action='Use compaction_mode="try_binary_copy".',
+            )
 
     def _batches(self, carried: CarriedRows) -> Iterator[pa.RecordBatch]:
         if not self.source.has_stable_row_ids:

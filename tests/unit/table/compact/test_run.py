@@ -15,7 +15,7 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.operations import ReserveFragments, Rewrite
 from lancelake.scan.request import Ordering
 from lancelake.table.check import check
-from lancelake.table.compact.options import CompactionMode, CompactionOptions
+from lancelake.table.compact.options import CompactionOptions
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.snapshot import Snapshot
@@ -153,12 +153,6 @@ def test_what_was_added_is_compacted_without_what_was_settled(base: Snapshot) ->
     before = [f.id for f in settled.manifest.fragments]
     assert [f.id for f in done.snapshot.manifest.fragments][:2] == before
     assert done.metrics.fragments_removed == 3
-
-
-def test_pages_are_not_copied_on_demand(base: Snapshot) -> None:
-    options = CompactionOptions(compaction_mode=CompactionMode.FORCE_BINARY_COPY)
-    with pytest.raises(UnsupportedError, match="encoded again"):
-        plan(base, options)
 
 
 def test_files_of_another_format_are_refused(base: Snapshot) -> None:

@@ -1,0 +1,88 @@
+"""Fragments put behind each other without decoding a value, where that is possible and good."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lancelake.clock import Ids
+from lancelake.data.container import open_container
+from lancelake.data.file_schema import column_ids
+from lancelake.data.page_copy import PageCopy, page_copy
+from lancelake.data.source import StoreSource
+from lancelake.data.table_files import TableFiles
+from lancelake.data.write_task import WriteTask
+from lancelake.format import layout
+from lancelake.format.blobs import has_blobs
+from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.format.names import data_file_name
+from lancelake.format.schema import Schema
+from lancelake.storage.open import open_store
+from lancelake.table.compact.options import CompactionMode
+
+# Small pages are slow to read, so most bytes must lie in large ones.
+_LARGE_SHARE = 0.9
+
+
+def planned_copy(
+    files: TableFiles,
+    fragments: Sequence[Fragment],
+    write: WriteTask,
+    mode: CompactionMode | None,
+) -> PageCopy | None:
+    """Return how to put the fragments into one file; None where values are to be encoded again."""
+    if mode is CompactionMode.REENCODE or not _could_be_copied(fragments, write):
+        return None
+    places = [files.data_file(fragment.files[0]) for fragment in fragments]
+    found = page_copy([open_container(StoreSource(open_store(p.root), p.path)) for p in places])
+    if found is None or (mode is None and found.large_share < _LARGE_SHARE):
+        return None
+    return found
+
+
+def copied(plan: PageCopy, fragments: Sequence[Fragment], write: WriteTask, ids: Ids) -> Fragment:
+    """Write the file and return its fragment."""
+    name = data_file_name(ids.uuid4())
+    size_bytes = plan.write(open_store(write.root), layout.data_file(name))
+    like = fragments[0].files[0]
+    entry = DataFile(
+        path=name,
+        fields=like.fields,
+        column_indices=like.column_indices,
+        file_major_version=like.file_major_version,
+        file_minor_version=like.file_minor_version,
+        file_size_bytes=size_bytes,
+    )
+    rows = sum(fragment.physical_rows or 0 for fragment in fragments)
+    return Fragment(id=FragmentId(0), files=(entry,), physical_rows=rows)
+
+
+def _could_be_copied(fragments: Sequence[Fragment], write: WriteTask) -> bool:
+    """Whether all fragments are one file each, of the table's columns and nothing else."""
+    wanted = column_ids(write.schema, write.file_version)
+    size_bytes = sum(f.file_size_bytes or 0 for fragment in fragments for f in fragment.files)
+    return (
+        _has_plain_columns(write.schema)
+        and size_bytes <= write.max_bytes_per_file
+        and all(_is_whole(fragment, write, wanted) for fragment in fragments)
+    )
+
+
+def _has_plain_columns(schema: Schema) -> bool:
+    """Whether no column is of a kind that is read by what its file looks like."""
+    nodes = [node for field in schema.fields for node in field.walk()]
+    special = any(node.is_json or node.is_packed for node in nodes)
+    return not special and not any(has_blobs(field) for field in schema.fields)
+
+
+def _is_whole(fragment: Fragment, write: WriteTask, wanted: tuple[int, ...]) -> bool:
+    if len(fragment.files) != 1 or fragment.deletion_file is not None:
+        return False
+    (file,) = fragment.files
+    in_order = tuple(range(len(wanted)))
+    return (
+        fragment.physical_rows is not None
+        and file.version is write.file_version
+        and file.fields == wanted
+        and file.column_indices == in_order
+    )
