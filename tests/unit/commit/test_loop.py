@@ -180,6 +180,22 @@ def test_a_lost_race_is_run_again_after_a_wait(store: DictStore) -> None:
     assert (result.version, result.attempts, len(clock.slept)) == (4, 3, 2)
 
 
+def test_the_quickest_attempt_sets_the_pace(store: DictStore) -> None:
+    clock = ManualClock()
+    durations_s = [8.0, 1.0]
+
+    def slow(call: str, path: str, carry_out: Callable[[], object]) -> object:
+        if call == "create" and durations_s:
+            clock.ns += int(durations_s.pop(0) * 1e9)
+        return carry_out()
+
+    racing = InterceptedStore(_race(store, 2), slow)
+    _commit(racing, request(APPEND, unique=1), clock=clock)
+    slots = [seconds / 1.1 for seconds in clock.slept]
+    assert slots[0] % 8 == pytest.approx(0)
+    assert slots[1] <= 8
+
+
 def test_after_the_last_lost_race_nothing_is_visible(store: DictStore) -> None:
     with pytest.raises(ContentionError) as caught:
         _commit(_race(store, 5), request(APPEND, unique=1, max_retries=3))
