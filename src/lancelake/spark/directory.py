@@ -22,6 +22,7 @@ from lancelake.errors import (
     NotFoundError,
     ObjectNotFoundError,
     TableNotFoundError,
+    UnsupportedError,
 )
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -126,6 +127,15 @@ class Directory:
         """Remove a table with all its files."""
         drop_table(location, ignore_not_found=True)
         _remove_empty_folders(location)
+
+    def rename_table(self, source: Location, target: Location) -> None:
+        """Move a table to another place, at once; only file systems can."""
+        if source.scheme != "file":
+            problem = f"{source.uri} cannot be renamed: its store has no folders to move"
+            raise UnsupportedError(problem, action="Clone it under the new name, then drop it.")
+        place = Path(target.uri)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Path(source.uri).rename(place)
 
     def has_table(self, location: Location) -> bool:
         """Whether a table lies at a place."""

@@ -65,6 +65,8 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
 def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     from lancelake.spark.jvm.reader_hook import read_by_planning  # noqa: PLC0415
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
+    from lancelake.spark.jvm.writer_hook import write_by_planning  # noqa: PLC0415
+    from lancelake.spark.named import remember  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
 
     door = open_door(spark)
@@ -72,7 +74,9 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     place = root or door.conf(_ROOT, warehouse)
     found = LanceCatalog(door, name, place)
     put_catalog(door, name, found)
+    remember(spark, name, found)
     read_by_planning(spark)
+    write_by_planning(spark)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
@@ -21,6 +22,7 @@ from lancelake.format.operations import Append, Operation, Overwrite, Update
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
 from lancelake.spark.engine import SparkEngine
+from lancelake.spark.file_versions import suitable
 from lancelake.spark.frame_writer import write_frame
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
@@ -104,8 +106,10 @@ def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...], engine: Engin
             return before
     if plan.replace_where is not None:
         return _replace_rows(plan, base, fragments, engine)
+    if not fragments and not plan.overwrites and plan.once is None:
+        return base
     operation = (
-        Overwrite(fragments=fragments, schema=plan.task.schema)
+        Overwrite(fragments=fragments, schema=plan.task.schema, config_upsert_values=plan.config)
         if plan.overwrites
         else Append(fragments=fragments)
     )
@@ -118,7 +122,12 @@ def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) ->
     Modes and options are those of `df.write.format("lance")`.
     """
     given = {key: _text(value) for key, value in options.items()}
-    parsed = parse({**given, "path": uri}, WRITE_OPTIONS)
+    return write_options(frame, {**given, "path": uri}, mode)
+
+
+def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Snapshot | None:
+    """Write a DataFrame to the table that options name."""
+    parsed = parse(options, WRITE_OPTIONS)
     return write_planned(frame, plan_write(parsed, frame.schema, SaveMode.of(mode)))
 
 
@@ -157,8 +166,8 @@ def _plan(
         raise InvalidRequestError('option replaceWhere needs mode("overwrite")')
     if base is not None and options.flag("mergeSchema", default=False):
         base = widened(base, arrow, choices)
-    version = _file_version(base, options, overwrites=overwrites)
     wanted = _schema(base, options, from_arrow(arrow), overwrites=overwrites and where is None)
+    version = _file_version(base, options, wanted, overwrites=overwrites)
     ensure_fits(wanted, arrow, casts=True)
     task = WriteTask(
         root=options.location if base is None else base.location,
@@ -188,11 +197,13 @@ def _schema(
     return data if replaces else base.manifest.schema
 
 
-def _file_version(base: Snapshot | None, options: TableOptions, *, overwrites: bool) -> FileVersion:
+def _file_version(
+    base: Snapshot | None, options: TableOptions, schema: Schema, *, overwrites: bool
+) -> FileVersion:
     asked = options.get("dataStorageVersion")
     if asked is not None and (base is None or overwrites):
         return file_version.from_name(asked)
-    return file_version.DEFAULT if base is None else base.manifest.data_version
+    return suitable(schema) if base is None else base.manifest.data_version
 
 
 def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transaction:

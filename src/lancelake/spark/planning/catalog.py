@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.sql import types as t
-
-from lancelake.errors import InvalidRequestError, TableNotFoundError, UnsupportedError
-from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.frozen import FrozenMap
-from lancelake.format.operations import Overwrite
+from lancelake.errors import TableNotFoundError, UnsupportedError
 from lancelake.spark.directory import Directory, Named, Namespace, is_path
-from lancelake.spark.file_versions import suitable
 from lancelake.spark.jvm.door import Door
-from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.options import split_storage
-from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.facts_table import FactsTable
 from lancelake.spark.planning.proxy import implements
+from lancelake.spark.planning.staged_table import TableDefinition
 from lancelake.spark.planning.table import VersionTable
-from lancelake.spark.types import arrow_schema
+from lancelake.spark.planning.table_changes import TableChanges
+from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.storage.location import Location
 from lancelake.table.open import (
     AsOf,
@@ -30,15 +24,12 @@ from lancelake.table.open import (
     Reference,
     open_snapshot,
 )
-from lancelake.table.publish import CommitChoices, new_transaction, publish_first
 from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 
-_RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
 
-
-@implements("catalog.TableCatalog", "catalog.SupportsNamespaces")
-class LanceCatalog(CatalogProxy):
+@implements("catalog.StagingTableCatalog", "catalog.SupportsNamespaces", "catalog.ProcedureCatalog")
+class LanceCatalog(TableChanges):
     """The tables below one folder, and any table by its path."""
 
     def __init__(self, door: Door, name: str, root: str) -> None:
@@ -59,29 +50,20 @@ class LanceCatalog(CatalogProxy):
 
     def loadTable(self, ident: Any, *context: Any) -> Any:
         named = self.directory.resolve(tuple(ident.namespace()), ident.name())
+        travel = _time_travel(context)
         try:
-            snapshot = _opened(named, _time_travel(context))
+            snapshot = _opened(named, travel)
         except TableNotFoundError as error:
             raise self.no_such_table(ident) from error
         name = f"{self._name}.{ident.toString()}"
         if named.facts is not None:
             return FactsTable(self.door, snapshot, named.facts, name)
-        return VersionTable(self.door, snapshot, name)
+        is_newest = travel is None and named.tag is None
+        return (WritableTable if is_newest else VersionTable)(self.door, snapshot, name)
 
     def tableExists(self, ident: Any) -> bool:
         named = self.directory.resolve(tuple(ident.namespace()), ident.name())
         return self.directory.has_table(named.location)
-
-    def createTable(self, ident: Any, *details: Any) -> Any:
-        schema, transforms, properties = _definition(self.door, details)
-        if len(transforms):
-            problem = "Lance tables are not partitioned by columns"
-            raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
-        location = self._place(ident, properties)
-        if self.directory.has_table(location):
-            raise self.table_exists(ident)
-        snapshot = _created(schema, location, properties)
-        return VersionTable(self.door, snapshot, f"{self._name}.{ident.toString()}")
 
     def dropTable(self, ident: Any) -> bool:
         location = self.directory.table(tuple(ident.namespace()), ident.name())
@@ -117,13 +99,16 @@ class LanceCatalog(CatalogProxy):
             raise self.no_such_namespace(namespace)
         return parts
 
-    def _place(self, ident: Any, properties: dict[str, str]) -> Location:
-        chosen = properties.get("location")
-        if chosen is not None and not is_path(ident.name()):
+    def location_of(self, ident: Any) -> Location:
+        return self.directory.table(tuple(ident.namespace()), ident.name())
+
+    def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
+        found = TableDefinition.of(self.door, self.location_of(ident), details)
+        if found.chosen_location is not None and not is_path(ident.name()):
             problem = "a table of this catalog lies where its name says"
             action = "Leave LOCATION away, or create the table by its path."
-            raise UnsupportedError(problem, location=chosen, action=action)
-        return self.directory.table(tuple(ident.namespace()), ident.name())
+            raise UnsupportedError(problem, location=found.chosen_location, action=action)
+        return found
 
 
 def _settings(door: Door, name: str) -> dict[str, str]:
@@ -170,28 +155,3 @@ def _time_travel(context: tuple[Any, ...]) -> Reference | None:
 
 def _version(text: str) -> Reference:
     return AtVersion(int(text)) if text.isdigit() else AtTag(text)
-
-
-def _definition(door: Door, details: tuple[Any, ...]) -> tuple[t.StructType, Any, dict[str, str]]:
-    """Read a table's definition, which newer versions of Spark hand over in one object."""
-    if len(details) == 1:
-        info = details[0]
-        columns, transforms, properties = info.columns(), info.partitions(), info.properties()
-    else:
-        columns, transforms, properties = details
-    if "StructType" not in columns.getClass().getName():
-        util = door.connector("catalog.CatalogV2Util")
-        columns = util.v2ColumnsToStructType(columns)
-    return python_schema(columns), transforms, dict(properties)
-
-
-def _created(schema: t.StructType, location: Location, properties: dict[str, str]) -> Snapshot:
-    """Make a table without rows."""
-    if not schema.fields:
-        raise InvalidRequestError("a table needs at least one column", table=location.uri)
-    kept = {k: v for k, v in properties.items() if k not in _RESERVED}
-    stored = from_arrow(arrow_schema(schema))
-    choices = CommitChoices(enable_stable_row_ids=True, data_version=suitable(stored))
-    config = FrozenMap(kept)
-    operation = Overwrite(fragments=(), schema=stored, config_upsert_values=config)
-    return publish_first(location, new_transaction(operation, 0, choices), choices)

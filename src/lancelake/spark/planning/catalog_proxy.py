@@ -57,13 +57,6 @@ class CatalogProxy(Proxy):
     def loadChangelog(self, ident: Any, *details: Any) -> Any:  # noqa: ARG002
         raise UnsupportedError(f"{ident.toString()} cannot be read as a changelog")
 
-    def alterTable(self, ident: Any, changes: Any) -> Any:  # noqa: ARG002
-        raise UnsupportedError(f"{ident.toString()} cannot be altered by SQL yet")
-
-    def renameTable(self, old: Any, new: Any) -> None:  # noqa: ARG002
-        problem = f"{old.toString()} cannot be renamed: a table is the folder it lies in"
-        raise UnsupportedError(problem, action="Clone it under the new name, then drop it.")
-
     def alterNamespace(self, namespace: Any, changes: Any) -> None:  # noqa: ARG002
         raise UnsupportedError(f"namespace {'.'.join(namespace)} cannot be altered")
 

@@ -1,0 +1,136 @@
+"""ALTER TABLE: each kind of change as a commit, changes of one kind together."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import types as t
+
+from lancelake.engine.port import Engine
+from lancelake.errors import UnsupportedError
+from lancelake.format.schema import quote_segment
+from lancelake.spark.types import SPARK_METADATA, arrow_schema
+from lancelake.table.columns.add import add_null_columns
+from lancelake.table.columns.alter import ColumnChange, alter_columns
+from lancelake.table.columns.drop import drop_columns, reorder_columns
+from lancelake.table.config import update_config, update_field_metadata
+from lancelake.table.snapshot import Snapshot
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AddColumn:
+    """A new column, null in every row."""
+
+    path: Path
+    field: t.StructField
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DropColumn:
+    """A column that goes; one that is not there may be passed over."""
+
+    path: Path
+    may_be_missing: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveColumn:
+    """A column that goes behind another, or with None to the front."""
+
+    path: Path
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comment:
+    """What is said about a column."""
+
+    path: Path
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SetProperty:
+    """A property; None takes it away."""
+
+    key: str
+    value: str | None
+
+
+Change = AddColumn | DropColumn | MoveColumn | Comment | SetProperty | ColumnChange
+
+
+def altered(base: Snapshot, changes: Sequence[Change], engine: Engine) -> Snapshot:
+    """Make changes in their order and commit each kind of them."""
+    for _, same in itertools.groupby(changes, key=type):
+        base = _made(base, list(same), engine)
+    return base
+
+
+def path_text(path: Path) -> str:
+    """Return a path as the format writes it."""
+    return ".".join(quote_segment(name) for name in path)
+
+
+def _made(base: Snapshot, changes: list[Change], engine: Engine) -> Snapshot:
+    if all(isinstance(change, ColumnChange) for change in changes):
+        every = [change for change in changes if isinstance(change, ColumnChange)]
+        return alter_columns(base, every, engine=engine)
+    if all(isinstance(change, SetProperty) for change in changes):
+        pairs = {c.key: c.value for c in changes if isinstance(c, SetProperty)}
+        return update_config(base, pairs)
+    if all(isinstance(change, DropColumn) for change in changes):
+        return _without(base, [c for c in changes if isinstance(c, DropColumn)])
+    if all(isinstance(change, AddColumn) for change in changes):
+        fields = [_wrapped(c) for c in changes if isinstance(c, AddColumn)]
+        return add_null_columns(base, arrow_schema(t.StructType(fields)))
+    for change in changes:
+        if isinstance(change, Comment):
+            base = _commented(base, change)
+        elif isinstance(change, MoveColumn):
+            base = _moved(base, change)
+    return base
+
+
+def _wrapped(change: AddColumn) -> t.StructField:
+    """Return a member of a struct inside the structs that it belongs to."""
+    field = change.field
+    for name in reversed(change.path[:-1]):
+        field = t.StructField(name, t.StructType([field]))
+    return field
+
+
+def _without(base: Snapshot, changes: list[DropColumn]) -> Snapshot:
+    names = set(base.manifest.schema.names)
+    gone = [path_text(c.path) for c in changes if not (c.may_be_missing and c.path[0] not in names)]
+    return drop_columns(base, gone) if gone else base
+
+
+def _commented(base: Snapshot, change: Comment) -> Snapshot:
+    path = path_text(change.path)
+    key = SPARK_METADATA.decode()
+    field = base.manifest.schema.resolve(path)[-1]
+    said = dict(field.metadata).get(key)
+    text = said.decode() if isinstance(said, bytes) else said
+    kept = json.loads(text) if text else {}
+    kept.pop("comment", None)
+    if change.text is not None:
+        kept["comment"] = change.text
+    return update_field_metadata(base, {path: {key: json.dumps(kept) if kept else None}})
+
+
+def _moved(base: Snapshot, change: MoveColumn) -> Snapshot:
+    if len(change.path) > 1:
+        raise UnsupportedError(
+            f"{path_text(change.path)} cannot be moved: only whole columns can",
+            column=path_text(change.path),
+        )
+    (name,) = change.path
+    names = [other for other in base.manifest.schema.names if other != name]
+    position = 0 if change.after is None else names.index(change.after) + 1
+    return reorder_columns(base, [*names[:position], name, *names[position:]])

@@ -1,0 +1,41 @@
+"""How do Spark's executors run our writer? Through Spark's own classes for Python sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql import types as t
+from pyspark.sql.udf import _wrap_function
+
+from lancelake.data.write_task import WriteTask
+from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_bytes import from_bytes
+from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
+from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.task_writer import MESSAGE, WriteBatches
+
+
+def writer_factory(door: Door, task: WriteTask, schema: t.StructType) -> Any:
+    """Return the factory whose writers put the rows of a task into data files."""
+    answer = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
+    command = CPickleSerializer().dumps((WriteBatches(task), answer))  # type: ignore[no-untyped-call]
+    make = door.cls(f"{PYTHON_SOURCE}.PythonBatchWriterFactory")
+    source = door.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
+    runs_with = source(_wrap_function(door.spark.sparkContext, fragments_of))
+    arguments = [runs_with, bytearray(command), java_schema(door, schema)]
+    arguments += [door.none()] * (_parameters(door, make) - len(arguments))
+    return guarded(door, lambda: make(*arguments), "writer for Python sources")
+
+
+def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
+    """Return the fragments that tasks wrote; a task that was never asked left no message."""
+    found = [bytes(message.pickledMessage()) for message in messages if message is not None]
+    return tuple(fragment for data in found for fragment in from_bytes(data))
+
+
+def _parameters(door: Door, make: Any) -> int:
+    """Count the parameters of the factory, which differ between versions of Spark."""
+    cls = door.jvm.java.lang.Class.forName(make._fqn)
+    return int(cls.getConstructors()[0].getParameterCount())

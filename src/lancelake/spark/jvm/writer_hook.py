@@ -1,0 +1,75 @@
+"""Lets `df.write.format("lance").save(...)` commit in this process, with every save mode.
+
+Spark offers only append and overwrite to Python data sources, and commits in a process of its own.
+PySpark's writer is therefore taught to hand this one format to `lancelake.spark.write`; every other
+format, and every session that was not registered, goes on as before.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrameWriter, SparkSession
+
+from lancelake.errors import UnsupportedError
+
+_FORMAT = "lance"
+_MARK = "_lancelake_save"
+_MODES = {"Append": "append", "Overwrite": "overwrite", "Ignore": "ignore"}
+_REGISTERED: set[int] = set()
+
+
+def write_by_planning(spark: SparkSession) -> None:
+    """Teach the writer of a classic session about this format."""
+    _REGISTERED.add(id(spark._jvm))
+    if not hasattr(DataFrameWriter, _MARK):
+        setattr(DataFrameWriter, _MARK, DataFrameWriter.save)
+        DataFrameWriter.save = _taught(DataFrameWriter.save)  # type: ignore[method-assign]
+
+
+def _taught(original: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(original)
+    def save(
+        self: DataFrameWriter,
+        path: str | None = None,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        if format is not None:
+            self.format(format)
+        if not _is_ours(self):
+            return original(self, path, None, mode, partitionBy, **options)
+        self.mode(mode).options(**options)
+        if partitionBy is not None:
+            self.partitionBy(partitionBy)
+        return _save(self, path)
+
+    return save
+
+
+def _is_ours(writer: DataFrameWriter) -> bool:
+    spark = writer._spark
+    is_known = getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED
+    return is_known and str(writer._jwrite.source()).lower() == _FORMAT
+
+
+def _save(writer: DataFrameWriter, path: str | None) -> None:
+    from lancelake.spark.write_plan import write_options  # noqa: PLC0415  # which imports the door
+
+    java = writer._jwrite
+    for columns in (java.partitioningColumns(), java.bucketColumnNames()):
+        if columns.isDefined():
+            problem = "Lance tables are not partitioned by columns"
+            raise UnsupportedError(problem, action="Leave partitionBy and bucketBy away.")
+    given: dict[str, str] = {}
+    pairs = java.extraOptions().originalMap().iterator()
+    while pairs.hasNext():
+        pair = pairs.next()
+        given[pair._1()] = pair._2()
+    if path is not None:
+        given["path"] = path
+    write_options(writer._df, given, _MODES.get(java.curmode().toString(), "error"))

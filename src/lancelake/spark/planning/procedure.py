@@ -1,0 +1,101 @@
+"""A procedure as Spark calls it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import types as t
+
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
+from lancelake.spark.procedures import Answer, Parameter, Procedure
+from lancelake.storage.location import Location
+
+_ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
+_TEXT = "org.apache.spark.unsafe.types.UTF8String"
+
+
+@implements("catalog.procedures.UnboundProcedure", "catalog.procedures.BoundProcedure")
+class LanceProcedure(Proxy):
+    """Runs on the driver, and may start jobs."""
+
+    def __init__(
+        self, door: Door, procedure: Procedure, location_of: Callable[[str], Location]
+    ) -> None:
+        super().__init__(door)
+        self._procedure, self._location_of = procedure, location_of
+
+    def identity(self) -> str:
+        return f"lance procedure {self._procedure.name}"
+
+    def name(self) -> str:
+        return self._procedure.name
+
+    def description(self) -> str:
+        return f"{self._procedure.name}: {self._procedure.text}"
+
+    def bind(self, types: Any) -> Any:  # noqa: ARG002
+        return self
+
+    def isDeterministic(self) -> bool:
+        return False
+
+    def parameters(self) -> Any:
+        kind = self.door.connector("catalog.procedures.ProcedureParameter")
+        found = [self._parameter(kind, p) for p in self._procedure.parameters]
+        return self.door.array(kind, found)
+
+    def call(self, row: Any) -> Any:
+        given: dict[str, Any] = {}
+        for position, parameter in enumerate(self._procedure.parameters):
+            given[parameter.name] = _value(row, position, parameter)
+            if given[parameter.name] is None and parameter.default is None:
+                raise InvalidRequestError(f"argument {parameter.name} must not be null")
+        place = self._location_of(given.pop("table"))
+        answer = self._procedure.run(self.door.spark, place, given)
+        scans = self.door.jvm.java.util.ArrayList()
+        scans.add(_Answer(self.door, self._procedure.answer, answer))
+        return scans.iterator()
+
+    def _parameter(self, kind: Any, parameter: Parameter) -> Any:
+        schema = t.StructType([t.StructField("x", parameter.dtype)])
+        dtype = java_schema(self.door, schema).apply("x").dataType()
+        builder = getattr(kind, "in")(parameter.name, dtype)
+        if parameter.default is not None:
+            builder = builder.defaultValue(parameter.default)
+        return builder.build()
+
+
+@implements("read.LocalScan")
+class _Answer(ScanProxy):
+    def __init__(self, door: Door, schema: t.StructType, answer: Answer) -> None:
+        super().__init__(door)
+        self._schema, self._answer = schema, answer
+
+    def readSchema(self) -> Any:
+        return java_schema(self.door, self._schema)
+
+    def rows(self) -> Any:
+        row = self.door.cls(_ROW)(len(self._schema.fields))
+        for position, field in enumerate(self._schema.fields):
+            value = self._answer[field.name]
+            if isinstance(value, str):
+                row.update(position, self.door.cls(_TEXT).fromString(value))
+            else:
+                row.setLong(position, value)
+        return self.door.array(self.door.cls("org.apache.spark.sql.catalyst.InternalRow"), [row])
+
+
+def _value(row: Any, position: int, parameter: Parameter) -> Any:
+    if row.isNullAt(position):
+        return None
+    match parameter.dtype:
+        case t.BooleanType():
+            return row.getBoolean(position)
+        case t.LongType():
+            return row.getLong(position)
+        case _:
+            return row.getUTF8String(position).toString()

@@ -1,0 +1,122 @@
+"""A table that CREATE or REPLACE makes: it appears at once with its rows, or not at all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pyspark.sql import types as t
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.python_read import java_schema, python_schema
+from lancelake.spark.options import TableOptions
+from lancelake.spark.planning.proxy import TableProxy, implements
+from lancelake.spark.planning.write import LanceWriteBuilder
+from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.storage.location import Location
+from lancelake.table.snapshot import Snapshot
+
+_RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
+_OPTION = "option."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableDefinition:
+    """What CREATE TABLE says about a table."""
+
+    location: Location
+    schema: t.StructType
+    properties: dict[str, str]
+    chosen_location: str | None
+
+    @staticmethod
+    def of(door: Door, location: Location, details: tuple[Any, ...]) -> TableDefinition:
+        """Read a definition, which newer versions of Spark hand over in one object."""
+        if len(details) == 1:
+            info = details[0]
+            columns, transforms, given = info.columns(), info.partitions(), info.properties()
+        else:
+            columns, transforms, given = details
+        if len(transforms):
+            problem = "Lance tables are not partitioned by columns"
+            raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
+        if "StructType" not in columns.getClass().getName():
+            columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
+        schema = python_schema(columns)
+        if not schema.fields:
+            raise InvalidRequestError("a table needs at least one column", table=location.uri)
+        every = dict(given)
+        # Options of the write are among the properties too, and may be secret.
+        kept = {k: v for k, v in every.items() if k not in _RESERVED and not k.startswith(_OPTION)}
+        return TableDefinition(
+            location=location,
+            schema=schema,
+            properties=kept,
+            chosen_location=every.get("location"),
+        )
+
+    def planned(self, options: TableOptions, mode: SaveMode) -> WritePlan:
+        """Return the write that makes the table."""
+        if mode is SaveMode.OVERWRITE and options.get("replaceWhere") is None:
+            options = replace(options, rest={**options.rest, "overwriteschema": "true"})
+        found = plan_write(options, self.schema, mode)
+        if found is None:
+            raise UnsupportedError(f"mode {mode.value} makes no table")
+        return replace(found, config=FrozenMap(self.properties))
+
+    def created(self, mode: SaveMode, door: Door) -> Snapshot:
+        """Make the table without rows."""
+        plan = self.planned(TableOptions(location=self.location, rest={}), mode)
+        return commit_write(plan, (), SparkEngine(door.spark))
+
+
+@implements("catalog.StagedTable", "catalog.SupportsWrite")
+class StagedTable(TableProxy):
+    """A table in the making."""
+
+    def __init__(self, door: Door, definition: TableDefinition, mode: SaveMode, name: str) -> None:
+        super().__init__(door)
+        self._definition, self._mode, self._name = definition, mode, name
+        self._written: tuple[WritePlan, tuple[Fragment, ...]] | None = None
+
+    def name(self) -> str:
+        return self._name
+
+    def schema(self) -> Any:
+        return java_schema(self.door, self._definition.schema)
+
+    def properties(self) -> Any:
+        return self.door.map(self._definition.properties)
+
+    def capabilities(self) -> Any:
+        can = self.door.connector("catalog.TableCapability")
+        return self.door.set([can.BATCH_WRITE, can.TRUNCATE])
+
+    def newWriteBuilder(self, info: Any) -> Any:
+        target = TableOptions(location=self._definition.location, rest={})
+        return LanceWriteBuilder(
+            self.door, target, info, None, begin=self._begin, commit=self._keep, mode=self._mode
+        )
+
+    def commitStagedChanges(self) -> None:
+        if self._written is None:
+            self._definition.created(self._mode, self.door)
+            return
+        plan, fragments = self._written
+        commit_write(plan, fragments, SparkEngine(self.door.spark))
+
+    def abortStagedChanges(self) -> None:
+        """Nothing was published; files of no version are for cleanup."""
+
+    def reportDriverMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+
+    def _begin(self, options: TableOptions, schema: t.StructType, mode: SaveMode) -> WritePlan:  # noqa: ARG002
+        return self._definition.planned(options, mode)
+
+    def _keep(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
+        self._written = (plan, fragments)

@@ -1,0 +1,103 @@
+"""Statements that make, alter, rename and replace tables of a catalog."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lancelake.errors import NotFoundError, UnsupportedError
+from lancelake.spark.alter import altered
+from lancelake.spark.directory import Directory
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.jvm.table_change import changes_of
+from lancelake.spark.named import location_of
+from lancelake.spark.planning.catalog_proxy import CatalogProxy
+from lancelake.spark.planning.procedure import LanceProcedure
+from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
+from lancelake.spark.planning.writable_table import WritableTable
+from lancelake.spark.procedures import procedure_named, procedure_names
+from lancelake.spark.write_plan import SaveMode
+from lancelake.storage.location import Location
+
+_SYSTEM = "system"
+
+
+class TableChanges(CatalogProxy):
+    """The part of a catalog that changes what it holds."""
+
+    directory: Directory
+
+    def name(self) -> str:
+        raise NotImplementedError
+
+    def loadTable(self, ident: Any, *context: Any) -> Any:
+        raise NotImplementedError
+
+    def location_of(self, ident: Any) -> Location:
+        """Return the place of a table."""
+        raise NotImplementedError
+
+    def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
+        """Read what a statement says about a new table."""
+        raise NotImplementedError
+
+    def createTable(self, ident: Any, *details: Any) -> Any:
+        definition = self.definition(ident, details)
+        self._ensure_free(ident)
+        snapshot = definition.created(SaveMode.ERROR, self.door)
+        return WritableTable(self.door, snapshot, self._full(ident))
+
+    def stageCreate(self, ident: Any, *details: Any) -> Any:
+        definition = self.definition(ident, details)
+        self._ensure_free(ident)
+        return StagedTable(self.door, definition, SaveMode.ERROR, self._full(ident))
+
+    def stageReplace(self, ident: Any, *details: Any) -> Any:
+        if not self.directory.has_table(self.location_of(ident)):
+            raise self.no_such_table(ident)
+        return self.stageCreateOrReplace(ident, *details)
+
+    def stageCreateOrReplace(self, ident: Any, *details: Any) -> Any:
+        definition = self.definition(ident, details)
+        return StagedTable(self.door, definition, SaveMode.OVERWRITE, self._full(ident))
+
+    def supportedCustomMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+
+    def alterTable(self, ident: Any, changes: Any) -> Any:
+        table = self.loadTable(ident)
+        if not isinstance(table, WritableTable):
+            raise UnsupportedError(f"{self._full(ident)} cannot be altered: it is not a table")
+        every = [found for change in changes for found in changes_of(change)]
+        snapshot = altered(table.newest(), every, SparkEngine(self.door.spark))
+        return WritableTable(self.door, snapshot, self._full(ident))
+
+    def renameTable(self, old: Any, new: Any) -> None:
+        source, target = self.location_of(old), self.location_of(new)
+        if not self.directory.has_table(source):
+            raise self.no_such_table(old)
+        self._ensure_free(new)
+        self.directory.rename_table(source, target)
+
+    def listProcedures(self, namespace: Any) -> Any:
+        make = self.door.connector("catalog.Identifier")
+        home = self.door.strings([_SYSTEM])
+        names = procedure_names() if tuple(namespace) == (_SYSTEM,) else []
+        return self.door.array(make, [make.of(home, name) for name in names])
+
+    def loadProcedure(self, ident: Any) -> Any:
+        found = procedure_named(ident.name())
+        if tuple(ident.namespace()) != (_SYSTEM,) or found is None:
+            known = ", ".join(procedure_names())
+            raise NotFoundError(
+                f"there is no procedure {self._full(ident)}",
+                action=f"{self.name()}.{_SYSTEM} has {known}.",
+            )
+        spark, catalog = self.door.spark, self.name()
+        return LanceProcedure(self.door, found, lambda name: location_of(spark, name, catalog))
+
+    def _ensure_free(self, ident: Any) -> None:
+        if self.directory.has_table(self.location_of(ident)):
+            raise self.table_exists(ident)
+
+    def _full(self, ident: Any) -> str:
+        return f"{self.name()}.{ident.toString()}"

@@ -1,0 +1,76 @@
+"""A table that SQL may change: the newest version of a table or branch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lancelake.errors import UnsupportedError
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.options import TableOptions
+from lancelake.spark.planning.proxy import implements
+from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.planning.write import LanceWriteBuilder
+from lancelake.spark.predicates import joined
+from lancelake.spark.translate import column_types, filter_of
+from lancelake.spark.write_plan import existing
+from lancelake.table.rows.delete import delete
+from lancelake.table.snapshot import Snapshot
+
+
+@implements(
+    "catalog.SupportsRead",
+    "catalog.SupportsMetadataColumns",
+    "catalog.SupportsWrite",
+    "catalog.SupportsDeleteV2",
+)
+class WritableTable(VersionTable):
+    """Reads the version that was newest when it was loaded; writes go on the newest."""
+
+    def __init__(self, door: Door, snapshot: Snapshot, name: str) -> None:
+        super().__init__(door, snapshot, name)
+        branch = snapshot.branch
+        rest = {} if branch is None else {"branch": branch}
+        self.options = TableOptions(location=snapshot.main_location, rest=rest)
+
+    def capabilities(self) -> Any:
+        can = self.door.connector("catalog.TableCapability")
+        return self.door.set(
+            [can.BATCH_READ, can.BATCH_WRITE, can.TRUNCATE, can.OVERWRITE_BY_FILTER]
+        )
+
+    def newWriteBuilder(self, info: Any) -> Any:
+        return LanceWriteBuilder(self.door, self.options, info, self._java_expressions())
+
+    def canDeleteWhere(self, predicates: Any) -> bool:
+        return all(condition is not None for condition in self._conditions(predicates))
+
+    def deleteWhere(self, predicates: Any, *options: Any) -> None:  # noqa: ARG002
+        found = self._conditions(predicates)
+        known = [condition for condition in found if condition is not None]
+        if len(known) < len(found):
+            raise UnsupportedError("the rows to delete cannot be found by this condition")
+        delete(self.newest(), joined(known), engine=SparkEngine(self.door.spark))
+
+    def truncateTable(self, *options: Any) -> bool:  # noqa: ARG002
+        delete(self.newest(), None, engine=SparkEngine(self.door.spark))
+        return True
+
+    def supportedCustomMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+
+    def reportDriverMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+
+    def newest(self) -> Snapshot:
+        """Open the newest version."""
+        return existing(self.options) or self.snapshot
+
+    def _conditions(self, predicates: Any) -> list[str | None]:
+        expressions = self._java_expressions()
+        found = [filter_of(expressions.condition(predicate)) for predicate in predicates]
+        return [None if known is None else known.sql for known in found]
+
+    def _java_expressions(self) -> JavaExpressions:
+        return JavaExpressions(self.door, column_types(self.snapshot.manifest.schema))

@@ -1,0 +1,160 @@
+"""A write as Spark asks for it: executors write files, the driver's own process commits."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import types as t
+
+from lancelake.errors import UnsupportedError
+from lancelake.format.fragment import Fragment
+from lancelake.spark.engine import SparkEngine
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.python_read import python_schema
+from lancelake.spark.jvm.python_write import fragments_of, writer_factory
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, split_storage
+from lancelake.spark.planning.proxy import Proxy, implements
+from lancelake.spark.predicates import joined
+from lancelake.spark.translate import filter_of
+from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+
+Begin = Callable[[TableOptions, t.StructType, SaveMode], WritePlan | None]
+"""What decides what a write does, when it begins."""
+
+Plan = Callable[[], WritePlan | None]
+Commit = Callable[[WritePlan, tuple[Fragment, ...]], None]
+"""What happens to a plan and the fragments that its tasks wrote."""
+
+
+@implements("write.SupportsOverwriteV2")
+class LanceWriteBuilder(Proxy):
+    """Decides between adding rows, replacing all, and replacing some."""
+
+    def __init__(
+        self,
+        door: Door,
+        target: TableOptions,
+        info: Any,
+        expressions: JavaExpressions | None,
+        *,
+        begin: Begin = plan_write,
+        commit: Commit | None = None,
+        mode: SaveMode = SaveMode.APPEND,
+    ) -> None:
+        super().__init__(door)
+        self._options = _with_given(target, dict(info.options().asCaseSensitiveMap()))
+        self._schema = python_schema(info.schema())
+        self._expressions = expressions
+        self._mode = mode
+        self._steps = (begin, commit or self._into_table)
+
+    def truncate(self) -> Any:
+        self._mode = SaveMode.OVERWRITE
+        return self
+
+    def canOverwrite(self, predicates: Any) -> bool:  # noqa: ARG002
+        # What does not translate is refused with a sentence of ours.
+        return True
+
+    def overwrite(self, predicates: Any) -> Any:
+        conditions = [self._sql(predicate) for predicate in predicates]
+        rest = {**self._options.rest, "replacewhere": joined(conditions) or "true"}
+        self._options = replace(self._options, rest=rest)
+        self._mode = SaveMode.OVERWRITE
+        return self
+
+    def build(self) -> Any:
+        options, schema, mode = self._options, self._schema, self._mode
+        begin, commit = self._steps
+        plan = functools.partial(begin, options, schema, mode)
+        text = f"lance {mode.value} to {options.location.uri}"
+        return _Write(self.door, schema, plan, commit, text)
+
+    def buildForBatch(self) -> Any:
+        return self.build().toBatch()
+
+    def buildForStreaming(self) -> Any:
+        raise UnsupportedError(
+            "this catalog does not write streams",
+            action='Use writeStream.format("lance") with the table\'s path.',
+        )
+
+    def _into_table(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
+        commit_write(plan, fragments, SparkEngine(self.door.spark))
+
+    def _sql(self, predicate: Any) -> str:
+        expressions = self._expressions
+        known = None if expressions is None else filter_of(expressions.condition(predicate))
+        if known is None:
+            raise UnsupportedError(
+                f"rows to replace cannot be found by {predicate.toString()}",
+                action="Delete them first, then append.",
+            )
+        return known.sql
+
+
+@implements("write.Write")
+class _Write(Proxy):
+    def __init__(
+        self, door: Door, schema: t.StructType, plan: Plan, commit: Commit, text: str
+    ) -> None:
+        super().__init__(door)
+        self._parts = (schema, plan, commit)
+        self._text = text
+
+    def identity(self) -> str:
+        return self._text
+
+    def description(self) -> str:
+        return self._text
+
+    def toBatch(self) -> Any:
+        return _BatchWrite(self.door, *self._parts)
+
+    def toStreaming(self) -> Any:
+        raise UnsupportedError("this write is not a stream")
+
+    def supportedCustomMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+
+    def reportDriverMetrics(self) -> Any:
+        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+
+
+@implements("write.BatchWrite")
+class _BatchWrite(Proxy):
+    def __init__(self, door: Door, schema: t.StructType, plan: Plan, commit: Commit) -> None:
+        super().__init__(door)
+        self._schema, self._begin, self._publish = schema, plan, commit
+        self._plan: WritePlan | None = None
+
+    def createBatchWriterFactory(self, info: Any) -> Any:  # noqa: ARG002
+        # Only here does a write begin: a plan that is merely shown must change nothing.
+        self._plan = self._begin()
+        if self._plan is None:
+            raise UnsupportedError("there is nothing to write")
+        return writer_factory(self.door, self._plan.task, self._schema)
+
+    def useCommitCoordinator(self) -> bool:
+        return True
+
+    def onDataWriterCommit(self, message: Any) -> None:
+        """Nothing is kept of single tasks."""
+
+    def commit(self, messages: Any, *summary: Any) -> None:  # noqa: ARG002
+        if self._plan is not None:
+            self._publish(self._plan, fragments_of(messages))
+
+    def abort(self, messages: Any) -> None:
+        """Leave everything: a commit may have landed, and files of no version are for cleanup."""
+
+
+def _with_given(target: TableOptions, given: dict[str, str]) -> TableOptions:
+    _, rest = split_storage({key.lower(): value for key, value in given.items()})
+    rest.pop("path", None)
+    ensure_known(rest, WRITE_OPTIONS)
+    return replace(target, rest={**rest, **target.rest})
