@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancelake.clock import Ids
 from lancelake.data.deletion_files import load_deletions
+from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format import evolution
@@ -28,7 +29,6 @@ from lancelake.table.columns.backfill import (
     Backfill,
     ColumnPlan,
     column_file,
-    default_engine,
     publish_columns,
 )
 from lancelake.table.columns.column_task import ColumnTask
@@ -39,6 +39,8 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.run_again import DEFAULT, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
+# Each evaluation of an expression has a price, however few rows it is for.
+_EVALUATED_ROWS = 1 << 19
 _EXTENSION = EXTENSION_NAME.rpartition(":")[0].encode()
 
 
@@ -51,7 +53,7 @@ class ScannedValues:
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
         """Yield what the scan yields; unless asked for, in batches as large as memory allows."""
         if scan.spec.batch_rows is None:
-            rows = batch_rows(scan, ScanColumns.of(scan.spec).output)
+            rows = batch_rows(scan, ScanColumns.of(scan.spec).output, most=_EVALUATED_ROWS)
             scan = replace(scan, spec=replace(scan.spec, batch_rows=rows))
         return execute(scan)
 
@@ -66,7 +68,7 @@ def add_computed_columns(
     progress: Progress | None = None,
 ) -> Snapshot:
     """Add columns by name with the values of SQL expressions over the others, and commit."""
-    backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
+    backfill = Backfill(engine=engine or LocalEngine(), choices=choices, progress=progress)
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 
 
@@ -106,7 +108,7 @@ def add_mapped_columns(
     With a checkpoint, what was computed before an error or a kill is not computed again.
     """
     backfill = Backfill(
-        engine=engine_for(function, engine or default_engine()), choices=choices, progress=progress
+        engine=engine_for(function, engine or LocalEngine()), choices=choices, progress=progress
     )
     made = backfill.run(base, lambda at: mapped_plan(at, function))
     if function.checkpoint is not None:

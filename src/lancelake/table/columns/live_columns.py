@@ -35,7 +35,9 @@ def live_batches(
             yield batch.filter(pa.array(mask))
 
 
-def batch_rows(scan: ScanTask, schema: Schema, limit_bytes: int = _BATCH_BYTES) -> int:
+def batch_rows(
+    scan: ScanTask, schema: Schema, limit_bytes: int = _BATCH_BYTES, *, most: int = _BATCH_ROWS
+) -> int:
     """Return how many rows to read at once."""
     width = row_bytes(scan.fragment, scan.spec.widths, schema)
-    return max(1, min(_BATCH_ROWS, int(limit_bytes / width))) if width else _BATCH_ROWS
+    return max(1, min(most, int(limit_bytes / width))) if width else most
