@@ -116,7 +116,7 @@ def _has_own_length(dtype: pa.DataType) -> bool:
 
 def _miscounted(found: int, expected: int, how: str) -> SchemaMismatchError:
     problem = f"there are {how} values than rows: {expected} rows"
-    facts = {"expected": expected, "found": found}
     if how == "fewer":
         problem = f"{problem}, {found} values"
-    return SchemaMismatchError(problem, action="Bring one value for each row.", **facts)
+    action = "Bring one value for each row."
+    return SchemaMismatchError(problem, expected=expected, found=found, action=action)
