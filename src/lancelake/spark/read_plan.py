@@ -19,7 +19,7 @@ from lancelake.scan.request import ScanRequest
 from lancelake.spark import metadata_columns
 from lancelake.spark.aggregate import PartialAggregation
 from lancelake.spark.partition import ReadPartition
-from lancelake.spark.splits import SplitLimits, estimated_bytes, split
+from lancelake.spark.splits import SplitLimits, batch_rows, estimated_bytes, split
 from lancelake.spark.top_rows import TopRows
 from lancelake.spark.types import arrow_schema
 from lancelake.table.snapshot import Snapshot
@@ -74,7 +74,11 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
         batch_size=request.batch_rows,
     )
     narrow = replace(source, manifest=replace(source.manifest, schema=pruned))
-    return plan_scan(narrow, scan)
+    plan = plan_scan(narrow, scan)
+    if request.batch_rows is not None:
+        return plan
+    spec = replace(plan.spec, batch_rows=batch_rows(plan))
+    return replace(plan, spec=spec, tasks=tuple(replace(task, spec=spec) for task in plan.tasks))
 
 
 def partitions(request: ReadRequest) -> list[ReadPartition]:

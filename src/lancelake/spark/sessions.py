@@ -22,6 +22,7 @@ _DEFAULTS = {
     # Tables of a warehouse are not Hive's.
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.daemon.module": "lancelake.spark.daemon",
 }
 
 

@@ -14,6 +14,11 @@ from lancelake.scan.width import row_bytes
 _MIN_SPLIT_ROWS = 65_536
 # Opening one more file costs about as much as reading this many bytes.
 _OPEN_BYTES = 4 << 20
+# Every batch has a price on its way to the JVM; a large one falls out of the processor's cache.
+_BATCH_BYTES = 8 << 20
+_MOST_BATCH_ROWS = 1 << 16
+_LEAST_BATCH_ROWS = 64
+_SAMPLED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,6 +54,14 @@ def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
 def estimated_bytes(plan: ScanPlan) -> int:
     """Estimate the bytes of the rows that a plan looks at."""
     return int(sum(w.rows * w.row_bytes for w in (_weigh(plan, task) for task in plan.tasks)))
+
+
+def batch_rows(plan: ScanPlan) -> int:
+    """Return how many rows to hand over at once: many, unless they are wide."""
+    weighed = [_weigh(plan, task) for task in plan.tasks[:_SAMPLED]]
+    width = max((task.row_bytes for task in weighed), default=0.0)
+    fitting = int(_BATCH_BYTES / width) if width else _MOST_BATCH_ROWS
+    return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
 
 
 def _rows_per_core(tasks: Sequence[_Weighed], cores: int) -> int:

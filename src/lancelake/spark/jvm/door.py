@@ -34,6 +34,8 @@ class Door:
     spark: SparkSession
     gateway: Any
     jvm: Any
+    application: str
+    """Names the Spark application, which all sessions on one context share."""
 
     def cls(self, name: str) -> Any:
         """Return a Java class by its full name."""
@@ -111,7 +113,7 @@ def open_door(spark: SparkSession) -> Door:
         # A Java exception that a Python object raises on purpose reaches Spark as itself.
         parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
         parameters.propagate_java_exceptions = True
-        found = Door(spark, gateway, spark._jvm)
+        found = Door(spark, gateway, spark._jvm, str(spark.sparkContext.applicationId))
         _ensure_classes(found)
         _OPEN[id(gateway)] = found
     return found

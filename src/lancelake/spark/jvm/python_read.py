@@ -10,6 +10,7 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
 
+from lancelake.spark.jvm.columnar import columnar_factory
 from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
 from lancelake.spark.partition import read
 
@@ -34,6 +35,9 @@ def input_partitions(door: Door, payloads: Sequence[bytes]) -> Any:
 def reader_factory(door: Door, schema: t.StructType) -> Any:
     """Return the factory whose readers run `lancelake.spark.partition.read` in Python workers."""
     command = CPickleSerializer().dumps((read, schema))  # type: ignore[no-untyped-call]
+    columnar = columnar_factory(door, _source(door), bytearray(command), java_schema(door, schema))
+    if columnar is not None:
+        return columnar
     make = door.cls(f"{PYTHON_SOURCE}.PythonPartitionReaderFactory")
     arguments = [_source(door), bytearray(command), java_schema(door, schema)]
     arguments += [door.none()] * (_parameters(door, make) - len(arguments))
@@ -54,22 +58,22 @@ def driver_metrics(door: Door, values: dict[str, tuple[str, int]]) -> tuple[Any,
     return kinds, door.array(door.connector("metric.CustomTaskMetric"), found)
 
 
-_SOURCES: dict[int, Any] = {}
-_COUNTS: dict[int, int] = {}
+_SOURCES: dict[str, Any] = {}
+_COUNTS: dict[str, int] = {}
 
 
 def _source(door: Door) -> Any:
     """Return what tells Spark which interpreter to start."""
-    if id(door) not in _SOURCES:
+    if door.application not in _SOURCES:
         wrapped = _wrap_function(door.spark.sparkContext, read)
         make = door.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
-        _SOURCES[id(door)] = make(wrapped)
-    return _SOURCES[id(door)]
+        _SOURCES[door.application] = make(wrapped)
+    return _SOURCES[door.application]
 
 
 def _parameters(door: Door, make: Any) -> int:
     """Count the parameters of the factory, which differ between versions of Spark."""
-    if id(door) not in _COUNTS:
+    if door.application not in _COUNTS:
         cls = door.jvm.java.lang.Class.forName(make._fqn)
-        _COUNTS[id(door)] = int(cls.getConstructors()[0].getParameterCount())
-    return _COUNTS[id(door)]
+        _COUNTS[door.application] = int(cls.getConstructors()[0].getParameterCount())
+    return _COUNTS[door.application]

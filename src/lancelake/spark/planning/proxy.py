@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lancelake.errors import LanceTableError, UnsupportedError
+from lancelake.spark.jvm.columnar import is_columnar
 from lancelake.spark.jvm.door import CONNECTOR, Door
 from lancelake.spark.jvm.failures import to_java
 
@@ -86,7 +87,8 @@ class ScanProxy(Proxy):
 
     def columnarSupportMode(self) -> Any:
         # Said once for all partitions, so that none is planned before the query runs.
-        return self.door.connector("read.Scan$ColumnarSupportMode").UNSUPPORTED
+        modes = self.door.connector("read.Scan$ColumnarSupportMode")
+        return modes.SUPPORTED if is_columnar(self.door) else modes.UNSUPPORTED
 
     def estimateSizeInBytes(self) -> Any:
         return self.door.optional_long(None)

@@ -50,6 +50,10 @@ class LanceScanBuilder(ScanBuilderProxy):
         self._request = replace(self._request, limit=limit)
         return True
 
+    def isPartiallyPushed(self) -> bool:
+        # Without a filter the rows are counted out when the scan is planned.
+        return bool(self._request.filters) or self._request.top is not None
+
     def pushTopN(self, orders: Any, limit: int) -> bool:
         top = top_of(orders, limit, self._expressions)
         if top is None or self._request.aggregation is not None:

@@ -1,0 +1,175 @@
+package lancelake;
+
+import java.io.Serializable;
+import java.lang.reflect.Constructor;
+import java.lang.reflect.Method;
+import org.apache.spark.TaskContext;
+import org.apache.spark.sql.catalyst.InternalRow;
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
+import org.apache.spark.sql.connector.metric.CustomTaskMetric;
+import org.apache.spark.sql.connector.read.InputPartition;
+import org.apache.spark.sql.connector.read.PartitionReader;
+import org.apache.spark.sql.connector.read.PartitionReaderFactory;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomTaskMetric;
+import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
+import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
+
+import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.vectorized.ArrowColumnVector;
+import org.apache.spark.sql.vectorized.ColumnVector;
+import org.apache.spark.sql.vectorized.ColumnarBatch;
+import org.apache.spark.util.AccumulatorV2;
+
+/**
+ * Hands the Arrow batches of a Python worker to Spark as columns. Spark's own reader of Python
+ * sources turns every row into Spark's row format, and the plan above it does so once more.
+ */
+public class ColumnarReaderFactory implements PartitionReaderFactory, Serializable {
+  private final UserDefinedPythonDataSource source;
+  private final byte[] command;
+  private final StructType schema;
+
+  public ColumnarReaderFactory(
+      UserDefinedPythonDataSource source, byte[] command, StructType schema) {
+    this.source = source;
+    this.command = command;
+    this.schema = schema;
+  }
+
+  public boolean supportColumnarReads(InputPartition partition) {
+    return true;
+  }
+
+  public PartitionReader createReader(InputPartition partition) {
+    throw new UnsupportedOperationException("rows are read as columns");
+  }
+
+  public PartitionReader createColumnarReader(InputPartition partition) {
+    return new Reader(source, command, schema, (PythonInputPartition) partition);
+  }
+
+  /** Raises an exception when Spark's internals are not as this class expects them. */
+  public static void check() throws Exception {
+    evaluatorFactory();
+    runner(Class.forName(EVALUATOR));
+  }
+
+  private static final String EVALUATOR =
+      "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator";
+
+  private static Method evaluatorFactory() throws Exception {
+    Method[] methods = UserDefinedPythonDataSource.class.getMethods();
+    for (int i = 0; i < methods.length; i++) {
+      if (methods[i].getName().equals("createMapInBatchEvaluatorFactory")) {
+        return methods[i];
+      }
+    }
+    throw new NoSuchMethodException("createMapInBatchEvaluatorFactory");
+  }
+
+  /** The class that talks to the worker, before its batches are turned into rows. */
+  private static Constructor runner(Class evaluator) throws Exception {
+    Class found = Class.forName(evaluator.getName() + "$$anon$1", true, evaluator.getClassLoader());
+    return found.getConstructor(new Class[] {evaluator, int[][].class});
+  }
+
+  /** Columns that the next batch is loaded into again: they are closed when the task ends. */
+  public static class Batch extends ColumnarBatch {
+    Batch(ColumnVector[] columns) {
+      super(columns);
+    }
+
+    public void close() {}
+
+    public void closeIfFreeable() {}
+  }
+
+  /** Reads one partition. */
+  public static class Reader implements PartitionReader {
+    private final scala.collection.immutable.Map metrics;
+    private final scala.collection.Iterator batches;
+    private final int columns;
+
+    Reader(
+        UserDefinedPythonDataSource source,
+        byte[] command,
+        StructType schema,
+        PythonInputPartition partition) {
+      this.metrics = PythonCustomMetric.pythonMetrics();
+      this.columns = schema.length();
+      try {
+        Object evaluator = evaluator(source, command, schema);
+        Object runner =
+            runner(evaluator.getClass())
+                .newInstance(new Object[] {evaluator, new int[][] {new int[] {0}}});
+        this.batches = compute(runner, partition);
+      } catch (Exception error) {
+        throw new RuntimeException("the Python worker could not be started", error);
+      }
+    }
+
+    private Object evaluator(UserDefinedPythonDataSource source, byte[] command, StructType schema)
+        throws Exception {
+      Method make = evaluatorFactory();
+      Object[] arguments = new Object[make.getParameterTypes().length];
+      arguments[0] = command;
+      arguments[1] = "read_from_data_source";
+      arguments[2] = UserDefinedPythonDataSource.readInputSchema();
+      arguments[3] = schema;
+      arguments[4] = metrics;
+      for (int i = 5; i < arguments.length; i++) {
+        arguments[i] = scala.Option.empty();
+      }
+      Object factory = make.invoke(source, arguments);
+      return factory.getClass().getMethod("createEvaluator", new Class[0]).invoke(factory, new Object[0]);
+    }
+
+    private scala.collection.Iterator compute(Object runner, PythonInputPartition partition)
+        throws Exception {
+      InternalRow bytes = new GenericInternalRow(new Object[] {partition.pickedPartition()});
+      InternalRow wrapped = new GenericInternalRow(new Object[] {bytes});
+      Object rows = scala.collection.Iterator$.MODULE$.single(wrapped);
+      Object input = scala.collection.Iterator$.MODULE$.single(rows);
+      TaskContext context = TaskContext.get();
+      Method[] methods = runner.getClass().getMethods();
+      for (int i = 0; i < methods.length; i++) {
+        if (methods[i].getName().equals("compute")) {
+          Object[] arguments = new Object[] {input, Integer.valueOf(context.partitionId()), context};
+          return (scala.collection.Iterator) methods[i].invoke(runner, arguments);
+        }
+      }
+      throw new NoSuchMethodException("compute");
+    }
+
+    public boolean next() {
+      return batches.hasNext();
+    }
+
+    public Object get() {
+      ColumnarBatch batch = (ColumnarBatch) batches.next();
+      ArrowColumnVector struct = (ArrowColumnVector) batch.column(0);
+      ColumnVector[] members = new ColumnVector[columns];
+      for (int i = 0; i < columns; i++) {
+        members[i] = (ColumnVector) struct.getChild(i);
+      }
+      ColumnarBatch result = new Batch(members);
+      result.setNumRows(batch.numRows());
+      return result;
+    }
+
+    public CustomTaskMetric[] currentMetricsValues() {
+      CustomTaskMetric[] values = new CustomTaskMetric[metrics.size()];
+      scala.collection.Iterator pairs = metrics.iterator();
+      for (int i = 0; i < values.length; i++) {
+        scala.Tuple2 pair = (scala.Tuple2) pairs.next();
+        Object value = ((AccumulatorV2) pair._2()).value();
+        values[i] =
+            new PythonCustomTaskMetric((String) pair._1(), ((Long) value).longValue());
+      }
+      return values;
+    }
+
+    public void close() {}
+  }
+}
