@@ -70,7 +70,10 @@ def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
     try:
         found = BitMap()
         for _, first, keep in _TaskRun(task, columns).kept_rows():
-            found |= BitMap((np.flatnonzero(keep) + first).astype(np.uint32))
+            if keep.all():
+                found.add_range(first, first + len(keep))
+            else:
+                found |= BitMap((np.flatnonzero(keep) + first).astype(np.uint32))
         return found
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
@@ -241,9 +244,10 @@ class _TaskRun:
         """Add the meta columns that the predicate looks at."""
         condition = self._spec.predicate
         named = {path[0] for path in condition.paths} if condition is not None else set()
-        offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
-        for name in META_NAMES:
-            if name in named and name not in batch.schema.names:
+        missing = [n for n in META_NAMES if n in named and n not in batch.schema.names]
+        if missing:
+            offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
+            for name in missing:
                 column = self._meta_column(MetaColumn(name), offsets)
                 batch = batch.append_column(name, column)
         return batch

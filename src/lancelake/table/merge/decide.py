@@ -18,6 +18,7 @@ from lancelake.table.merge.keys import is_complete, shown
 from lancelake.table.merge.match import Pairs
 from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedCondition
 from lancelake.table.merge.source import RowNumbers, SourceRows, parts, taken
+from lancelake.table.merge.source_keys import SourceKeys
 from lancelake.table.merge.target import TargetRows
 from lancelake.table.snapshot import Snapshot
 
@@ -92,11 +93,11 @@ def decide_unmatched(
     return choice
 
 
-def without_shared_keys(numbers: RowNumbers, keys: pa.Table, incoming: Incoming) -> RowNumbers:
+def without_shared_keys(numbers: RowNumbers, keys: SourceKeys, incoming: Incoming) -> RowNumbers:
     """Refuse new rows that share a key, or let the last of them win; null keys share nothing."""
-    if incoming.duplicates is Duplicates.INSERT_ALL:
+    if incoming.duplicates is Duplicates.INSERT_ALL or keys.are_unique:
         return numbers
-    chosen = keys.take(pa.array(numbers)).append_column("row", pa.array(numbers))
+    chosen = keys.table.take(pa.array(numbers)).append_column("row", pa.array(numbers))
     names = [name for name in chosen.column_names if name != "row"]
     complete = is_complete([chosen.column(name) for name in names])
     grouped = chosen.filter(complete).group_by(names).aggregate([("row", "max"), ("row", "count")])

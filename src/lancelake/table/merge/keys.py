@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -37,14 +38,38 @@ def comparable_type(field: Field) -> pa.DataType:
     return found
 
 
-def comparable(column: pa.ChunkedArray | pa.Array, field: Field) -> pa.ChunkedArray | pa.Array:
-    """Return the values of a key column as they are compared; floats by their bits."""
-    target = comparable_type(field)
-    plain = storage_field(field).type
-    plain = plain.value_type if pa.types.is_dictionary(plain) else plain
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-    made = [_comparable(chunk, plain, target, field) for chunk in chunks]
-    return pa.chunked_array(made, target) if isinstance(column, pa.ChunkedArray) else made[0]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparer:
+    """Turns the values of a key column into values that are equal in bits when they are equal."""
+
+    name: str
+    plain: pa.DataType
+    target: pa.DataType
+
+    @staticmethod
+    def of(field: Field) -> Comparer:
+        """Look at the type of a key column."""
+        plain = storage_field(field).type
+        plain = plain.value_type if pa.types.is_dictionary(plain) else plain
+        return Comparer(name=field.name, plain=plain, target=comparable_type(field))
+
+    def __call__(self, values: pa.Array) -> pa.Array:
+        """Return the values as they are compared; floats by their bits."""
+        if isinstance(values, pa.ExtensionArray):
+            values = values.storage
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        try:
+            if not values.type.equals(self.plain):
+                values = _cast(values, self.plain)
+        except pa.ArrowException as error:
+            problem = f"values of key column {self.name} do not fit type {self.plain}: {error}"
+            raise SchemaMismatchError(problem, path=self.name, expected=str(self.plain)) from error
+        return values if self.plain.equals(self.target) else values.view(self.target)
+
+    def whole(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
+        """Return a whole column as it is compared."""
+        return pa.chunked_array([self(chunk) for chunk in column.chunks], self.target)
 
 
 def shown(key: Iterable[object], fields: Sequence[Field]) -> str:
@@ -70,19 +95,10 @@ def _found(name: str, fields: tuple[Field, ...]) -> Field:
     return alike[0]
 
 
-def _comparable(chunk: pa.Array, plain: pa.DataType, target: pa.DataType, field: Field) -> pa.Array:
-    if isinstance(chunk, pa.ExtensionArray):
-        chunk = chunk.storage
-    if pa.types.is_dictionary(chunk.type):
-        chunk = chunk.dictionary_decode()
-    try:
-        if _kind(chunk.type) != _kind(plain):
-            raise pa.ArrowInvalid(f"values of type {chunk.type} are of another kind")
-        values = chunk if chunk.type.equals(plain) else chunk.cast(plain)
-    except pa.ArrowException as error:
-        problem = f"values of key column {field.name} do not fit type {plain}: {error}"
-        raise SchemaMismatchError(problem, path=field.name, expected=str(plain)) from error
-    return values if plain.equals(target) else values.view(target)
+def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
+    if _kind(values.type) != _kind(target):
+        raise pa.ArrowInvalid(f"values of type {values.type} are of another kind")
+    return values.cast(target)
 
 
 def _kind(dtype: pa.DataType) -> str:

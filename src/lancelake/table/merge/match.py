@@ -9,8 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import acero
 
+from lancelake.data.rebatch import rebatched
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.schema import Field
@@ -18,9 +20,10 @@ from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.merge.keys import comparable, is_complete
+from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.sieve import Sieve
-from lancelake.table.merge.source import RowNumbers, SourceRows
+from lancelake.table.merge.source import RowNumbers
+from lancelake.table.merge.source_keys import SOURCE_ROW, SourceKeys
 from lancelake.table.rows.find import divided
 from lancelake.table.snapshot import Snapshot
 
@@ -29,7 +32,7 @@ Addresses = npt.NDArray[np.uint64]
 # More keys than this are looked for in several passes over the table.
 _KEYS_AT_ONCE = 8 << 20
 _BATCH_ROWS = 1 << 17
-_SOURCE_ROW = "source_row"
+_LOOKED_UP_AT_ONCE = 4 << 20
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 
 
@@ -55,6 +58,9 @@ class MatchKeys:
     scans: tuple[ScanTask, ...]
     fields: tuple[Field, ...]
     keys: pa.Table
+    """Keys as they are compared, and the source row of each."""
+
+    are_unique: bool
 
     @property
     def memory_bytes(self) -> int:
@@ -63,26 +69,27 @@ class MatchKeys:
 
     def run(self) -> bytes:
         """Return the pairs as an Arrow stream."""
-        names = [name for name in self.keys.column_names if name != _SOURCE_ROW]
+        names = [name for name in self.keys.column_names if name != SOURCE_ROW]
         fields = [pa.field(name, self.keys.schema.field(name).type) for name in names]
         schema = pa.schema([*fields, pa.field(_ADDRESS, pa.uint64())])
-        target = pa.RecordBatchReader.from_batches(schema, self._target(schema, names))
-        joined = _joined(target, self.keys, names)
+        sieve = Sieve.of([self.keys.column(name) for name in names])
+        rows = self._target(schema, sieve)
+        if sieve is not None and self.are_unique and len(names) == 1:
+            joined = _looked_up(rows, self.keys)
+        else:
+            joined = _joined(pa.RecordBatchReader.from_batches(schema, rows), self.keys, names)
         sink = io.BytesIO()
         with pa.ipc.new_stream(sink, joined.schema) as writer:
             writer.write_table(joined)
         return sink.getvalue()
 
-    def _target(self, schema: pa.Schema, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    def _target(self, schema: pa.Schema, sieve: Sieve | None) -> Iterator[pa.RecordBatch]:
         """Yield the keys and addresses of rows that may match."""
         columns = ScanColumns.of(self.scans[0].spec)
-        sieve = Sieve.of([self.keys.column(name) for name in names])
+        comparers = [Comparer.of(field) for field in self.fields]
         for scan in self.scans:
             for batch in execute(scan, columns):
-                keys = [
-                    comparable(batch.column(i), field)
-                    for i, field in enumerate(self.fields[: len(names)])
-                ]
+                keys = [compare(batch.column(i)) for i, compare in enumerate(comparers)]
                 address = batch.column(batch.num_columns - 1)
                 found = pa.RecordBatch.from_arrays([*keys, address], schema=schema)
                 yield (
@@ -95,8 +102,7 @@ class MatchKeys:
 def match_keys(
     base: Snapshot,
     fields: tuple[Field, ...],
-    source: SourceRows,
-    names: Sequence[str],
+    keys: SourceKeys,
     engine: Engine,
     *,
     progress: Progress | None = None,
@@ -108,34 +114,29 @@ def match_keys(
         batch_size=_BATCH_ROWS,
     )
     scans = divided(plan(base.source, request).tasks, engine.parallelism)
-    if not scans or not source.num_rows:
+    if not scans or not keys.table.num_rows:
         return _pairs([])
     tasks = [
-        MatchKeys(scans=group, fields=fields, keys=keys)
-        for keys in _key_tables(source, fields, names)
+        MatchKeys(scans=group, fields=fields, keys=part, are_unique=keys.are_unique)
+        for part in keys.parts(_KEYS_AT_ONCE)
         for group in _balanced(scans, engine.parallelism)
     ]
     job = Job(description=f"match keys of {base.location.uri}", tasks=tasks, progress=progress)
     return _pairs([pa.ipc.open_stream(result).read_all() for result in engine.run(job)])
 
 
-def source_keys(source: SourceRows, fields: Sequence[Field], names: Sequence[str]) -> pa.Table:
-    """Return the keys of all source rows as they are compared."""
-    table = source.columns(names)
-    columns = [
-        comparable(table.column(name), field) for name, field in zip(names, fields, strict=True)
-    ]
-    return pa.table(columns, names=[f"k{i}" for i in range(len(columns))])
-
-
-def _key_tables(
-    source: SourceRows, fields: Sequence[Field], names: Sequence[str]
-) -> Iterator[pa.Table]:
-    keys = source_keys(source, fields, names)
-    numbered = keys.append_column(_SOURCE_ROW, pa.array(np.arange(keys.num_rows)))
-    complete = numbered.filter(is_complete(keys.columns))
-    for start in range(0, complete.num_rows, _KEYS_AT_ONCE):
-        yield complete.slice(start, _KEYS_AT_ONCE)
+def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
+    """Join rows with keys of one column that are all different."""
+    known, numbers = keys.column(0), keys.column(SOURCE_ROW).combine_chunks()
+    schema = pa.schema([(_ADDRESS, pa.uint64()), (SOURCE_ROW, pa.int64())])
+    found: list[pa.RecordBatch] = []
+    for held in rebatched(rows, _LOOKED_UP_AT_ONCE):
+        places = pc.index_in(held.column(0), value_set=known)
+        matches = pc.is_valid(places)
+        addresses = held.column(1).filter(matches)
+        sources = numbers.take(places.filter(matches))
+        found.append(pa.RecordBatch.from_arrays([addresses, sources], schema=schema))
+    return pa.Table.from_batches(found, schema)
 
 
 def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:
@@ -147,7 +148,7 @@ def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) 
             left_keys=list(names),
             right_keys=list(names),
             left_output=[_ADDRESS],
-            right_output=[_SOURCE_ROW],
+            right_output=[SOURCE_ROW],
         ),
         inputs=[
             acero.Declaration(
@@ -175,7 +176,7 @@ def _pairs(tables: Sequence[pa.Table]) -> Pairs:
     if not tables:
         return Pairs(source=np.array([], dtype=np.int64), target=np.array([], dtype=np.uint64))
     table = pa.concat_tables(tables)
-    source = table.column(_SOURCE_ROW).to_numpy()
+    source = table.column(SOURCE_ROW).to_numpy()
     target = table.column(_ADDRESS).to_numpy()
     order = np.argsort(target)
     if len(order) > 1 and bool((np.diff(target[order]) == 0).any()):

@@ -32,10 +32,11 @@ from lancelake.table.merge.decide import (
     without_shared_keys,
 )
 from lancelake.table.merge.keys import key_fields
-from lancelake.table.merge.match import Addresses, Pairs, match_keys, source_keys
+from lancelake.table.merge.match import Addresses, Pairs, match_keys
 from lancelake.table.merge.recipe import Missing, Recipe, computed, copied_from_source
 from lancelake.table.merge.scope import SOURCE, TARGET, Scope
 from lancelake.table.merge.source import RowNumbers, SourceRows
+from lancelake.table.merge.source_keys import SourceKeys
 from lancelake.table.merge.target import TargetRows
 from lancelake.table.merge.write import Changed, New, Portion
 from lancelake.table.rows.find import FoundRows, find_rows
@@ -82,19 +83,19 @@ class _Merge:
         self._spec = spec
         self._engine = engine
         self._progress = progress
-        self._incoming = _incoming(spec, self._schema, source)
+        self._incoming = incoming = _incoming(spec, self._schema, source)
         _ensure_source_fits(spec, self._schema, source.schema)
         target = public_schema(self._schema)
         self._both = Scope(sides=FrozenMap({TARGET: target, SOURCE: source.schema}))
         self._theirs = Scope(sides=FrozenMap({SOURCE: source.schema}))
         self._mine = Scope(sides=FrozenMap({TARGET: target}))
+        self._keys = SourceKeys.of(source, incoming.fields, incoming.names)
 
     def outcome(self) -> Outcome:
         pairs = match_keys(
             self._base,
             self._incoming.fields,
-            self._source,
-            self._incoming.names,
+            self._keys,
             self._engine,
             progress=self._progress,
         )
@@ -186,9 +187,8 @@ class _Merge:
             for clause in clauses
         ]
         choice = decide_unmatched(conditions, numbers, self._source)
-        keys = source_keys(self._source, self._incoming.fields, self._incoming.names)
         acts = np.zeros(self._source.num_rows, dtype=np.bool_)
-        acts[without_shared_keys(numbers[choice >= 0], keys, self._incoming)] = True
+        acts[without_shared_keys(numbers[choice >= 0], self._keys, self._incoming)] = True
         choice[~acts[numbers]] = NO_CLAUSE
         chosen = [numbers[choice == i] for i in range(len(clauses))]
         new = [

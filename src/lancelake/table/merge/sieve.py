@@ -12,9 +12,11 @@ import pyarrow as pa
 from lancelake.scan.rows import Mask
 
 # Slots for each key: about one in as many strange keys passes.
-_SLOTS_PER_KEY = 8
+_SLOTS_PER_KEY = 16
 _LEAST_BITS = 16
 _MOST_BITS = 26
+# Keys within a range of so many slots have one each.
+_RANGE_BITS = 25
 _FACTOR = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
 
@@ -30,6 +32,7 @@ class Sieve:
     """
 
     columns: tuple[int, ...]
+    least: int
     bits: int
     taken: Mask
 
@@ -41,8 +44,11 @@ class Sieve:
             return None
         wanted = max(1, len(keys[0]) * _SLOTS_PER_KEY)
         bits = min(_MOST_BITS, max(_LEAST_BITS, (wanted - 1).bit_length()))
+        least, span = _range(keys[columns[0]]) if len(columns) == 1 else (0, 0)
+        if span.bit_length() <= _RANGE_BITS:
+            bits = max(bits, span.bit_length())
         taken = np.zeros(1 << bits, dtype=np.bool_)
-        sieve = Sieve(columns=columns, bits=bits, taken=taken)
+        sieve = Sieve(columns=columns, least=least, bits=bits, taken=taken)
         for batch in pa.table(keys, names=[str(i) for i in range(len(keys))]).to_batches():
             taken[sieve._slots(batch.columns)] = True
         return sieve
@@ -57,10 +63,21 @@ class Sieve:
         for place, column in enumerate(self.columns[1:], start=1):
             factor = np.uint64((_FACTOR * place) & _WORD)
             number = number + _numbers(keys[column]) * factor
+        if self.least:
+            number = number - np.uint64(self.least & _WORD)
         folded = number >> np.uint64(self.bits)
         folded ^= number
         folded &= np.uint64((1 << self.bits) - 1)
         return folded.view(np.int64)
+
+
+def _range(keys: pa.ChunkedArray) -> tuple[int, int]:
+    """Return the least key as a number, and how far the greatest is from it."""
+    ends = [_numbers(chunk).view(np.int64) for chunk in keys.drop_null().chunks if len(chunk)]
+    if not ends:
+        return 0, 0
+    least, greatest = min(int(e.min()) for e in ends), max(int(e.max()) for e in ends)
+    return least, greatest - least
 
 
 def _is_plain(dtype: pa.DataType) -> bool:

@@ -5,7 +5,8 @@ import pytest
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.table.merge.keys import comparable, comparable_type, is_complete, key_fields, shown
+from lancelake.format.schema import Field
+from lancelake.table.merge.keys import Comparer, comparable_type, is_complete, key_fields, shown
 
 SCHEMA = from_arrow(
     pa.schema(
@@ -23,8 +24,12 @@ SCHEMA = from_arrow(
 )
 
 
-def _field(name: str) -> object:
+def _field(name: str) -> Field:
     return next(field for field in SCHEMA.fields if field.name == name)
+
+
+def _compared(values: pa.Array, name: str) -> pa.Array:
+    return Comparer.of(_field(name))(values)
 
 
 @pytest.mark.parametrize(
@@ -49,20 +54,19 @@ def test_what_can_be_no_key_is_refused(on: list[str], kind: type[Exception], pro
 
 
 def test_floats_are_compared_by_their_bits() -> None:
-    found = comparable(pa.array([0.0, -0.0, float("nan")]), _field("f"))  # type: ignore[arg-type]
+    found = _compared(pa.array([0.0, -0.0, float("nan")]), "f")
     assert found.type == pa.int64()
     assert len(set(found.to_pylist())) == 3
 
 
 def test_dictionaries_are_compared_by_their_values() -> None:
-    field = _field("d")
     values = pa.array(["a", "b", "a"])
-    assert comparable_type(field) == pa.string()  # type: ignore[arg-type]
-    assert comparable(values.dictionary_encode(), field).equals(values)  # type: ignore[arg-type]
+    assert comparable_type(_field("d")) == pa.string()
+    assert _compared(values.dictionary_encode(), "d").equals(values)
 
 
 def test_numbers_of_another_width_are_compared_as_the_tables() -> None:
-    found = comparable(pa.chunked_array([pa.array([1, 2], pa.int8())]), _field("id"))  # type: ignore[arg-type]
+    found = Comparer.of(_field("id")).whole(pa.chunked_array([pa.array([1, 2], pa.int8())]))
     assert found.type == pa.int64()
 
 
@@ -80,7 +84,7 @@ def test_numbers_of_another_width_are_compared_as_the_tables() -> None:
 )
 def test_values_that_do_not_fit_the_column_are_refused(column: str, values: pa.Array) -> None:
     with pytest.raises(SchemaMismatchError, match=f"key column {column} do not fit"):
-        comparable(values, _field(column))  # type: ignore[arg-type]
+        _compared(values, column)
 
 
 def test_a_key_is_complete_when_no_part_is_null() -> None:
