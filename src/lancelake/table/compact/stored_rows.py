@@ -26,6 +26,7 @@ LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
+_WINDOW_BYTES = 32 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +79,7 @@ def _rows(source: Source, fragment: Fragment, batch_rows: int | None) -> Iterato
     step = _step(source, fragment, batch_rows)
     schema = source.row_schema
     first = 0
-    for batch in reader.batches(start=0, stop=rows, batch_rows=step):
+    for batch in _windowed(reader, rows, step, source):
         last = first + batch.num_rows
         mask = live.mask(first, last)
         offsets = np.arange(first, last, dtype=np.uint64)
@@ -90,6 +91,16 @@ def _rows(source: Source, fragment: Fragment, batch_rows: int | None) -> Iterato
         for columns, start in with_blobs(source.files, fragment, source.schema, kept):
             parts = [column.slice(start, len(columns[0])) for column in lineage]
             yield pa.RecordBatch.from_arrays([*columns, *parts], schema=schema)
+
+
+def _windowed(
+    reader: FragmentReader, rows: int, step: int, source: Source
+) -> Iterator[pa.RecordBatch]:
+    """Read all rows, never so many at once that what the codec reads ahead takes much memory."""
+    width = row_bytes(reader.fragment, column_widths(source.schema), source.schema)
+    window = step * max(1, int(_WINDOW_BYTES / (width * step))) if width else rows
+    for start in range(0, rows, window):
+        yield from reader.batches(start=start, stop=min(start + window, rows), batch_rows=step)
 
 
 def _lineage(meta: RowMeta, offsets: RowOffsets) -> list[pa.Array]:
