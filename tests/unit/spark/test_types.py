@@ -1,0 +1,86 @@
+"""Types of Spark and of tables, there and back."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as t
+
+from lancelake.errors import UnsupportedError
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.spark.types import arrow_schema, declared, spark_schema, spark_type
+
+KEPT = [
+    t.BooleanType(),
+    t.ByteType(),
+    t.ShortType(),
+    t.IntegerType(),
+    t.LongType(),
+    t.FloatType(),
+    t.DoubleType(),
+    t.StringType(),
+    t.BinaryType(),
+    t.DateType(),
+    t.TimestampType(),
+    t.TimestampNTZType(),
+    t.DecimalType(38, 18),
+    t.DayTimeIntervalType(),
+    t.NullType(),
+    t.ArrayType(t.IntegerType(), containsNull=False),
+    t.MapType(t.StringType(), t.ArrayType(t.LongType()), valueContainsNull=False),
+    t.StructType([t.StructField("a", t.IntegerType(), nullable=False)]),
+    t.ArrayType(t.StructType([t.StructField("a", t.DecimalType(5, 2))])),
+]
+
+
+@pytest.mark.parametrize("dtype", KEPT, ids=lambda d: d.simpleString())
+def test_types_of_spark_come_back(dtype: t.DataType) -> None:
+    schema = t.StructType([t.StructField("c", dtype, nullable=True)])
+    assert spark_schema(from_arrow(arrow_schema(schema))) == schema
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [t.VariantType(), t.YearMonthIntervalType(), t.CalendarIntervalType()],
+    ids=lambda d: type(d).__name__,
+)
+def test_types_that_tables_lack_are_refused_by_column(dtype: t.DataType) -> None:
+    inner = t.StructType([t.StructField("v", dtype)])
+    with pytest.raises(UnsupportedError, match=r"column s\.v is"):
+        arrow_schema(t.StructType([t.StructField("s", inner)]))
+
+
+@pytest.mark.parametrize(
+    ("arrow", "spark"),
+    [
+        (pa.uint8(), t.ShortType()),
+        (pa.uint64(), t.DecimalType(20, 0)),
+        (pa.float16(), t.FloatType()),
+        (pa.large_string(), t.StringType()),
+        (pa.date64(), t.DateType()),
+        (pa.timestamp("ns"), t.TimestampNTZType()),
+        (pa.timestamp("s", "Europe/Berlin"), t.TimestampType()),
+        (pa.list_(pa.float32(), 4), t.ArrayType(t.FloatType())),
+        (pa.binary(16), t.BinaryType()),
+        (pa.dictionary(pa.int8(), pa.string()), t.StringType()),
+    ],
+    ids=str,
+)
+def test_types_that_spark_lacks_are_shown_as_the_next_larger(
+    arrow: pa.DataType, spark: t.DataType
+) -> None:
+    assert spark_type(arrow) == spark
+
+
+def test_a_type_without_any_match_is_refused_by_column() -> None:
+    with pytest.raises(UnsupportedError, match=r"column a\.b has type decimal256"):
+        spark_type(pa.decimal256(50, 2), ("a", "b"))
+
+
+def test_lengths_of_strings_and_comments_come_back() -> None:
+    fields = [
+        t.StructField("v", t.VarcharType(5), metadata={"comment": "short"}),
+        t.StructField("c", t.CharType(3)),
+    ]
+    schema = t.StructType(fields)
+    assert declared(spark_schema(from_arrow(arrow_schema(schema)))) == schema
