@@ -17,6 +17,7 @@ from benchmarks.measure import Case, Comparison, compare
 
 _HERE = Path(__file__).parent
 _STREAM_TARGET_MB = 600
+_MERGE_TARGET_MB = 2048
 _Results = Iterable[Case | Comparison]
 _Sections = dict[str, Callable[[], _Results]]
 
@@ -31,7 +32,7 @@ def main() -> None:
         measured = [_shown(each) for each in sections[name]()]
         document["sections"][name] = [asdict(r) | {"ratio": round(r.ratio, 3)} for r in measured]
     for name, peak in _peaks(options).items():
-        if not options.only or name.split()[0] in options.only:
+        if not options.only or name.split()[0].rstrip(":") in options.only:
             document["memory"][name] = peak()
             print(name, document["memory"][name], flush=True)
     document |= {
@@ -67,6 +68,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
 
 def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, float]]]:
     uri = lambda: tables.wide(options.stream_gigabytes)  # noqa: E731  # made when needed
+    target, source = 2 * options.rows, options.rows // 2
     return {
         f"reading {options.stream_gigabytes:g} GB": lambda: {
             "target_mb": _STREAM_TARGET_MB,
@@ -77,6 +79,11 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
             "target_mb": _STREAM_TARGET_MB,
             "ours_mb": writing.peak_mb("lancelake", options.gigabytes),
             "official_mb": writing.peak_mb("lance", options.gigabytes),
+        },
+        f"rows: {source:,} merged into {target:,}": lambda: {
+            "target_mb": _MERGE_TARGET_MB,
+            "ours_mb": rows.merge_peak_mb("lancelake", target, source),
+            "official_mb": rows.merge_peak_mb("lance", target, source),
         },
         f"columns of {columns.VECTORS:,} vectors": lambda: {
             "target_mb": columns.BACKFILL_TARGET_MB,
