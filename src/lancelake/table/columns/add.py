@@ -29,6 +29,7 @@ from lancelake.table.columns.backfill import (
     Backfill,
     ColumnPlan,
     column_file,
+    default_engine,
     publish_columns,
 )
 from lancelake.table.columns.column_task import ColumnTask
@@ -68,7 +69,7 @@ def add_computed_columns(
     progress: Progress | None = None,
 ) -> Snapshot:
     """Add columns by name with the values of SQL expressions over the others, and commit."""
-    backfill = Backfill(engine=engine or LocalEngine(), choices=choices, progress=progress)
+    backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 
 

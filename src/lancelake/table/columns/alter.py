@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import evolution
@@ -17,7 +16,7 @@ from lancelake.format.schema import Field, Schema
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
 from lancelake.table.columns.cast_rules import cast_column, ensure_castable
 from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.drop import project
@@ -98,7 +97,7 @@ def alter_columns(
     Only another type writes data: one more file for each fragment. Indices on such a column are
     dropped. A column that must not be null any more is read to see whether it is.
     """
-    running = engine or LocalEngine()
+    running = engine or default_engine()
     first = _altered(base, changes)
     ensure_no_nulls(base, changes, running)
     if not first.after.fields:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from lancelake.data.column_file import ColumnFile, with_file
 from lancelake.data.storable import ensure_storable
+from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import UnsupportedError
 from lancelake.format.evolution import forbids_more_nulls
@@ -68,6 +70,11 @@ class Backfill:
                 self._written[_key(task)] = file = written_file(result)
                 syncing.add(file)
         return {task.scan.fragment.id: self._written[_key(task)] for task in tasks}
+
+
+def default_engine() -> Engine:
+    """Return an engine for this process, with a task more than processors: tasks also wait."""
+    return LocalEngine(parallelism=1 + (os.cpu_count() or 1))
 
 
 def publish_columns(

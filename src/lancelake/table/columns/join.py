@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 
 from lancelake.data.row_meta import META_NAMES
-from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
@@ -19,7 +18,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
 from lancelake.table.columns.add import widened
-from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
 from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.join_source import MEMORY_BYTES, JoinRows, join_rows
 from lancelake.table.columns.match_rows import Matches, match_rows
@@ -103,7 +102,7 @@ def merge_columns(
     Rows without a partner get nulls; of several partners the last one counts.
     """
     ensure_joinable(base, reader.schema, key)
-    backfill = Backfill(engine=engine or LocalEngine(), choices=choices, progress=progress)
+    backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
     with tempfile.TemporaryDirectory(prefix="lancelake-join-") as folder:
         join = prepared(reader, key, Path(folder), memory_bytes=memory_bytes)
         return backfill.run(base, join.plan)
