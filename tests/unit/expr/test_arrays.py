@@ -5,7 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.expr.arrays import at_path, plain_storage, type_without_views, without_views
+from lancelake.expr.arrays import (
+    at_path,
+    may_be_null,
+    plain_storage,
+    type_without_views,
+    without_views,
+)
 
 INNER = pa.struct([("z", pa.int64())])
 OUTER = pa.struct([("x", pa.int64()), ("in", INNER)])
@@ -58,3 +64,20 @@ def test_extension_type_is_stripped() -> None:
 def test_views_become_what_tables_hold(viewed: pa.DataType, plain: pa.DataType) -> None:
     assert type_without_views(viewed) == plain
     assert without_views(pa.array([None], viewed)).type == plain
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [(("a",), False), (("b",), True), (("s", "x"), False), (("s", "y"), True), (("t", "x"), True)],
+)
+def test_a_path_may_lead_to_a_null(path: tuple[str, ...], expected: bool) -> None:
+    x, y = pa.field("x", pa.int8(), nullable=False), pa.field("y", pa.int8())
+    schema = pa.schema(
+        [
+            pa.field("a", pa.int8(), nullable=False),
+            pa.field("b", pa.int8()),
+            pa.field("s", pa.struct([x, y]), nullable=False),
+            pa.field("t", pa.struct([x])),
+        ]
+    )
+    assert may_be_null(schema, path) is expected
