@@ -39,9 +39,7 @@ def test_an_upsert_counts_and_moves_the_dataset(dataset: lance.LanceDataset) -> 
     [SOURCE, SOURCE.to_reader(), SOURCE.to_batches()[0], SOURCE.to_pandas(), SOURCE.to_batches()],
     ids=["table", "reader", "batch", "frame", "batches"],
 )
-def test_rows_come_in_any_of_the_usual_shapes(
-    dataset: lance.LanceDataset, source: object
-) -> None:
+def test_rows_come_in_any_of_the_usual_shapes(dataset: lance.LanceDataset, source: object) -> None:
     merge = dataset.merge_insert("id").when_not_matched_insert_all()
     assert merge.execute(source, schema=SOURCE.schema)["num_inserted_rows"] == 1
 
