@@ -105,8 +105,8 @@ FILTERS = [
     "(i = 7 OR upper(s) = 'ABC') AND id < 200",
     "1 = 0",
     "id < 0",
-    "abs(i) = 1",
-    "i + 1 = 8",
+    "abs(h) = 1",
+    "h + 1 = 8",
     "CASE WHEN i = 7 THEN true ELSE false END",
     "coalesce(i, 0) = 0",
 ]
