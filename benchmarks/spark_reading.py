@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -86,7 +87,7 @@ def main() -> None:
     given = parser.parse_args()
     folder = given.folder or Path(tempfile.mkdtemp(prefix="spark-reading-"))
     _prepare(folder, given.rows)
-    conf = {
+    conf: dict[str, Any] = {
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
         "spark.log.level": "OFF",
@@ -102,7 +103,7 @@ def main() -> None:
 
 def _compare(spark: SparkSession, folder: Path, question: Question, rounds: int) -> str:
     lance, parquet = (str(folder / f"{question.table}.{kind}") for kind in ("lance", "parquet"))
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "lance": lambda: question.ask(spark.read.format("lance").load(lance)),
         "parquet": lambda: question.ask(spark.read.parquet(parquet)),
     }
@@ -162,7 +163,7 @@ def _narrow(start: int, rows: int) -> pa.RecordBatch:
 
 def _wide(start: int, rows: int) -> pa.RecordBatch:
     rng = np.random.default_rng(start)
-    columns = {f"c{i}": rng.integers(0, 1 << 30, rows) for i in range(10)}
+    columns: dict[str, Any] = {f"c{i}": rng.integers(0, 1 << 30, rows) for i in range(10)}
     columns |= {f"d{i}": rng.random(rows) for i in range(9)}
     return pa.record_batch({**columns, "g": [f"g{i % 100}" for i in range(rows)]})
 

@@ -114,7 +114,7 @@ def test_large_fragments_are_divided(spark: SparkSession, tmp_path: Path) -> Non
     lancelake.write_dataset(table, tmp_path / "large.lance")
     frame = spark.read.format("lance").load(str(tmp_path / "large.lance"))
     assert frame.rdd.getNumPartitions() == 2
-    assert frame.agg(functions.sum("id")).first()[0] == 300_000 * 299_999 // 2
+    assert frame.agg(functions.sum("id")).collect()[0][0] == 300_000 * 299_999 // 2
 
 
 def test_statistics_tell_the_bytes_of_the_columns_read(frame: DataFrame) -> None:

@@ -152,6 +152,8 @@ QUERIES = [
     "SELECT id, d FROM {t} ORDER BY d DESC, id LIMIT 60",
     "SELECT id, n FROM {t} WHERE ok ORDER BY n, id DESC LIMIT 7 OFFSET 3",
     "SELECT count(*) FROM (SELECT * FROM {t} LIMIT 17)",
+    "SELECT count(*) FROM (SELECT * FROM {t} LIMIT 10 OFFSET 4)",
+    "SELECT count(*) FROM (SELECT id FROM {t} OFFSET 390)",
     "SELECT count(*) FROM (SELECT * FROM {t} WHERE i = 7 LIMIT 3)",
     "SELECT a.id, b.id FROM {t} a JOIN {t} b ON a.h = b.id WHERE b.i = 7",
     "SELECT count(*) FROM {t} a LEFT JOIN {t} b ON a.id = b.st.x",
