@@ -12,7 +12,7 @@ from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
 
-from benchmarks import columns, committing, memory, reading, rows, tables, writing
+from benchmarks import columns, committing, maintenance, memory, reading, rows, tables, writing
 from benchmarks.measure import Case, Comparison, compare
 
 _HERE = Path(__file__).parent
@@ -51,7 +51,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument(
         "--only",
         nargs="+",
-        help="reading, writing, committing, rows, columns; the others' figures stay",
+        help="reading, writing, committing, rows, columns, maintenance; the others' figures stay",
     )
     return parser.parse_args()
 
@@ -63,6 +63,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "committing": lambda: chain(committing.cases(), committing.comparisons()),
         "rows": lambda: rows.cases(options.rows),
         "columns": lambda: columns.cases(options.rows),
+        "maintenance": maintenance.cases,
     }
 
 
@@ -88,6 +89,11 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
         f"columns of {columns.VECTORS:,} vectors": lambda: {
             "target_mb": columns.BACKFILL_TARGET_MB,
             **{f"{way}_mb": columns.peak_mb(way) for way in columns.WAYS},
+        },
+        f"maintenance: compact {maintenance.MEMORY_GIGABYTES:g} GB": lambda: {
+            "target_mb": maintenance.MEMORY_TARGET_MB,
+            "ours_mb": maintenance.peak_mb("lancelake"),
+            "official_mb": maintenance.peak_mb("lance"),
         },
     }
 

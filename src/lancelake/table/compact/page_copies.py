@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lancelake.clock import Ids
 from lancelake.data.container import open_container
 from lancelake.data.file_schema import column_ids
-from lancelake.data.page_copy import PageCopy, page_copy
+from lancelake.data.page_copy import LARGE_PAGE_BYTES, PageCopy, page_copy
 from lancelake.data.source import StoreSource
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
@@ -32,6 +32,8 @@ def planned_copy(
 ) -> PageCopy | None:
     """Return how to put the fragments into one file; None where values are to be encoded again."""
     if mode is CompactionMode.REENCODE or not _could_be_copied(fragments, write):
+        return None
+    if mode is None and not _may_have_large_pages(fragments):
         return None
     places = [files.data_file(fragment.files[0]) for fragment in fragments]
     found = page_copy([open_container(StoreSource(open_store(p.root), p.path)) for p in places])
@@ -66,6 +68,11 @@ def _could_be_copied(fragments: Sequence[Fragment], write: WriteTask) -> bool:
         and size_bytes <= write.max_bytes_per_file
         and all(_is_whole(fragment, write, wanted) for fragment in fragments)
     )
+
+
+def _may_have_large_pages(fragments: Sequence[Fragment]) -> bool:
+    sizes = [file.file_size_bytes or 0 for fragment in fragments for file in fragment.files]
+    return sum(s for s in sizes if s >= LARGE_PAGE_BYTES) >= _LARGE_SHARE * sum(sizes)
 
 
 def _has_plain_columns(schema: Schema) -> bool:

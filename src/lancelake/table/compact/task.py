@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -25,6 +27,7 @@ from lancelake.table.compact.stored_rows import LINEAGE, Source, lineage_of_all,
 __all__ = ["CompactFragments", "Source"]
 
 _TASK_BYTES = 256 << 20
+_OPENED_AHEAD = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,9 +106,23 @@ class CompactFragments:
             yield batch.select(names)
 
     def _ordered(self) -> Iterator[pa.RecordBatch]:
-        rows = (
-            batch
-            for fragment in self.fragments
-            for batch in stored_rows(self.source, fragment, self.batch_rows)
-        )
+        rows = self._rows()
         return sorted_batches(self.source.row_schema, rows, self.sort_by) if self.sort_by else rows
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        """Read the fragments in order; the next ones are opened while one is read."""
+        with ThreadPoolExecutor(_OPENED_AHEAD, thread_name_prefix="open") as pool:
+            waiting = deque(self.fragments)
+            begun: deque[Future[tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]]] = deque()
+            while waiting or begun:
+                while waiting and len(begun) < _OPENED_AHEAD:
+                    begun.append(pool.submit(self._begun, waiting.popleft()))
+                first, rest = begun.popleft().result()
+                if first is not None:
+                    yield first
+                yield from rest
+
+    def _begun(self, fragment: Fragment) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
+        """Read the first rows of a fragment."""
+        batches = stored_rows(self.source, fragment, self.batch_rows)
+        return next(batches, None), batches
