@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 from pyroaring import BitMap
 
 from lancelake.clock import Ids
+from lancelake.data import durable
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format import deletion, layout
@@ -48,16 +50,29 @@ def write_deletions(
     read_version: int,
     encoding: DeletionFileType,
     ids: Ids,
+    *,
+    syncs_name: bool = True,
 ) -> DeletionFile:
-    """Write a deletion file below a root and return its entry."""
+    """Write a deletion file below a root and return its entry.
+
+    Whoever writes many can make their names durable once, with `sync_deletion_names`.
+    """
     unique = ids.random_u64()
     path = layout.deletion_file(
         fragment_id=fragment_id, read_version=read_version, unique=unique, suffix=encoding.value
     )
-    open_store(root).put(path, deletion.encode(rows, encoding))
+    open_store(root).put(path, deletion.encode(rows, encoding), durable=syncs_name)
+    if root.scheme == "file" and not syncs_name:
+        durable.sync_file(Path(root.uri) / path)
     return DeletionFile(
         file_type=encoding, read_version=read_version, id=unique, num_deleted_rows=len(rows)
     )
+
+
+def sync_deletion_names(root: Location) -> None:
+    """Make the names of all deletion files that were written below a root durable."""
+    if root.scheme == "file":
+        durable.sync_folder(Path(root.uri) / layout.DELETIONS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

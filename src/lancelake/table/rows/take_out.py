@@ -10,7 +10,7 @@ from typing import TypeVar
 from pyroaring import BitMap
 
 from lancelake.clock import Ids
-from lancelake.data.commit_ports import write_deletions
+from lancelake.data.commit_ports import sync_deletion_names, write_deletions
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.deletion import choose_encoding
@@ -50,6 +50,8 @@ def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> Tak
 
     with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
         left = list(pool.map(without, chosen))
+    if any(fragment is not None for fragment in left):
+        sync_deletion_names(base.location)
     affected: dict[FragmentId, RowOffsets] = {
         i: bytes(offsets.serialize()) for i, offsets in rows.items()
     }
@@ -80,5 +82,7 @@ def _without(base: Snapshot, fragment: Fragment, rows: BitMap, ids: Ids) -> Frag
         return None
     before = fragment.deletion_file
     encoding = choose_encoding(len(gone), None if before is None else before.file_type)
-    file = write_deletions(base.location, fragment.id, gone, base.version, encoding, ids)
+    file = write_deletions(
+        base.location, fragment.id, gone, base.version, encoding, ids, syncs_name=False
+    )
     return replace(fragment, deletion_file=file)
