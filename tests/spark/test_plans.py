@@ -123,9 +123,11 @@ def test_statistics_tell_the_bytes_of_the_columns_read(frame: DataFrame) -> None
 
 
 def test_values_of_a_small_join_side_filter_the_scan(spark: SparkSession, frame: DataFrame) -> None:
-    keys = spark.createDataFrame([(3,), (5,)], "key long").where("key > 0")
-    joined = frame.join(functions.broadcast(keys), frame.id == keys.key)
-    assert sorted(r.id for r in joined.select("id").collect()) == [3, 5]
+    keys = spark.createDataFrame([(3, "a"), (5, "a"), (7, "b")], "key long, g string")
+    few = functions.broadcast(keys.where("g = 'a'"))
+    joined = frame.join(few, frame.id == keys.key).select("id", "s")
+    assert sorted(row.id for row in joined.collect()) == [3, 5]
+    assert "(`id` IN (3, 5))" in plan(joined)
 
 
 def test_one_version_is_read_whatever_is_committed_meanwhile(

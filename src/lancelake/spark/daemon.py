@@ -12,7 +12,7 @@ import warnings
 
 from pyspark.daemon import manager
 
-_LOADED = ("pyspark.worker", "lancelake.spark.partition", "lancelake.spark.write")
+_LOADED = ("pyspark.worker", "lancelake.spark.partition", "lancelake.spark.task_writer")
 
 
 def main() -> None:

@@ -8,17 +8,20 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from lancelake.errors import UnsupportedError
 from lancelake.spark.options import READ_OPTIONS, WRITE_OPTIONS, open_version, parse
 from lancelake.spark.partition import ReadPartition, encode, read_bytes
 from lancelake.spark.read_plan import ReadRequest, partitions
-from lancelake.spark.splits import SplitLimits
-from lancelake.spark.streaming.sink import LanceStreamWriter
-from lancelake.spark.streaming.source import STREAM_OPTIONS, LanceStreamReader, feed_schema
-from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.spark.source_writer import LanceWriter
+from lancelake.spark.splits import SplitLimits
+from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
+from lancelake.spark.streaming.sink import LanceStreamWriter
+from lancelake.spark.types import arrow_schema, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from lancelake.spark.streaming.source import LanceStreamReader
 
 NAME = "lance"
 # The plain source does not learn how many cores the session has.
@@ -45,6 +48,11 @@ class LanceDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> LanceStreamReader:
         """Return a reader of all rows and then of what changes."""
+        try:
+            from lancelake.spark.streaming.source import LanceStreamReader  # noqa: PLC0415
+        except ImportError as error:
+            action = "Use Spark 4.2 or newer, which lets a stream say how much it takes at once."
+            raise UnsupportedError("this Spark cannot read streams", action=action) from error
         return LanceStreamReader(schema, _given(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:

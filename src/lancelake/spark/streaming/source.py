@@ -14,11 +14,12 @@ from pyspark.sql.streaming.datasource import (
     ReadMaxFiles,
     SupportsTriggerAvailableNow,
 )
-from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
 from lancelake.spark.options import TableOptions, parse, parse_time
 from lancelake.spark.streaming.offsets import Offset
+from lancelake.spark.streaming.options import STREAM_OPTIONS
 from lancelake.spark.streaming.parts import (
     StreamPart,
     Wanted,
@@ -28,42 +29,11 @@ from lancelake.spark.streaming.parts import (
     version_parts,
 )
 from lancelake.spark.types import arrow_schema
-from lancelake.table.change_feed.request import (
-    CHANGE_TYPE,
-    COMMIT_TIMESTAMP,
-    COMMIT_VERSION,
-    FEED_NAMES,
-)
+from lancelake.table.change_feed.request import FEED_NAMES
 from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
 from lancelake.table.snapshot import Snapshot
 
-STREAM_OPTIONS = (
-    "branch",
-    "maxFilesPerTrigger",
-    "maxVersionsPerTrigger",
-    "readChangeFeed",
-    "skipChangeCommits",
-    "startingTimestamp",
-    "startingVersion",
-)
 _LATEST = "latest"
-_FEED_SCHEMA = StructType(
-    [
-        StructField(CHANGE_TYPE, StringType()),
-        StructField(COMMIT_VERSION, LongType()),
-        StructField(COMMIT_TIMESTAMP, TimestampType()),
-    ]
-)
-
-
-def feed_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """Return the columns that a stream shows: with the change feed, what it says of each row."""
-    lowered = {key.lower(): value for key, value in options.items()}
-    if lowered.get("readchangefeed", "false").lower() != "true":
-        return schema
-    # Rows of older versions lack columns that were added since.
-    own = [StructField(field.name, field.dataType, True, field.metadata) for field in schema]
-    return StructType([*own, *_FEED_SCHEMA.fields])
 
 
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):

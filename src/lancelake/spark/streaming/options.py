@@ -1,0 +1,36 @@
+"""What a stream may be asked for, and the columns that it shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql.types import LongType, StringType, StructField, StructType, TimestampType
+
+from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
+
+STREAM_OPTIONS = (
+    "branch",
+    "maxFilesPerTrigger",
+    "maxVersionsPerTrigger",
+    "readChangeFeed",
+    "skipChangeCommits",
+    "startingTimestamp",
+    "startingVersion",
+)
+_FEED_SCHEMA = StructType(
+    [
+        StructField(CHANGE_TYPE, StringType()),
+        StructField(COMMIT_VERSION, LongType()),
+        StructField(COMMIT_TIMESTAMP, TimestampType()),
+    ]
+)
+
+
+def feed_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
+    """Return the columns that a stream shows: with the change feed, what it says of each row."""
+    lowered = {key.lower(): value for key, value in options.items()}
+    if lowered.get("readchangefeed", "false").lower() != "true":
+        return schema
+    # Rows of older versions lack columns that were added since.
+    own = [StructField(field.name, field.dataType, True, field.metadata) for field in schema]
+    return StructType([*own, *_FEED_SCHEMA.fields])
