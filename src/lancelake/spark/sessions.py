@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
 import warnings
@@ -66,9 +67,11 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
 def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     from lancelake.spark.jvm.reader_hook import read_by_planning  # noqa: PLC0415
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
+    from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
     from lancelake.spark.jvm.writer_hook import write_by_planning  # noqa: PLC0415
     from lancelake.spark.named import remember  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
+    from lancelake.spark.row_commands import run_row_command  # noqa: PLC0415
 
     door = open_door(spark)
     warehouse = door.conf("spark.sql.warehouse.dir", "spark-warehouse")
@@ -78,6 +81,7 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     remember(spark, name, found)
     read_by_planning(spark)
     write_by_planning(spark)
+    take_row_commands(door, functools.partial(run_row_command, door))
     return found
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
+from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.clauses import Clause
-from lancelake.spark.merge.names import columns_named
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
 from lancelake.spark.merge.run import addressed_frame, as_column
@@ -26,16 +26,18 @@ def change_rows(
     clause: Clause,
     *,
     target_name: str = "target",
+    binding: Binding | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = DEFAULT,
 ) -> Merged:
     """Change or remove rows on the executors and commit; after a conflict again."""
 
     def work(version: Snapshot) -> Merged:
-        maker = RowMaker(base=version, target_name=target_name)
-        named = () if condition is None else columns_named([condition], maker.columns)
+        maker = RowMaker(base=version, target_name=target_name, binding=binding)
+        named = () if condition is None else maker.named([condition])
         columns = maker.columns if named is None else list(named)
-        rows = addressed_frame(spark, version, columns).alias(target_name)
+        rows = addressed_frame(spark, version, columns)
+        rows = (binding.of_target(rows) if binding else rows).alias(target_name)
         if condition is not None:
             rows = rows.where(as_column(condition))
         rows = rows.select(f.col(ADDRESS), f.col(ROW_ID))

@@ -11,6 +11,7 @@ from pyspark.sql import types as t
 
 from lancelake.data.write_task import WriteTask
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.clauses import Clause, Remove, SetColumns
 from lancelake.spark.merge.fetch import with_columns
 from lancelake.spark.merge.names import columns_named
@@ -38,6 +39,7 @@ class RowMaker:
     target_name: str
     source_name: str | None = None
     source_columns: tuple[str, ...] = ()
+    binding: Binding | None = None
 
     @property
     def schema(self) -> t.StructType:
@@ -49,12 +51,24 @@ class RowMaker:
         """The names of the table's columns."""
         return list(self.schema.fieldNames())
 
+    def named(self, expressions: Sequence[Column | str]) -> tuple[str, ...] | None:
+        """Return the table's columns that expressions name; None when that cannot be told."""
+        if self.binding is not None:
+            return self.binding.named(expressions)
+        return columns_named(expressions, self.columns)
+
     def changed(self, rows: DataFrame, clauses: Sequence[Clause]) -> DataFrame:
         """Return rows as they will be, with the columns that clauses need fetched."""
         needed = self._needed(clauses)
         if needed:
             rows = with_columns(rows, self.base, needed, self.target_name)
-        rows = self._with_plain_names(rows, needed)
+        if self.binding is None:
+            rows = self._with_plain_names(rows, needed)
+        else:
+            renewed = self.binding.renewed()
+            sides = ((self.target_name, needed), (self.source_name or "", self.source_columns))
+            rows = renewed.binding.unpacked(rows, *sides)
+            clauses = [renewed.clause(clause) for clause in clauses]
         return self._outputs(rows, clauses, address=f.col(ADDRESS), row_id=f.col(ROW_ID))
 
     def new(self, rows: DataFrame, clauses: Sequence[SetColumns]) -> DataFrame:
@@ -74,7 +88,7 @@ class RowMaker:
                 values = self._values(clause)
                 expressions += [] if clause.values is None else list(values.values())
                 kept |= set(self.columns) - set(values)
-        named = columns_named(expressions, self.columns)
+        named = self.named(expressions)
         wanted = set(self.columns) if named is None else kept | set(named)
         return tuple(c for c in self.columns if c in wanted)
 
@@ -113,7 +127,8 @@ class RowMaker:
             return {by_lower[c.lower()]: f.col(f"{name}.{quoted(c)}") for c in self.source_columns}
         found: dict[str, Column] = {}
         for key, value in clause.values.items():
-            column = by_lower.get(key.rpartition(".")[2].strip("`").lower())
+            plain = key if self.binding else key.rpartition(".")[2].strip("`")
+            column = by_lower.get(plain.lower())
             if column is None:
                 known = ", ".join(self.columns)
                 raise InvalidRequestError(

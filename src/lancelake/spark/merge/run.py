@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.format.primary_key import key_names
+from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.clauses import Clauses
 from lancelake.spark.merge.names import columns_named, key_pairs
 from lancelake.spark.merge.row_maker import RowMaker, quoted
@@ -45,6 +46,7 @@ class FrameMerge:
     target_name: str = "target"
     source_name: str = "source"
     adds_columns: bool = False
+    binding: Binding | None = None
 
     def __post_init__(self) -> None:
         """Refuse a merge that changes nothing."""
@@ -106,6 +108,7 @@ class _OneMerge:
             target_name=merge.target_name,
             source_name=merge.source_name,
             source_columns=columns,
+            binding=merge.binding,
         )
 
     def parts(self) -> Parts:
@@ -148,12 +151,13 @@ class _OneMerge:
 
     def _target(self) -> DataFrame:
         """Return the columns of the table that join it, and where its rows are."""
-        columns = self._maker.columns
-        named = columns_named([self._merge.condition], columns)
+        columns, binding = self._maker.columns, self._merge.binding
+        condition = self._merge.condition
+        named = binding.named([condition]) if binding else columns_named([condition], columns)
         frame = addressed_frame(
             self._merge.source.sparkSession, self._base, columns if named is None else named
         )
-        return frame.alias(self._merge.target_name)
+        return (binding.of_target(frame) if binding else frame).alias(self._merge.target_name)
 
     def _written(self, frames: list[DataFrame]) -> Parts:
         key = self._key()
@@ -167,7 +171,10 @@ class _OneMerge:
         if not self._merge.clauses.not_matched:
             return None
         merge = self._merge
-        pairs = key_pairs(merge.condition, merge.target_name, merge.source_name)
+        if merge.binding is not None:
+            pairs = merge.binding.key_pairs()
+        else:
+            pairs = key_pairs(merge.condition, merge.target_name, merge.source_name)
         by_lower = {field.name.lower(): field for field in self._base.manifest.schema.fields}
         joined = tuple(target for target, _ in pairs if target.lower() in by_lower)
         names = joined or key_names(self._base.manifest.schema)

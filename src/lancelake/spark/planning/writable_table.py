@@ -67,6 +67,10 @@ class WritableTable(VersionTable):
         """Open the newest version."""
         return existing(self.options) or self.snapshot
 
+    def condition_sql(self, predicate: Any) -> str | None:
+        """Return a condition in SQL of our own; None when that might change its meaning."""
+        return None if predicate is None else self._conditions([predicate])[0]
+
     def _conditions(self, predicates: Any) -> list[str | None]:
         expressions = self._java_expressions()
         found = [filter_of(expressions.condition(predicate)) for predicate in predicates]

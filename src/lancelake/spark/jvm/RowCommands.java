@@ -1,0 +1,123 @@
+package lancelake;
+
+import java.lang.reflect.Proxy;
+import java.lang.reflect.UndeclaredThrowableException;
+import java.util.function.Function;
+import org.apache.spark.sql.catalyst.plans.logical.DeleteFromTable;
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
+import org.apache.spark.sql.catalyst.plans.logical.MergeIntoTable;
+import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
+import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.sql.connector.catalog.Table;
+import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
+import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
+import org.apache.spark.unsafe.Platform;
+
+/**
+ * Hands DELETE, UPDATE and MERGE of Lance tables to Python. Spark's own plans for them read every
+ * column of the rows concerned and write row by row.
+ */
+public class RowCommands extends SparkStrategy {
+  private final Function handler;
+
+  public RowCommands(Function handler) {
+    this.handler = handler;
+  }
+
+  public scala.collection.immutable.Seq apply(LogicalPlan plan) {
+    LogicalPlan target = target(plan);
+    if (target == null || !isOurs(target)) {
+      return scala.collection.immutable.Nil$.MODULE$;
+    }
+    return scala.collection.immutable.Nil$.MODULE$.$colon$colon(new Exec(handler, plan));
+  }
+
+  private static LogicalPlan target(LogicalPlan plan) {
+    if (plan instanceof DeleteFromTable) {
+      return ((DeleteFromTable) plan).table();
+    }
+    if (plan instanceof UpdateTable) {
+      return ((UpdateTable) plan).table();
+    }
+    if (plan instanceof MergeIntoTable) {
+      return ((MergeIntoTable) plan).targetTable();
+    }
+    return null;
+  }
+
+  private static boolean isOurs(LogicalPlan target) {
+    Object node = target;
+    while (node != null) {
+      if (node instanceof DataSourceV2ScanRelation) {
+        node = ((DataSourceV2ScanRelation) node).relation();
+      }
+      if (node instanceof DataSourceV2Relation) {
+        Table table = ((DataSourceV2Relation) node).table();
+        return Proxy.isProxyClass(table.getClass())
+            && "lance".equals(table.properties().get("provider"));
+      }
+      scala.collection.immutable.Seq children = ((TreeNode) node).children();
+      node = children.size() == 1 ? children.apply(0) : null;
+    }
+    return false;
+  }
+
+  /** Runs the command in Python, on the driver. */
+  public static class Exec extends V2CommandExec {
+    private final Function handler;
+    private final LogicalPlan plan;
+
+    Exec(Function handler, LogicalPlan plan) {
+      this.handler = handler;
+      this.plan = plan;
+    }
+
+    public scala.collection.immutable.Seq run() {
+      try {
+        handler.apply(plan);
+      } catch (UndeclaredThrowableException error) {
+        // The exceptions of Spark are checked, and this interface declares none.
+        Platform.throwException(error.getUndeclaredThrowable());
+      }
+      return scala.collection.immutable.Nil$.MODULE$;
+    }
+
+    public scala.collection.immutable.Seq output() {
+      return scala.collection.immutable.Nil$.MODULE$;
+    }
+
+    public scala.collection.immutable.Seq children() {
+      return scala.collection.immutable.Nil$.MODULE$;
+    }
+
+    public TreeNode withNewChildrenInternal(scala.collection.immutable.IndexedSeq children) {
+      return this;
+    }
+
+    public String nodeName() {
+      return "Lance" + plan.getClass().getSimpleName();
+    }
+
+    public int productArity() {
+      return 0;
+    }
+
+    public Object productElement(int position) {
+      throw new IndexOutOfBoundsException(String.valueOf(position));
+    }
+
+    public boolean canEqual(Object other) {
+      return other instanceof Exec;
+    }
+
+    public boolean equals(Object other) {
+      return other == this;
+    }
+
+    public int hashCode() {
+      return System.identityHashCode(this);
+    }
+  }
+}

@@ -1,0 +1,73 @@
+"""DELETE, UPDATE and MERGE, taken out of Spark's planner and handed to Python.
+
+A strategy of Spark's planner must be a class of the JVM, so one is compiled when a session is
+registered, by the compiler that Spark uses for generated code. It stays on the driver.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+from collections.abc import Callable
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors.exceptions.captured import CapturedException
+
+from lancelake.errors import UnsupportedError
+from lancelake.spark.jvm.catalyst import items, seq
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.failures import thrown
+from lancelake.spark.planning.proxy import Proxy
+
+_PACKAGE = "lancelake.spark.jvm"
+_SOURCE = "RowCommands.java"
+_CLASS = "lancelake.RowCommands"
+
+
+class _Handler(Proxy):
+    """A function of Java that runs a command in Python."""
+
+    class Java:
+        """What Py4J asks for."""
+
+        implements = ("java.util.function.Function",)
+
+    def __init__(self, door: Door, run: Callable[[Any], None]) -> None:
+        super().__init__(door)
+        self._run = run
+
+    def apply(self, plan: Any) -> None:
+        try:
+            self._run(plan)
+        except CapturedException as error:
+            # What Spark raised inside the command is what the caller sees.
+            if error._origin is None:
+                raise
+            raise thrown(error._origin) from error
+
+
+def take_row_commands(door: Door, run: Callable[[Any], None]) -> None:
+    """Let `run` execute the commands of this session whose target is a table of ours."""
+    try:
+        strategy = _constructor(door).newInstance(
+            door.array(door.jvm.java.lang.Object, [_Handler(door, run)])
+        )
+        methods = door.spark._jsparkSession.experimental()
+        others = [s for s in items(methods.extraStrategies()) if _name(s) != _CLASS]
+        getattr(methods, "extraStrategies_$eq")(seq(door, [strategy, *others]))
+    except Py4JError as error:
+        problem = f"Spark {door.spark.version} does not let Python run UPDATE and MERGE: {error}"
+        raise UnsupportedError(problem, spark=door.spark.version) from error
+
+
+def _name(strategy: Any) -> str:
+    return str(strategy.getClass().getName())
+
+
+def _constructor(door: Door) -> Any:
+    text = importlib.resources.files(_PACKAGE).joinpath(_SOURCE).read_text(encoding="utf-8")
+    compiler = door.cls("org.codehaus.janino.SimpleCompiler")()
+    thread = door.jvm.java.lang.Thread.currentThread()
+    compiler.setParentClassLoader(thread.getContextClassLoader())
+    compiler.cook(text)
+    return compiler.getClassLoader().loadClass(_CLASS).getConstructors()[0]
