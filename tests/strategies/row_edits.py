@@ -77,7 +77,11 @@ def _update(draw: DrawFn, schema: pa.Schema, target: Target) -> Edit:
     return Edit(
         code="result = dict(ds.update(values, where=where, **options))",
         inputs={"values": values, "where": where, "options": {}},
-        options=draw(st.sampled_from([{"write_mode": mode} for mode in ("auto", "rewrite_rows")])),
+        options=draw(
+            st.sampled_from(
+                [{"write_mode": mode} for mode in ("auto", "rewrite_rows", "rewrite_columns")]
+            )
+        ),
     )
 
 
