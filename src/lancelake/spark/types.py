@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as t
-from pyspark.sql.pandas.types import to_arrow_type
 
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import public_schema
@@ -45,10 +44,22 @@ _SIMPLE: dict[pa.DataType, t.DataType] = {
     pa.date32(): t.DateType(),
     pa.date64(): t.DateType(),
 }
-_REFUSED = {
-    t.VariantType: "a variant",
-    t.YearMonthIntervalType: "an interval of months",
-    t.CalendarIntervalType: "a calendar interval",
+_PLAIN: dict[type[t.DataType], pa.DataType] = {
+    t.NullType: pa.null(),
+    t.BooleanType: pa.bool_(),
+    t.ByteType: pa.int8(),
+    t.ShortType: pa.int16(),
+    t.IntegerType: pa.int32(),
+    t.LongType: pa.int64(),
+    t.FloatType: pa.float32(),
+    t.DoubleType: pa.float64(),
+    t.StringType: pa.string(),
+    t.BinaryType: pa.binary(),
+    t.DateType: pa.date32(),
+    t.TimestampType: pa.timestamp("us", "UTC"),
+    t.TimestampNTZType: pa.timestamp("us"),
+    t.TimeType: pa.time64("ns"),
+    t.DayTimeIntervalType: pa.duration("us"),
 }
 
 
@@ -161,17 +172,17 @@ def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
             return pa.string()
         case t.UserDefinedType():
             return arrow_type(dtype.sqlType(), path)
+        case t.DecimalType():
+            return pa.decimal128(dtype.precision, dtype.scale)
         case _:
-            _ensure_kept(dtype, path)
-            return to_arrow_type(dtype, timezone="UTC")
+            return _plain(dtype, path)
 
 
-def _ensure_kept(dtype: t.DataType, path: Sequence[str]) -> None:
+def _plain(dtype: t.DataType, path: Sequence[str]) -> pa.DataType:
+    kept = next((arrow for cls, arrow in _PLAIN.items() if isinstance(dtype, cls)), None)
+    if kept is not None:
+        return kept
     where = ".".join(path)
-    kind = next((word for cls, word in _REFUSED.items() if isinstance(dtype, cls)), None)
-    if kind is None and dtype.typeName() in ("geometry", "geography", "object"):
-        kind = f"a {dtype.typeName()}"
-    if kind is not None:
-        problem = f"column {where} is {kind}, which the Lance format has no type for"
-        action = "Cast the column, for example to a string, before writing it."
-        raise UnsupportedError(problem, column=where, action=action)
+    problem = f"column {where} is {dtype.typeName()}, which the Lance format has no type for"
+    action = "Cast the column, for example to a string, before writing it."
+    raise UnsupportedError(problem, column=where, action=action)
