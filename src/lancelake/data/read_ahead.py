@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Generic, TypeVar
 
 _HELD = 2
@@ -13,8 +13,11 @@ _POLL_S = 0.05
 Item = TypeVar("Item")
 
 
-def read_ahead(items: Iterator[Item], *, held: int = _HELD) -> Iterator[Item]:
-    """Yield the same items; while one is used, up to `held` more are made."""
+def read_ahead(items: Iterator[Item], *, held: int = _HELD) -> Generator[Item, None, None]:
+    """Yield the same items; while one is used, up to `held` more are made.
+
+    Whoever stops early closes it: then nothing more is made.
+    """
     reader = _Reader(items, held)
     try:
         yield from reader.items()

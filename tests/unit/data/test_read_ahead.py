@@ -39,11 +39,11 @@ def test_no_more_is_made_than_may_be_held() -> None:
     # One was taken, two are held, one waits to be held.
     assert enough.wait(10)
     assert made == [0, 1, 2, 3]
-    found.close()  # type: ignore[attr-defined]
+    found.close()
 
 
 def test_who_stops_early_leaves_no_thread_behind() -> None:
     found = read_ahead(iter(range(1000)))
     next(found)
-    found.close()  # type: ignore[attr-defined]
+    found.close()
     assert not [thread for thread in threading.enumerate() if thread.name == "read-ahead"]

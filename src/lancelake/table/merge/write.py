@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 
 import numpy as np
@@ -118,8 +119,9 @@ class WriteMerged:
         """Write the rows and return their fragments."""
         ids: list[pa.Array] = []
         schema = self.portions[0].recipe.schema
-        reader = pa.RecordBatchReader.from_batches(schema, read_ahead(self._batches(ids)))
-        fragments = write_fragments(self.write, reader, ids=SystemIds())
+        with closing(read_ahead(self._batches(ids))) as batches:
+            reader = pa.RecordBatchReader.from_batches(schema, batches)
+            fragments = write_fragments(self.write, reader, ids=SystemIds())
         return to_bytes(with_row_ids(fragments, ids) if ids else fragments)
 
     def _batches(self, ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:

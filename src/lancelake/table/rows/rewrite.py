@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import chain
 
@@ -57,10 +58,10 @@ class RewriteRows:
     def run(self) -> bytes:
         """Write the rows and return their fragments."""
         row_ids: list[pa.Array] = []
-        batches = read_ahead(self._batches(row_ids))
-        first = next(batches)
-        reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
-        fragments = write_fragments(self.write, reader, ids=SystemIds())
+        with closing(read_ahead(self._batches(row_ids))) as batches:
+            first = next(batches)
+            reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
+            fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.keeps_row_ids:
             fragments = with_row_ids(fragments, row_ids)
         return to_bytes(fragments)

@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterator
-
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -10,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Job
+from lancelake.engine.port import Engine
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.schema import Field
 from lancelake.table.merge import match
@@ -19,16 +16,7 @@ from lancelake.table.merge.match import Pairs, match_keys
 from lancelake.table.merge.source import kept
 from lancelake.table.merge.source_keys import SourceKeys
 from lancelake.table.snapshot import Snapshot
-
-
-class Elsewhere:
-    """An engine that runs tasks as another process would."""
-
-    parallelism = 3
-
-    def run(self, job: Job) -> Iterator[bytes]:
-        for task in job.tasks:
-            yield pickle.loads(pickle.dumps(task)).run()
+from tests.support.elsewhere import Elsewhere
 
 
 def _fields(base: Snapshot, *on: str) -> tuple[Field, ...]:
@@ -36,13 +24,13 @@ def _fields(base: Snapshot, *on: str) -> tuple[Field, ...]:
 
 
 def _pairs(
-    base: Snapshot, source: pa.Table, on: tuple[str, ...] = ("id",), engine: object = None
+    base: Snapshot, source: pa.Table, on: tuple[str, ...] = ("id",), engine: Engine | None = None
 ) -> list[tuple[int, int, int]]:
     """Return source row, fragment and offset of each pair."""
     fields = _fields(base, *on)
     with kept(source.to_reader()) as rows:
         keys = SourceKeys.of(rows, fields, on)
-        found = match_keys(base, fields, keys, engine or LocalEngine(parallelism=2))  # type: ignore[arg-type]
+        found = match_keys(base, fields, keys, engine or LocalEngine(parallelism=2))
     return [
         (int(s), int(t) >> 32, int(t) & 0xFFFFFFFF)
         for s, t in zip(found.source, found.target, strict=True)

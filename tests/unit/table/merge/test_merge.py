@@ -25,6 +25,7 @@ from lancelake.table.merge.clauses import (
 )
 from lancelake.table.merge.run import MergeCounts, Merged, merge
 from lancelake.table.snapshot import Snapshot
+from tests.support.elsewhere import Elsewhere
 
 Row = tuple[str | None, float | None]
 
@@ -223,6 +224,19 @@ def test_a_source_on_disk_gives_the_same(base: Snapshot) -> None:
 def test_one_task_after_the_other_gives_the_same(base: Snapshot) -> None:
     done = _merge(base, SOURCE, UPSERT, engine=LocalEngine(parallelism=1))
     assert done.counts == MergeCounts(inserted=1, updated=2, deleted=0)
+
+
+@pytest.mark.parametrize("memory_bytes", [1 << 30, 10], ids=["in memory", "on disk"])
+def test_tasks_that_run_elsewhere_give_the_same(base: Snapshot, memory_bytes: int) -> None:
+    spec = MergeSpec(
+        on=("id",),
+        matched=(UpdateSet(values=_set(weight="source.weight + target.weight")),),
+        not_matched=(InsertAll(),),
+        not_matched_by_source=(DeleteRow(condition="id < 2"),),
+    )
+    done = _merge(base, SOURCE, spec, engine=Elsewhere(), memory_bytes=memory_bytes)
+    assert done.counts == MergeCounts(inserted=1, updated=2, deleted=2)
+    assert _rows(done.snapshot)[9] == ("n9", 14.5)
 
 
 def test_the_keys_of_new_rows_are_always_recorded(base: Snapshot) -> None:

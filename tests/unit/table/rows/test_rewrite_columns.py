@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import pyarrow as pa
@@ -9,7 +8,6 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.engine.local import LocalEngine
-from lancelake.engine.port import Job
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.ids import FragmentId
 from lancelake.format.operations import Update
@@ -21,6 +19,7 @@ from lancelake.table.rows.find import find_rows
 from lancelake.table.rows.rewrite_columns import is_cheaper, rewrite_columns
 from lancelake.table.rows.update import Rewriting, update
 from lancelake.table.snapshot import Snapshot
+from tests.support.elsewhere import Elsewhere
 
 ENGINE = LocalEngine(parallelism=2)
 
@@ -92,15 +91,8 @@ def test_a_row_deleted_meanwhile_stays_deleted(base: Snapshot) -> None:
 
 
 def test_tasks_run_after_they_were_pickled(base: Snapshot) -> None:
-    class Elsewhere:
-        parallelism = 1
-
-        def run(self, job: Job) -> list[bytes]:
-            return [pickle.loads(pickle.dumps(task)).run() for task in job.tasks]
-
     assignments = bind_assignments({"weight": "1"}, base.manifest.schema)
-    rows = {FragmentId(1): BitMap([0])}
-    (made,) = rewrite_columns(base, rows, assignments, Elsewhere())  # type: ignore[arg-type]
+    (made,) = rewrite_columns(base, {FragmentId(1): BitMap([0])}, assignments, Elsewhere())
     assert [file.fields for file in made.files] == [(0, 1, -2), (2,)]
 
 

@@ -12,6 +12,7 @@ from lancelake.storage.location import Location
 from lancelake.table.check import check
 from lancelake.table.rows.update import update
 from lancelake.table.snapshot import Snapshot
+from tests.support.elsewhere import Elsewhere
 
 LINEAGE = ["_row_created_at_version", "_row_last_updated_at_version"]
 
@@ -29,6 +30,12 @@ def test_values_are_set_where_the_condition_holds(base: Snapshot) -> None:
     changed = {i: (f"n{i}!", float(i)) for i in (1, 7, 8, 9)}
     assert _rows(done.snapshot) == before | changed
     assert list(check(Location.parse(base.location.uri), versions="all")) == []
+
+
+def test_tasks_that_run_elsewhere_give_the_same(base: Snapshot) -> None:
+    done = update(base, {"weight": "id"}, "id > 5", engine=Elsewhere())
+    assert done.rows == 4
+    assert _rows(done.snapshot)[9] == ("n9", 9.0)
 
 
 def test_without_a_condition_every_row_is_set(base: Snapshot) -> None:
