@@ -10,9 +10,11 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from lancelake.data.retype import retype
 from lancelake.scan.plan import ScanPlan
-from lancelake.scan.request import Ordering
+from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 
 _MEMORY_BYTES = 256 << 20
+# Kept free of that for merging what was spilled.
+_MERGE_BYTES = 64 << 20
 
 
 def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -22,26 +24,36 @@ def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     limit = "" if plan.limit is None else f" LIMIT {plan.limit}"
     offset = f" OFFSET {plan.skip}" if plan.skip else ""
     query = _query(plan.schema, plan.order_by) + limit + offset
-    yield from _run(query, _Stream(plan.spec.row_schema, batches), plan.schema)
+    rows = _Stream(plan.spec.row_schema, batches)
+    yield from _run(query, rows, plan.schema, DEFAULT_BATCH_ROWS)
 
 
 def sorted_batches(
-    schema: pa.Schema, batches: Iterator[pa.RecordBatch], order_by: Sequence[Ordering]
+    schema: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+    order_by: Sequence[Ordering],
+    *,
+    batch_rows: int,
 ) -> Iterator[pa.RecordBatch]:
-    """Yield all rows in this order; rows that do not fit into memory are spilled to disk."""
-    yield from _run(_query(schema, order_by), _Stream(schema, batches), schema)
+    """Yield all rows in this order; rows that do not fit into memory are spilled to disk.
+
+    A few batches of each spilled part are in memory at a time, so wide rows ask for small ones.
+    """
+    yield from _run(_query(schema, order_by), _Stream(schema, batches), schema, batch_rows)
 
 
-def _run(query: str, rows: _Stream, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    context = _context()
+def _run(query: str, rows: _Stream, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    context = _context(batch_rows)
     context.register_dataset("rows", rows)
     for part in context.sql(query).execute_stream():
         yield _restored(part.to_pyarrow(), schema)
 
 
-def _context() -> SessionContext:
+def _context(batch_rows: int) -> SessionContext:
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
-    return SessionContext(SessionConfig().with_target_partitions(1), runtime)
+    config = SessionConfig().with_target_partitions(1).with_batch_size(batch_rows)
+    config = config.set("datafusion.execution.sort_spill_reservation_bytes", str(_MERGE_BYTES))
+    return SessionContext(config, runtime)
 
 
 def _query(schema: pa.Schema, order_by: Sequence[Ordering]) -> str:

@@ -63,6 +63,11 @@ def stored_rows(
         raise error.at(source.files.root.uri, source.version) from error.__cause__
 
 
+def row_width(source: Source, fragment: Fragment) -> float:
+    """Estimate the bytes of a row, at least one."""
+    return max(1.0, row_bytes(fragment, column_widths(source.schema), source.schema))
+
+
 def lineage_of_all(source: Source, fragment: Fragment) -> pa.RecordBatch:
     """Return the lineage of every row of a fragment, deleted or not."""
     rows = fragment.physical_rows or 0
@@ -97,8 +102,8 @@ def _windowed(
     reader: FragmentReader, rows: int, step: int, source: Source
 ) -> Iterator[pa.RecordBatch]:
     """Read all rows, never so many at once that what the codec reads ahead takes much memory."""
-    width = row_bytes(reader.fragment, column_widths(source.schema), source.schema)
-    window = step * max(1, int(_WINDOW_BYTES / (width * step))) if width else rows
+    width = row_width(source, reader.fragment)
+    window = step * max(1, int(_WINDOW_BYTES / (width * step)))
     for start in range(0, rows, window):
         yield from reader.batches(start=start, stop=min(start + window, rows), batch_rows=step)
 
@@ -110,6 +115,5 @@ def _lineage(meta: RowMeta, offsets: RowOffsets) -> list[pa.Array]:
 
 
 def _step(source: Source, fragment: Fragment, batch_rows: int | None) -> int:
-    width = row_bytes(fragment, column_widths(source.schema), source.schema)
     most = min(_CHUNK_ROWS, batch_rows or _CHUNK_ROWS)
-    return max(1, min(most, int(_CHUNK_BYTES / width))) if width else most
+    return max(1, min(most, int(_CHUNK_BYTES / row_width(source, fragment))))

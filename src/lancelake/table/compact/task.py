@@ -17,17 +17,25 @@ from lancelake.errors import UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import to_bytes
 from lancelake.scan.order import sorted_batches
-from lancelake.scan.request import Ordering
+from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 from lancelake.table.compact.carried import CarriedRows
 from lancelake.table.compact.options import CompactionMode
 from lancelake.table.compact.page_copies import copied, planned_copy
 from lancelake.table.compact.row_stream import RowStream
-from lancelake.table.compact.stored_rows import LINEAGE, Source, lineage_of_all, stored_rows
+from lancelake.table.compact.stored_rows import (
+    LINEAGE,
+    Source,
+    lineage_of_all,
+    row_width,
+    stored_rows,
+)
 
 __all__ = ["CompactFragments", "Source"]
 
 _TASK_BYTES = 256 << 20
 _OPENED_AHEAD = 3
+_SORTED_BYTES = 1 << 20
+_LEAST_SORTED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +115,11 @@ class CompactFragments:
 
     def _ordered(self) -> Iterator[pa.RecordBatch]:
         rows = self._rows()
-        return sorted_batches(self.source.row_schema, rows, self.sort_by) if self.sort_by else rows
+        if not self.sort_by:
+            return rows
+        width = max(row_width(self.source, fragment) for fragment in self.fragments)
+        batch_rows = max(_LEAST_SORTED, min(DEFAULT_BATCH_ROWS, int(_SORTED_BYTES / width)))
+        return sorted_batches(self.source.row_schema, rows, self.sort_by, batch_rows=batch_rows)
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         """Read the fragments in order; the next ones are opened while one is read."""
