@@ -79,8 +79,7 @@ def path_text(path: Path) -> str:
 
 def _made(base: Snapshot, changes: list[Change], engine: Engine) -> Snapshot:
     if all(isinstance(change, ColumnChange) for change in changes):
-        every = [change for change in changes if isinstance(change, ColumnChange)]
-        return alter_columns(base, every, engine=engine)
+        return _retyped(base, [c for c in changes if isinstance(c, ColumnChange)], engine)
     if all(isinstance(change, SetProperty) for change in changes):
         pairs = {c.key: c.value for c in changes if isinstance(c, SetProperty)}
         return update_config(base, pairs)
@@ -95,6 +94,20 @@ def _made(base: Snapshot, changes: list[Change], engine: Engine) -> Snapshot:
         elif isinstance(change, MoveColumn):
             base = _moved(base, change)
     return base
+
+
+def _retyped(base: Snapshot, changes: list[ColumnChange], engine: Engine) -> Snapshot:
+    """Alter columns; what is said about a column outlives its type."""
+    key = SPARK_METADATA.decode()
+    said = {c.path: _said(base, c.path) for c in changes if c.data_type is not None}
+    after = alter_columns(base, changes, engine=engine)
+    lost = {path: {key: text} for path, text in said.items() if text and not _said(after, path)}
+    return update_field_metadata(after, lost) if lost else after
+
+
+def _said(base: Snapshot, path: str) -> str | None:
+    text = dict(base.manifest.schema.resolve(path)[-1].metadata).get(SPARK_METADATA.decode())
+    return text.decode() if isinstance(text, bytes) else text
 
 
 def _wrapped(change: AddColumn) -> t.StructField:
@@ -114,9 +127,7 @@ def _without(base: Snapshot, changes: list[DropColumn]) -> Snapshot:
 def _commented(base: Snapshot, change: Comment) -> Snapshot:
     path = path_text(change.path)
     key = SPARK_METADATA.decode()
-    field = base.manifest.schema.resolve(path)[-1]
-    said = dict(field.metadata).get(key)
-    text = said.decode() if isinstance(said, bytes) else said
+    text = _said(base, path)
     kept = json.loads(text) if text else {}
     kept.pop("comment", None)
     if change.text is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql import SparkSession
@@ -20,6 +21,12 @@ _CATALOGS: dict[tuple[int, str], LanceCatalog] = {}
 def remember(spark: SparkSession, name: str, catalog: LanceCatalog) -> None:
     """Note a catalog that a session has."""
     _CATALOGS[id(spark._jvm), name] = catalog
+
+
+def is_ours(spark: SparkSession, parts: Sequence[str]) -> bool:
+    """Whether a name is that of a table in a registered catalog."""
+    here = {name for jvm, name in _CATALOGS if jvm == id(spark._jvm)}
+    return (len(parts) > 1 and parts[0] in here) or spark.catalog.currentCatalog() in here
 
 
 def location_of(spark: SparkSession, name: str, default: str | None = None) -> Location:

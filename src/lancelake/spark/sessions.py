@@ -81,7 +81,11 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     remember(spark, name, found)
     read_by_planning(spark)
     write_by_planning(spark)
-    take_row_commands(door, functools.partial(run_row_command, door))
+    try:
+        take_row_commands(door, functools.partial(run_row_command, door))
+    except UnsupportedError as error:
+        text = f"UPDATE and MERGE of SQL do not work, LanceTable does: {error}"
+        warnings.warn(text, stacklevel=3)
     return found
 
 

@@ -1,4 +1,4 @@
-"""Lets `df.write.format("lance").save(...)` commit in this process, with every save mode.
+"""Lets `df.write.format("lance").save(...)` commit here, and `mergeSchema` work for catalogs.
 
 Spark offers only append and overwrite to Python data sources, and commits in a process of its own.
 PySpark's writer is therefore taught to hand this one format to `lancelake.spark.write`; every other
@@ -7,18 +7,27 @@ format, and every session that was not registered, goes on as before.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable
 from typing import Any
 
-from pyspark.sql import DataFrameWriter, SparkSession
+from py4j.protocol import Py4JError
+from pyspark.sql import DataFrameWriter, DataFrameWriterV2, SparkSession
 
 from lancelake.errors import UnsupportedError
+from lancelake.spark.named import is_ours
 
 _FORMAT = "lance"
 _MARK = "_lancelake_save"
 _MODES = {"Append": "append", "Overwrite": "overwrite", "Ignore": "ignore"}
 _REGISTERED: set[int] = set()
+_TO_CATALOGS: tuple[tuple[type, str], ...] = (
+    (DataFrameWriter, "insertInto"),
+    (DataFrameWriter, "saveAsTable"),
+    (DataFrameWriterV2, "append"),
+    (DataFrameWriterV2, "overwrite"),
+)
 
 
 def write_by_planning(spark: SparkSession) -> None:
@@ -27,6 +36,8 @@ def write_by_planning(spark: SparkSession) -> None:
     if not hasattr(DataFrameWriter, _MARK):
         setattr(DataFrameWriter, _MARK, DataFrameWriter.save)
         DataFrameWriter.save = _taught(DataFrameWriter.save)  # type: ignore[method-assign]
+        for cls, name in _TO_CATALOGS:
+            setattr(cls, name, _widening(getattr(cls, name)))
 
 
 def _taught(original: Callable[..., None]) -> Callable[..., None]:
@@ -49,6 +60,41 @@ def _taught(original: Callable[..., None]) -> Callable[..., None]:
         return _save(self, path)
 
     return save
+
+
+def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Let the option `mergeSchema` be what newer versions of Spark call schema evolution."""
+
+    @functools.wraps(original)
+    def write(self: Any, *args: Any, **kwargs: Any) -> Any:
+        spark = self._spark
+        if getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED:
+            # A Spark that cannot will say that the columns do not fit.
+            with contextlib.suppress(Py4JError):
+                _widen(self, str(args[0]) if args else "")
+        return original(self, *args, **kwargs)
+
+    return write
+
+
+def _widen(writer: Any, name: str) -> None:
+    if isinstance(writer, DataFrameWriter):
+        java, wish = writer._jwrite, writer._jwrite.extraOptions().get("mergeSchema")
+        parts = writer._spark._jsparkSession.sessionState().sqlParser()
+        table = parts.parseMultipartIdentifier(name)
+    else:
+        java = writer._jwriter
+        table, options = _private(java, "tableName"), _private(java, "options")
+        wish = options.get("mergeSchema")
+    asked = wish.isDefined() and str(wish.get()).lower() == "true"
+    if asked and is_ours(writer._spark, [table.apply(i) for i in range(table.size())]):
+        java.withSchemaEvolution()
+
+
+def _private(java: Any, name: str) -> Any:
+    field = java.getClass().getDeclaredField(name)
+    field.setAccessible(True)
+    return field.get(java)
 
 
 def _is_ours(writer: DataFrameWriter) -> bool:

@@ -18,6 +18,14 @@ from lancelake.spark.write_plan import existing
 from lancelake.table.rows.delete import delete
 from lancelake.table.snapshot import Snapshot
 
+_CAPABILITIES = (
+    "AUTOMATIC_SCHEMA_EVOLUTION",
+    "BATCH_READ",
+    "BATCH_WRITE",
+    "OVERWRITE_BY_FILTER",
+    "TRUNCATE",
+)
+
 
 @implements(
     "catalog.SupportsRead",
@@ -35,10 +43,8 @@ class WritableTable(VersionTable):
         self.options = TableOptions(location=snapshot.main_location, rest=rest)
 
     def capabilities(self) -> Any:
-        can = self.door.connector("catalog.TableCapability")
-        return self.door.set(
-            [can.BATCH_READ, can.BATCH_WRITE, can.TRUNCATE, can.OVERWRITE_BY_FILTER]
-        )
+        known = self.door.connector("catalog.TableCapability").values()
+        return self.door.set([can for can in known if can.name() in _CAPABILITIES])
 
     def newWriteBuilder(self, info: Any) -> Any:
         return LanceWriteBuilder(self.door, self.options, info, self._java_expressions())
