@@ -30,6 +30,8 @@ _BATCH_BYTES = 32 << 20
 # leaves the codec nothing to decode beside it.
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
+# The codec fetches all that it is asked for as fast as it can, and holds what nobody took yet.
+_WINDOW_BYTES = 64 << 20
 # Each evaluation of a filter has a price, so it is given several chunks at once.
 _FILTER_ROWS = 1 << 19
 # Fetching a single row costs about as much as streaming this many bytes.
@@ -190,7 +192,7 @@ class _TaskRun:
         reader = self._reader(columns or self._columns.filter)
         filter_rows = self._bounded_rows(reader.schema, _FILTER_ROWS, _CHUNK_BYTES)
         first = self._start
-        for batch in reader.batches(start=first, stop=self._stop, batch_rows=filter_rows):
+        for batch in self._windows(reader, first, self._stop, filter_rows):
             last = first + batch.num_rows
             yield batch, first, self._keep(batch, first, self._live.mask(first, last))
             first = last
@@ -214,7 +216,7 @@ class _TaskRun:
         chunk = self._bounded_rows(reader.schema, _CHUNK_ROWS, _CHUNK_BYTES)
         chunk_rows = rows * max(1, chunk // rows)
         first = start
-        for batch in reader.batches(start=start, stop=stop, batch_rows=chunk_rows):
+        for batch in self._windows(reader, start, stop, chunk_rows):
             last = first + batch.num_rows
             mask = self._live.mask(first, last)
             if keep is not None:
@@ -227,6 +229,16 @@ class _TaskRun:
                 live = batch.filter(pa.array(mask))
                 yield from _slices(self._finish(live, offsets[mask]), rows)
             first = last
+
+    def _windows(
+        self, reader: FragmentReader, start: int, stop: int, batch_rows: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield rows in order, asking for no more at once than may lie in memory."""
+        most = self._bounded_rows(reader.schema, stop - start, _WINDOW_BYTES)
+        step = batch_rows * max(1, most // batch_rows)
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            yield from reader.batches(start=first, stop=last, batch_rows=batch_rows)
 
     def _fetched(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
         offsets = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
