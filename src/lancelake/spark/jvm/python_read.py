@@ -25,6 +25,14 @@ def python_schema(schema: Any) -> t.StructType:
     return t.StructType.fromJson(json.loads(schema.json()))
 
 
+def v2_columns(door: Door, schema: Any) -> Any:
+    """Return the columns of a schema as the connector API has them, in one call to Java."""
+    convert = door.connector("catalog.CatalogV2Util").structTypeToV2Columns
+    # Since 4.2 there is a second argument; its default is true.
+    arguments = (schema,) if door.spark.version.startswith("4.1.") else (schema, True)
+    return guarded(door, lambda: convert(*arguments), "columns")
+
+
 def input_partitions(door: Door, payloads: Sequence[bytes]) -> Any:
     """Return Spark's partitions, each with the bytes that the reader on the executor gets."""
     make = door.cls(f"{PYTHON_SOURCE}.PythonInputPartition")

@@ -11,6 +11,7 @@ from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.spark.jvm.columnar import is_columnar
 from lancelake.spark.jvm.door import CONNECTOR, Door
 from lancelake.spark.jvm.failures import to_java
+from lancelake.spark.jvm.python_read import v2_columns
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -130,9 +131,7 @@ class TableProxy(Proxy):
         raise NotImplementedError
 
     def columns(self) -> Any:
-        make = self.door.connector("catalog.Column")
-        fields = self.schema().fields()
-        return self.door.array(make, [_column(make, field) for field in fields])
+        return v2_columns(self.door, self.schema())
 
     def partitioning(self) -> Any:
         return self.door.array(self.door.connector("expressions.Transform"), [])
@@ -145,10 +144,3 @@ class TableProxy(Proxy):
 
     def canRenameConflictingMetadataColumns(self) -> bool:
         return False
-
-
-def _column(make: Any, field: Any) -> Any:
-    comment = field.getComment()
-    text = comment.get() if comment.isDefined() else None
-    metadata = field.metadata().json()
-    return make.create(field.name(), field.dataType(), field.nullable(), text, metadata)

@@ -7,6 +7,7 @@ from typing import Any
 from lancelake.spark import metadata_columns
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.jvm.settings import cores, partition_bytes
 from lancelake.spark.options import READ_OPTIONS, TableOptions, ensure_known, split_storage
 from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
 from lancelake.spark.planning.scan_builder import LanceScanBuilder
@@ -14,8 +15,6 @@ from lancelake.spark.read_plan import ReadRequest
 from lancelake.spark.splits import SplitLimits
 from lancelake.spark.types import declared, spark_schema
 from lancelake.table.snapshot import Snapshot
-
-_MAX_BYTES = "spark.sql.files.maxPartitionBytes"
 
 
 @implements("catalog.MetadataColumn")
@@ -86,7 +85,8 @@ class VersionTable(TableProxy):
         return self._metadata
 
     def newScanBuilder(self, options: Any) -> Any:
-        return LanceScanBuilder(self.door, self._request(dict(options.asCaseSensitiveMap())))
+        given = {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
+        return LanceScanBuilder(self.door, self._request(given))
 
     def _request(self, given: dict[str, str]) -> ReadRequest:
         _, rest = split_storage({k.lower(): v for k, v in given.items()})
@@ -101,7 +101,5 @@ class VersionTable(TableProxy):
         )
 
     def _limits(self, options: TableOptions) -> SplitLimits:
-        session = self.door.session_state().conf()
-        most = options.whole("maxPartitionBytes") or int(session.filesMaxPartitionBytes())
-        cores = self.door.spark.sparkContext.defaultParallelism
-        return SplitLimits(max_bytes=most, cores=max(1, cores))
+        most = options.whole("maxPartitionBytes") or partition_bytes(self.door)
+        return SplitLimits(max_bytes=most, cores=cores(self.door))
