@@ -43,7 +43,7 @@ class _Weighed:
 
 def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
     """Group the tasks of a plan into partitions, in row order."""
-    weighed = [_weigh(plan, task) for task in plan.tasks]
+    weighed = _weighed(plan, plan.tasks)
     total = sum(task.cost for task in weighed)
     most = min(limits.max_bytes, max(_OPEN_BYTES, total / limits.cores))
     most_rows = min(limits.max_rows, _rows_per_core(weighed, limits.cores))
@@ -53,13 +53,13 @@ def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
 
 def estimated_bytes(plan: ScanPlan) -> int:
     """Estimate the bytes of the rows that a plan looks at."""
-    return int(sum(w.rows * w.row_bytes for w in (_weigh(plan, task) for task in plan.tasks)))
+    return int(sum(task.rows * task.row_bytes for task in _weighed(plan, plan.tasks)))
 
 
 def batch_rows(plan: ScanPlan) -> int:
     """Return how many rows to hand over at once: many, unless they are wide."""
-    weighed = [_weigh(plan, task) for task in plan.tasks[:_SAMPLED]]
-    width = max((task.row_bytes for task in weighed), default=0.0)
+    sample = _weighed(plan, plan.tasks[:_SAMPLED])
+    width = max((task.row_bytes for task in sample), default=0.0)
     fitting = int(_BATCH_BYTES / width) if width else _MOST_BATCH_ROWS
     return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
 
@@ -70,15 +70,18 @@ def _rows_per_core(tasks: Sequence[_Weighed], cores: int) -> int:
     return max(_MIN_SPLIT_ROWS, -(-rows // cores))
 
 
-def _weigh(plan: ScanPlan, task: ScanTask) -> _Weighed:
+def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
     spec = plan.spec
     paths = needed_paths(spec.outputs)
     paths += () if spec.predicate is None else spec.predicate.paths
-    width = row_bytes(task.fragment, spec.widths, project(spec.table_schema, paths))
-    rows = task.fragment.physical_rows or 0
-    if task.row_limit is not None and spec.predicate is None:
-        rows = min(rows, task.row_limit)
-    return _Weighed(task, rows, width)
+    wanted = project(spec.table_schema, paths)
+    found: list[_Weighed] = []
+    for task in tasks:
+        rows = task.fragment.physical_rows or 0
+        if task.row_limit is not None and spec.predicate is None:
+            rows = min(rows, task.row_limit)
+        found.append(_Weighed(task, rows, row_bytes(task.fragment, spec.widths, wanted)))
+    return found
 
 
 def _divided(weighed: _Weighed, most_bytes: float, most_rows: int) -> Iterable[_Weighed]:
