@@ -33,7 +33,8 @@ from lancelake.table.compact.stored_rows import (
 __all__ = ["CompactFragments", "Source"]
 
 _TASK_BYTES = 256 << 20
-_OPENED_AHEAD = 3
+_MOST_AHEAD = 3
+_AHEAD_BYTES = 32 << 20
 _SORTED_BYTES = 1 << 20
 _LEAST_SORTED = 16
 
@@ -123,11 +124,13 @@ class CompactFragments:
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         """Read the fragments in order; the next ones are opened while one is read."""
-        with ThreadPoolExecutor(_OPENED_AHEAD, thread_name_prefix="open") as pool:
+        sizes = [sum(file.file_size_bytes or 0 for file in f.files) for f in self.fragments]
+        ahead = max(1, min(_MOST_AHEAD, int(_AHEAD_BYTES / max(1, *sizes))))
+        with ThreadPoolExecutor(ahead, thread_name_prefix="open") as pool:
             waiting = deque(self.fragments)
             begun: deque[Future[tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]]] = deque()
             while waiting or begun:
-                while waiting and len(begun) < _OPENED_AHEAD:
+                while waiting and len(begun) < ahead:
                     begun.append(pool.submit(self._begun, waiting.popleft()))
                 first, rest = begun.popleft().result()
                 if first is not None:
