@@ -9,10 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import acero
 
-from lancelake.data.rebatch import rebatched
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.schema import Field
@@ -20,8 +18,9 @@ from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.rows import to_mask
 from lancelake.table.merge.keys import Comparer
-from lancelake.table.merge.sieve import Sieve
+from lancelake.table.merge.sieve import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
 from lancelake.table.merge.source_keys import SOURCE_ROW, SourceKeys
 from lancelake.table.rows.find import divided
@@ -32,7 +31,6 @@ Addresses = npt.NDArray[np.uint64]
 # More keys than this are looked for in several passes over the table.
 _KEYS_AT_ONCE = 8 << 20
 _BATCH_ROWS = 1 << 17
-_LOOKED_UP_AT_ONCE = 4 << 20
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 
 
@@ -126,17 +124,30 @@ def match_keys(
 
 
 def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
-    """Join rows with keys of one column that are all different."""
-    known, numbers = keys.column(0), keys.column(SOURCE_ROW).combine_chunks()
+    """Join rows with keys of one column of fixed width that are all different."""
+    known, sources = _ordered(keys)
     schema = pa.schema([(_ADDRESS, pa.uint64()), (SOURCE_ROW, pa.int64())])
     found: list[pa.RecordBatch] = []
-    for held in rebatched(rows, _LOOKED_UP_AT_ONCE):
-        places = pc.index_in(held.column(0), value_set=known)
-        matches = pc.is_valid(places)
-        addresses = held.column(1).filter(matches)
-        sources = numbers.take(places.filter(matches))
-        found.append(pa.RecordBatch.from_arrays([addresses, sources], schema=schema))
+    for held in rows:
+        wanted = key_numbers(held.column(0))
+        places = np.searchsorted(known, wanted)
+        places[places == len(known)] = 0
+        matches = known[places] == wanted
+        if held.column(0).null_count:
+            matches &= to_mask(held.column(0).is_valid())
+        arrays = [held.column(1).filter(pa.array(matches)), pa.array(sources[places[matches]])]
+        found.append(pa.RecordBatch.from_arrays(arrays, schema=schema))
     return pa.Table.from_batches(found, schema)
+
+
+def _ordered(keys: pa.Table) -> tuple[Numbers, RowNumbers]:
+    """Return keys in order, and the source row of each."""
+    known = np.concatenate([key_numbers(chunk) for chunk in keys.column(0).chunks])
+    sources = keys.column(SOURCE_ROW).to_numpy()
+    if bool((known[1:] > known[:-1]).all()):
+        return known, sources
+    order = np.argsort(known)
+    return known[order], sources[order]
 
 
 def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:

@@ -59,10 +59,10 @@ class Sieve:
         return mask
 
     def _slots(self, keys: Sequence[pa.Array]) -> npt.NDArray[np.int64]:
-        number = _numbers(keys[self.columns[0]])
+        number = key_numbers(keys[self.columns[0]])
         for place, column in enumerate(self.columns[1:], start=1):
             factor = np.uint64((_FACTOR * place) & _WORD)
-            number = number + _numbers(keys[column]) * factor
+            number = number + key_numbers(keys[column]) * factor
         if self.least:
             number = number - np.uint64(self.least & _WORD)
         folded = number >> np.uint64(self.bits)
@@ -73,7 +73,7 @@ class Sieve:
 
 def _range(keys: pa.ChunkedArray) -> tuple[int, int]:
     """Return the least key as a number, and how far the greatest is from it."""
-    ends = [_numbers(chunk).view(np.int64) for chunk in keys.drop_null().chunks if len(chunk)]
+    ends = [key_numbers(chunk).view(np.int64) for chunk in keys.drop_null().chunks if len(chunk)]
     if not ends:
         return 0, 0
     least, greatest = min(int(e.min()) for e in ends), max(int(e.max()) for e in ends)
@@ -84,8 +84,8 @@ def _is_plain(dtype: pa.DataType) -> bool:
     return pa.types.is_primitive(dtype) and dtype.bit_width in (8, 16, 32, 64)
 
 
-def _numbers(array: pa.Array) -> Numbers:
-    """Return the bits of values as numbers; a null may have any."""
+def key_numbers(array: pa.Array) -> Numbers:
+    """Return the bits of values of fixed width as numbers; a null may have any."""
     width = array.type.bit_width // 8
     data = np.frombuffer(array.buffers()[1], dtype=f"<i{width}")
     values = data[array.offset : array.offset + len(array)]

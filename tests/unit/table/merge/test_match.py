@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import lancelake.pylance as lance
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine
 from lancelake.format.arrow_schema import from_arrow
@@ -56,11 +59,10 @@ def test_keys_that_are_too_many_are_looked_for_in_several_passes(
     assert _pairs(base, IDS) == FOUND
 
 
-def test_rows_that_pass_the_sieve_are_looked_up_in_pieces(
-    base: Snapshot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(match, "_LOOKED_UP_AT_ONCE", 1)
-    assert _pairs(base, IDS) == FOUND
+def test_a_key_that_is_null_in_the_table_matches_nothing(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array([None, 0, None, 5], pa.int64())})
+    base = lance.write_dataset(table, tmp_path / "nulls")._snapshot
+    assert _pairs(base, pa.table({"id": [5, 0]})) == [(1, 0, 1), (0, 0, 3)]
 
 
 def test_every_source_row_with_a_key_is_a_pair(base: Snapshot) -> None:
