@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -158,3 +160,35 @@ def test_what_was_added_is_compacted_without_what_was_settled(base: Snapshot) ->
 def test_files_of_another_format_are_refused(base: Snapshot) -> None:
     with pytest.raises(UnsupportedError, match=FileVersion.V2_1.value):
         plan(base, CompactionOptions(data_storage_version="2.2"))
+
+
+def test_a_branch_is_compacted_on_its_own(base: Snapshot) -> None:
+    main = lance.dataset(base.location.uri)
+    branch = main.create_branch("side")
+    before = branch.to_table().sort_by("id")
+    branch.optimize.compact_files()
+    found = main.checkout_version(("side", None))
+    assert found.to_table().sort_by("id") == before
+    assert len(found.get_fragments()) == 1
+    assert len(lance.dataset(base.location.uri).get_fragments()) == 6
+
+
+@pytest.mark.parametrize("mode", ["reencode", "try_binary_copy"])
+def test_a_clone_gets_files_of_its_own(mode: str, base: Snapshot, tmp_path: Path) -> None:
+    source = lance.dataset(base.location.uri, version=base.version - 1)
+    clone = source.shallow_clone(tmp_path / "clone.lance", source.version)
+    clone.optimize.compact_files(compaction_mode=mode)  # type: ignore[arg-type]  # by name
+    shutil.rmtree(tmp_path / "t.lance" / "data")
+    found = lance.dataset(tmp_path / "clone.lance")
+    assert found.to_table()["id"].to_pylist() == list(range(60))
+
+
+@pytest.mark.parametrize("mode", ["reencode", "force_binary_copy"])
+def test_a_table_in_another_store_is_compacted(mode: str) -> None:
+    uri = f"memory://compaction-{mode}"
+    for number in range(3):
+        lance.write_dataset(pa.table({"id": [number]}), uri, mode="append" if number else "create")
+    dataset = lance.dataset(uri)
+    dataset.optimize.compact_files(compaction_mode=mode)  # type: ignore[arg-type]  # by name
+    assert dataset.to_table()["id"].to_pylist() == [0, 1, 2]
+    assert len(dataset.get_fragments()) == 1
