@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import lancelake.pylance as lance
 from lancelake.clock import SystemIds
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.write_task import WriteTask
+from lancelake.errors import RetryableConflictError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.fragment import Fragment
 from lancelake.pylance.optimize import Compaction
@@ -233,3 +235,66 @@ def test_indices_follow_recorded_moves_in_release_14(official_14: Official, tmp_
         uri, "result = lance.dataset(uri).stats.index_stats('id_idx')['num_unindexed_rows']"
     )
     assert uncovered == 0
+
+
+OLD_INDEX = """
+lance.dataset(uri, version=version).create_scalar_index("id", "BTREE")
+result = None
+"""
+COVERED = """
+ds = lance.dataset(uri)
+stats = ds.stats.index_stats("id_idx")
+result = [stats["num_indexed_rows"], stats["num_unindexed_rows"],
+          sorted(ds.to_table(columns=["id"], filter="id >= 90 AND id < 410")["id"].to_pylist())]
+"""
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("version", [6, 3], ids=["of all rows", "of the first half"])
+def test_an_index_built_meanwhile_gives_right_answers(
+    version: int, stable: bool, official: Official, tmp_path: Path
+) -> None:
+    uri = tmp_path / "t.lance"
+    write(official, uri, [100] * 6, stable=stable)
+    dataset = lance.dataset(uri)
+    results = [task.execute(dataset) for task in Compaction.plan(dataset, {}).tasks]
+    official.run(uri, OLD_INDEX, version=version)
+    expected = list(range(90, 410))
+    if version == 6 or not stable:
+        assert Compaction.commit(dataset, results).fragments_removed == 6
+    else:
+        # Rows that the index knows and rows that it does not know must stay apart.
+        with pytest.raises(RetryableConflictError):
+            Compaction.commit(dataset, results)
+    assert official.run(uri, COVERED)[2] == expected
+    lance.dataset(uri).optimize.compact_files()
+    assert official.run(uri, COVERED)[2] == expected
+    ensure_sound(uri)
+
+
+def test_an_official_writer_in_another_process_is_not_disturbed(
+    official: Official, tmp_path: Path
+) -> None:
+    uri = tmp_path / "t.lance"
+    write(official, uri, [100] * 6, stable=True)
+    deleted = [5, 105, 205, 305, 405, 505]
+    failures: list[BaseException] = []
+
+    def change() -> None:
+        try:
+            for number, gone in enumerate(deleted):
+                start = 600 + number * 10
+                official.append(uri, table(start, start + 10))
+                official.delete(uri, f"id = {gone}")
+        except BaseException as error:  # noqa: BLE001  # told below
+            failures.append(error)
+
+    writer = threading.Thread(target=change)
+    writer.start()
+    while writer.is_alive():
+        lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=250)
+    writer.join()
+    assert failures == []
+    expected = [i for i in range(660) if i not in deleted]
+    assert official.read(uri).sort_by("id")["id"].to_pylist() == expected
+    ensure_sound(uri)
