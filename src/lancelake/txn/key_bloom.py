@@ -22,6 +22,7 @@ from lancelake.txn import key_bytes, xxh64
 FILTER_BYTES = 32768
 _WORDS = 8
 _WORD_BYTES = 4
+_WORD_BITS = 8 * _WORD_BYTES
 _BLOCKS = FILTER_BYTES // (_WORDS * _WORD_BYTES)
 _SALTS = np.array(
     [
@@ -121,8 +122,11 @@ def _insert(blocks: Blocks, keys: pa.Array) -> None:
     hashes = _hashes(keys)
     at = ((hashes >> np.uint64(32)) * np.uint64(len(blocks))) >> np.uint64(32)
     low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    bits = np.uint32(1) << ((low[:, None] * _SALTS[None, :]) >> np.uint32(27))
-    np.bitwise_or.at(blocks, at.astype(np.int64), bits)
+    bits = (low[:, None] * _SALTS[None, :]) >> np.uint32(27)
+    words = at.astype(np.int64)[:, None] * _WORDS + np.arange(_WORDS)
+    is_set = np.zeros(blocks.size * _WORD_BITS, dtype=np.bool_)
+    is_set[words * _WORD_BITS + bits] = True
+    blocks |= np.packbits(is_set, bitorder="little").view("<u4").reshape(blocks.shape)
 
 
 def _hashes(keys: pa.Array) -> xxh64.U64:
