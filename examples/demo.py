@@ -6,18 +6,19 @@ python examples/demo.py [--rows N] [--uri FOLDER] [--master local[*]]
 from __future__ import annotations
 
 import argparse
+import contextlib
+import os
 import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 import lancelake
@@ -94,7 +95,7 @@ class Pipeline:
         """Let a stream of files flow in; run it twice: what has landed does not land again."""
         inbox = str(self.folder / "inbox")
         first = self.rows * 2
-        events = orders(self.spark, first, first + 20_000).withColumn("tax", f.lit(0.0))
+        events = orders(self.spark, first, first + 20_000)
         events.repartition(2).write.mode("overwrite").parquet(inbox)
         before = lancelake.LanceDataset(self.orders).count_rows()
         for _ in range(2):
@@ -177,9 +178,9 @@ def run(pipeline: Pipeline) -> list[Step]:
     steps: list[tuple[str, Callable[[], str]]] = [
         ("ingest", pipeline.ingest),
         ("merge late changes", pipeline.merge),
-        ("computed column", pipeline.compute),
         ("stream in", pipeline.stream),
         ("change feed out", pipeline.feed),
+        ("computed column", pipeline.compute),
         ("time travel", pipeline.travel),
         ("official Lance", pipeline.official),
         ("check", pipeline.check),
@@ -193,8 +194,21 @@ def run(pipeline: Pipeline) -> list[Step]:
         line = Text.assemble(
             (f"{name:<20}", "bold"), (f"{done[-1].seconds:6.1f} s  ", "cyan"), result
         )
-        console.print(line)
+        console.print(line, soft_wrap=True)
     return done
+
+
+@contextlib.contextmanager
+def stderr_to(path: Path) -> Iterator[None]:
+    """Let what this process and Java say on standard error go to a file."""
+    kept = os.dup(2)
+    with path.open("ab") as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
 
 
 def main() -> int:
@@ -208,7 +222,8 @@ def main() -> int:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     begun = time.perf_counter()
-    with console.status("starting Spark ..."):
+    # Java keeps the standard error that it starts with.
+    with console.status("starting Spark ..."), stderr_to(folder / "spark.log"):
         spark = session(chosen.master, root=str(folder), **QUIET)
     head = f"Spark {spark.version} on {chosen.master}, lancelake {lancelake.__version__}"
     console.print(Text(head, style="bold green"))
@@ -216,7 +231,6 @@ def main() -> int:
     run(pipeline)
     spark.stop()
     console.print(f"\n{time.perf_counter() - begun:.0f} s in all. The tables stay. Try:")
-    hints = Table.grid(padding=(0, 2))
     shown = pipeline.orders
     for command, meaning in (
         (f"lancelake log {shown}", "what made each version"),
@@ -224,8 +238,7 @@ def main() -> int:
         (f'lancelake sql {shown} "select count(*) from dataset"', "SQL without Spark"),
         (f"lancelake check {shown} --data", "read every value"),
     ):
-        hints.add_row(Text(command, style="cyan"), meaning)
-    console.print(hints)
+        console.print(Text.assemble("  ", (command, "cyan"), f"  ({meaning})"), soft_wrap=True)
     return 0
 
 
