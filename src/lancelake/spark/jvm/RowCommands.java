@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.logical.UpdateTable;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
 import org.apache.spark.sql.connector.catalog.Table;
 import org.apache.spark.sql.execution.SparkStrategy;
+import org.apache.spark.sql.execution.columnar.InMemoryRelation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation;
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2ScanRelation;
 import org.apache.spark.sql.execution.datasources.v2.V2CommandExec;
@@ -50,6 +51,9 @@ public class RowCommands extends SparkStrategy {
   private static boolean isOurs(LogicalPlan target) {
     Object node = target;
     while (node != null) {
+      if (node instanceof InMemoryRelation) {
+        node = ((InMemoryRelation) node).cacheBuilder().logicalPlan();
+      }
       if (node instanceof DataSourceV2ScanRelation) {
         node = ((DataSourceV2ScanRelation) node).relation();
       }

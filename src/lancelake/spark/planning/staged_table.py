@@ -13,7 +13,7 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema, python_schema
-from lancelake.spark.options import TableOptions
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, split_storage
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
 from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
@@ -31,6 +31,7 @@ class TableDefinition:
     location: Location
     schema: t.StructType
     properties: dict[str, str]
+    options: dict[str, str]
     chosen_location: str | None
 
     @staticmethod
@@ -50,12 +51,16 @@ class TableDefinition:
         if not schema.fields:
             raise InvalidRequestError("a table needs at least one column", table=location.uri)
         every = dict(given)
-        # Options of the write are among the properties too, and may be secret.
+        # Options are among the properties too, and may be secret: no table keeps them.
         kept = {k: v for k, v in every.items() if k not in _RESERVED and not k.startswith(_OPTION)}
+        options = {
+            k.removeprefix(_OPTION).lower(): v for k, v in every.items() if k.startswith(_OPTION)
+        }
         return TableDefinition(
             location=location,
             schema=schema,
             properties=kept,
+            options=split_storage(options)[1],
             chosen_location=every.get("location"),
         )
 
@@ -70,7 +75,8 @@ class TableDefinition:
 
     def created(self, mode: SaveMode, door: Door) -> Snapshot:
         """Make the table without rows."""
-        plan = self.planned(TableOptions(location=self.location, rest={}), mode)
+        ensure_known(self.options, WRITE_OPTIONS)
+        plan = self.planned(TableOptions(location=self.location, rest=self.options), mode)
         return commit_write(plan, (), SparkEngine(door.spark))
 
 

@@ -1,0 +1,220 @@
+"""Tables made, altered and renamed by SQL, and procedures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+
+import lancelake
+from lancelake.errors import (
+    InvalidRequestError,
+    NotFoundError,
+    RefNotFoundError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from lancelake.spark import LanceTable, error_of
+from tests.support.official import Official
+
+
+@pytest.fixture(scope="module", autouse=True)
+def namespace(spark: SparkSession) -> Iterator[None]:
+    """Have a namespace that goes with all its tables."""
+    spark.sql("CREATE NAMESPACE lance.d")
+    yield
+    spark.sql("DROP NAMESPACE lance.d CASCADE")
+
+
+@pytest.fixture
+def table(spark: SparkSession) -> Iterator[str]:
+    """Return the name of a table with three rows, a comment and a property."""
+    spark.sql(
+        "CREATE TABLE lance.d.t (id bigint COMMENT 'key', n int, s struct<a: int>) "
+        "COMMENT 'for a test' TBLPROPERTIES ('team' = 'x')"
+    )
+    spark.sql("INSERT INTO lance.d.t SELECT id, id * 10, named_struct('a', id) FROM range(3)")
+    yield "lance.d.t"
+    spark.sql("DROP TABLE IF EXISTS lance.d.t")
+
+
+def dataset(warehouse: Path, name: str = "t") -> lancelake.LanceDataset:
+    """Return a table, checked, without Spark."""
+    found = lancelake.LanceDataset(warehouse / "d" / f"{name}.lance")
+    found.validate()
+    return found
+
+
+def columns(spark: SparkSession, table: str) -> dict[str, tuple[str, str | None]]:
+    """Return the type and the comment of each column."""
+    described = spark.sql(f"DESCRIBE TABLE {table}").collect()
+    return {row.col_name: (row.data_type, row.comment) for row in described}
+
+
+def failure(action: Callable[[], object]) -> Exception | None:
+    """Return the error of ours inside what an action raises."""
+    with pytest.raises((PySparkException, Py4JJavaError)) as caught:
+        action()
+    return error_of(caught.value)
+
+
+def test_columns_come_at_their_place(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS (z string COMMENT 'last', y int FIRST)")
+    assert list(columns(spark, table)) == ["y", "id", "n", "s", "z"]
+    assert columns(spark, table)["z"] == ("string", "last")
+    row = spark.sql(f"SELECT * FROM {table} WHERE id = 1").collect()[0]
+    assert row.asDict(recursive=True) == {
+        "y": None,
+        "id": 1,
+        "n": 10,
+        "s": {"a": 1},
+        "z": None,
+    }
+
+
+def test_structs_get_members_where_files_allow_it(spark: SparkSession, table: str) -> None:
+    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN s.b string"))
+    assert isinstance(found, UnsupportedError)
+    spark.sql(
+        "CREATE TABLE lance.d.wide (s struct<a: int>) USING lance "
+        "OPTIONS (dataStorageVersion '2.2', stableRowIds 'false')"
+    )
+    spark.sql("INSERT INTO lance.d.wide VALUES (named_struct('a', 1))")
+    spark.sql("ALTER TABLE lance.d.wide ADD COLUMN s.b string")
+    assert spark.table("lance.d.wide").collect()[0].s.asDict() == {"a": 1, "b": None}
+
+
+def test_columns_are_altered(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN n COMMENT 'tens'")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE bigint")
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN n TO tens")
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN tens FIRST")
+    assert columns(spark, table) == {
+        "tens": ("bigint", "tens"),
+        "id": ("bigint", "key"),
+        "s": ("struct<a:int>", None),
+    }
+    assert sorted(dataset(warehouse).to_table()["tens"].to_pylist()) == [0, 10, 20]
+
+
+def test_columns_are_dropped(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN n")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN IF EXISTS nothing")
+    assert dataset(warehouse).schema.names == ["id", "s"]
+
+
+def test_a_cast_that_loses_is_refused(spark: SparkSession, table: str) -> None:
+    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE decimal(20, 0)"))
+    assert isinstance(found, UnsupportedError)
+
+
+def test_a_new_column_must_be_nullable(spark: SparkSession, table: str) -> None:
+    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN q int NOT NULL"))
+    assert isinstance(found, InvalidRequestError)
+
+
+def test_properties_are_set_and_unset(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ('a' = '1', 'b' = '2')")
+    spark.sql(f"ALTER TABLE {table} UNSET TBLPROPERTIES ('team', 'a')")
+    found = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {table}").collect()}
+    assert {key: found.get(key) for key in ("a", "b", "team")} == {
+        "a": None,
+        "b": "2",
+        "team": None,
+    }
+    assert "for a test" in str(spark.sql(f"DESCRIBE EXTENDED {table}").collect())
+
+
+def test_a_table_is_renamed(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql(f"ALTER TABLE {table} RENAME TO d.other")
+    assert dataset(warehouse, "other").count_rows() == 3
+    assert not spark.catalog.tableExists(table)
+    with pytest.raises(AnalysisException, match="already exists"):
+        spark.sql("CREATE TABLE lance.d.other (id int)")
+    spark.sql("DROP TABLE lance.d.other")
+
+
+def test_a_version_is_rolled_back_to(spark: SparkSession, table: str) -> None:
+    spark.sql("CALL lance.system.tag('d.t', 'good')")
+    spark.sql(f"DELETE FROM {table}")
+    made = spark.sql("CALL lance.system.rollback(table => 'lance.d.t', version => 'good')")
+    assert [row.version for row in made.collect()] == [4]
+    assert spark.table(table).count() == 3
+
+
+def test_tags_and_branches_come_and_go(spark: SparkSession, table: str) -> None:
+    assert spark.sql("CALL lance.system.tag('d.t', 'x', '1')").collect()[0].asDict() == {
+        "name": "x",
+        "version": 1,
+    }
+    spark.sql("CALL lance.system.branch('d.t', 'b')")
+    refs = spark.sql(f"SELECT name FROM {table}.refs").collect()
+    assert [row.name for row in refs] == ["x", "b"]
+    spark.sql("CALL lance.system.drop_tag('d.t', 'x')")
+    spark.sql("CALL lance.system.drop_branch('d.t', 'b')")
+    assert spark.sql(f"SELECT name FROM {table}.refs").collect() == []
+
+
+@pytest.mark.parametrize("shallow", ["true", "false"])
+def test_a_table_is_cloned(
+    spark: SparkSession, table: str, warehouse: Path, tmp_path: Path, shallow: str
+) -> None:
+    target = tmp_path / "copy.lance"
+    spark.sql(f"CALL lance.system.clone('d.t', '{target}', {shallow})")
+    assert lancelake.LanceDataset(target).to_table().equals(dataset(warehouse).to_table())
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        ("nothing('d.t')", NotFoundError),
+        ("tag('d.nothing', 'x')", TableNotFoundError),
+        ("tag('d.t', NULL)", InvalidRequestError),
+        ("rollback('d.t', 'nothing')", RefNotFoundError),
+    ],
+)
+def test_a_call_that_cannot_work_says_why(
+    spark: SparkSession, table: str, call: str, kind: type[Exception]
+) -> None:
+    assert isinstance(failure(lambda: spark.sql(f"CALL lance.system.{call}").collect()), kind)
+
+
+def test_a_table_is_found_by_name(spark: SparkSession, table: str) -> None:
+    assert LanceTable.forName(spark, table).version() == 2
+    spark.sql("USE lance.d")
+    try:
+        assert LanceTable.forName(spark, "t").version() == 2
+        assert LanceTable.forName(spark, "d.t").version() == 2
+    finally:
+        spark.sql("USE spark_catalog.default")
+    with pytest.raises(TableNotFoundError):
+        LanceTable.forName(spark, "lance.d.nothing")
+    with pytest.raises(InvalidRequestError, match="lance"):
+        LanceTable.forName(spark, "d.t")
+
+
+def test_official_releases_read_what_sql_wrote(
+    spark: SparkSession, table: str, warehouse: Path, official_4: Official, official_14: Official
+) -> None:
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN more string")
+    spark.sql(f"UPDATE {table} SET more = concat('m', id) WHERE id > 0")
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT id FROM range(2, 5)) x ON t.id = x.id "
+        "WHEN MATCHED THEN DELETE WHEN NOT MATCHED THEN INSERT (id, n) VALUES (x.id, 7)"
+    )
+    expected = rows(dataset(warehouse).to_table())
+    assert [row["id"] for row in expected] == [0, 1, 3, 4]
+    for release in (official_4, official_14):
+        assert rows(release.read(warehouse / "d/t.lance")) == expected
+        release.run(warehouse / "d/t.lance", "lance.dataset(uri).validate()")
+
+
+def rows(found: pa.Table) -> list[dict[str, Any]]:
+    """Return rows by id."""
+    return sorted(found.to_pylist(), key=lambda row: int(row["id"]))

@@ -1,0 +1,219 @@
+"""DELETE, UPDATE and MERGE by SQL, against what the statements mean."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+import lancelake
+from lancelake.errors import InvalidRequestError
+from lancelake.spark import error_of
+
+COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
+
+
+@pytest.fixture(params=["true", "false"], ids=["stable_row_ids", "addresses"])
+def table(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[str]:
+    """Return the name of a table with the ids 0 to 9 in two fragments."""
+    rows = spark.sql(f"SELECT {COLUMNS} FROM range(0, 10, 1, 2)")
+    rows.writeTo("lance.rows").option("stableRowIds", request.param).create()
+    yield "lance.rows"
+    spark.sql("DROP TABLE lance.rows")
+
+
+def dataset(warehouse: Path) -> lancelake.LanceDataset:
+    """Return the table, checked, without Spark."""
+    found = lancelake.LanceDataset(warehouse / "rows.lance")
+    found.validate()
+    return found
+
+
+def names(warehouse: Path) -> dict[int, Any]:
+    """Return the names by id."""
+    rows = dataset(warehouse).to_table(columns=["id", "name"]).to_pylist()
+    assert len({row["id"] for row in rows}) == len(rows)
+    return {row["id"]: row["name"] for row in rows}
+
+
+def plain(*ids: int) -> dict[int, str]:
+    """Return names as they were in the beginning."""
+    return {i: f"n{i}" for i in ids}
+
+
+@pytest.mark.parametrize(
+    ("condition", "left"),
+    [
+        ("id > 6", range(7)),
+        ("sqrt(id) > 2", range(5)),
+        ("id IN (SELECT id + 1 FROM range(3))", [0, 4, 5, 6, 7, 8, 9]),
+        ("EXISTS (SELECT 1 FROM range(2, 4) r WHERE r.id = rows.id)", [0, 1, *range(4, 10)]),
+        ("name IS NULL", range(10)),
+        ("true", []),
+    ],
+)
+def test_rows_are_deleted(
+    spark: SparkSession, table: str, warehouse: Path, condition: str, left: list[int]
+) -> None:
+    spark.sql(f"DELETE FROM {table} WHERE {condition}")
+    assert names(warehouse) == plain(*left)
+
+
+def test_rows_are_updated_with_their_own_values(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    spark.sql(f"UPDATE {table} SET name = concat(upper(name), id), score = NULL WHERE id < 2")
+    assert names(warehouse) == {0: "N00", 1: "N11"} | plain(*range(2, 10))
+    scores = dataset(warehouse).to_table(columns=["score"], filter="id < 3").to_pydict()
+    assert sorted(scores["score"], key=str) == [1.0, None, None]
+
+
+def test_a_member_of_a_struct_is_updated(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql(f"UPDATE {table} SET s.a = 100 WHERE id = 3")
+    found = dataset(warehouse).to_table(columns=["s"], filter="id = 3").to_pylist()
+    assert found == [{"s": {"a": 100, "b": "x"}}]
+
+
+def test_values_and_conditions_may_be_queries(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    spark.sql(
+        f"UPDATE {table} AS t SET name = (SELECT max(concat('q', r.id)) FROM range(5) r "
+        "WHERE r.id < t.id) WHERE t.id IN (SELECT id FROM range(2, 4))"
+    )
+    assert names(warehouse) == plain(0, 1) | {2: "q1", 3: "q2"} | plain(*range(4, 10))
+
+
+def test_a_merge_does_what_its_clauses_say(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    spark.sql(
+        f"""MERGE INTO {table} t
+        USING (SELECT id, concat('m', id) AS name FROM range(0, 20, 4)) s ON t.id = s.id
+        WHEN MATCHED AND s.id = 0 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET t.name = concat(t.name, s.name)
+        WHEN NOT MATCHED AND s.id < 15 THEN INSERT (id, name) VALUES (s.id, s.name)
+        WHEN NOT MATCHED BY SOURCE AND t.id = 3 THEN UPDATE SET name = 'lonely'
+        WHEN NOT MATCHED BY SOURCE AND t.id = 5 THEN DELETE"""
+    )
+    changed = {3: "lonely", 4: "n4m4", 8: "n8m8", 12: "m12"}
+    assert names(warehouse) == plain(1, 2, 6, 7, 9) | changed
+
+
+def test_a_merge_of_whole_rows_may_read_the_table_itself(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    spark.sql(
+        f"""MERGE INTO {table} t
+        USING (SELECT id + 5 AS id, upper(name) AS name, score, s FROM {table} WHERE id > 2) s
+        ON t.id = s.id WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
+    )
+    moved = {i + 5: f"N{i}" for i in range(3, 10)}
+    assert names(warehouse) == plain(*range(8)) | moved
+
+
+def test_a_frame_is_merged(spark: SparkSession, table: str, warehouse: Path) -> None:
+    source = spark.sql("SELECT id, concat('f', id) AS name FROM range(8, 12)").alias("s")
+    (
+        source.mergeInto(table, f.expr("s.id = rows.id"))
+        .whenMatched()
+        .update({"name": f.col("s.name")})
+        .whenNotMatched(f.col("s.id") > 10)
+        .insert({"id": f.col("s.id"), "name": f.col("s.name")})
+        .merge()
+    )
+    assert names(warehouse) == plain(*range(8)) | {8: "f8", 9: "f9", 11: "f11"}
+
+
+def test_columns_of_the_source_may_have_one_name(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    spark.sql(
+        f"""MERGE INTO {table} t
+        USING (SELECT a.id AS k, b.name, c.name FROM range(1) a
+               JOIN VALUES ('x') AS b(name) JOIN VALUES ('y') AS c(name)) s
+        ON t.id = s.k WHEN MATCHED THEN UPDATE SET name = 'one'"""
+    )
+    assert names(warehouse) == {0: "one"} | plain(*range(1, 10))
+
+
+def test_a_merge_adds_columns_when_it_may(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql(
+        f"""MERGE WITH SCHEMA EVOLUTION INTO {table} t
+        USING (SELECT 3L AS id, 'new' AS brand UNION ALL SELECT 30L, 'also') s ON t.id = s.id
+        WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
+    )
+    found = dataset(warehouse).to_table(filter="brand IS NOT NULL").to_pylist()
+    assert sorted((row["id"], row["name"], row["brand"]) for row in found) == [
+        (3, "n3", "new"),
+        (30, None, "also"),
+    ]
+
+
+def test_only_changed_rows_are_written(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql(f"UPDATE {table} SET name = 'x' WHERE id IN (1, 8)")
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT 2L AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = 'y'"
+    )
+    fragments = dataset(warehouse).get_fragments()
+    rows = sum(fragment.physical_rows for fragment in fragments)
+    assert rows == 10 + 2 + 1
+    assert sum(fragment.num_deletions for fragment in fragments) == 3
+
+
+def test_a_command_changes_the_branch_it_names(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    spark.sql("CALL lance.system.branch('rows', 'trial')")
+    spark.sql(f"UPDATE {table}.branch_trial SET name = 'b'")
+    spark.sql(f"DELETE FROM {table}.branch_trial WHERE id > 0")
+    assert names(warehouse) == plain(*range(10))
+    assert [row.name for row in spark.table(f"{table}.branch_trial").collect()] == ["b"]
+
+
+def test_two_source_rows_for_one_row_are_refused(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        spark.sql(
+            f"MERGE INTO {table} t USING (SELECT 2L AS id FROM range(2)) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET name = 'x'"
+        )
+    assert isinstance(error_of(caught.value), InvalidRequestError)
+    assert names(warehouse) == plain(*range(10))
+
+
+def test_a_tag_is_not_changed(spark: SparkSession, table: str) -> None:
+    spark.sql("CALL lance.system.tag('rows', 'first')")
+    with pytest.raises(PySparkException, match="does not change") as caught:
+        spark.sql(f"UPDATE {table}.tag_first SET name = 'x'")
+    assert isinstance(error_of(caught.value), InvalidRequestError)
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("UPDATE {} SET nothing = 1", "UNRESOLVED_COLUMN"),
+        ("DELETE FROM {} WHERE nothing = 1", "UNRESOLVED_COLUMN"),
+        ("UPDATE lance.no.where SET a = 1", "TABLE_OR_VIEW_NOT_FOUND"),
+    ],
+)
+def test_what_spark_does_not_understand_it_says(
+    spark: SparkSession, table: str, statement: str, says: str
+) -> None:
+    with pytest.raises(AnalysisException, match=says):
+        spark.sql(statement.format(table))
+
+
+def test_a_cached_table_shows_the_change(spark: SparkSession, table: str) -> None:
+    cached = spark.table(table).cache()
+    assert cached.count() == 10
+    spark.sql(f"DELETE FROM {table} WHERE id < 5")
+    assert spark.table(table).count() == 5
+    cached.unpersist()
