@@ -183,6 +183,7 @@ def _plain(dtype: t.DataType, path: Sequence[str]) -> pa.DataType:
     if kept is not None:
         return kept
     where = ".".join(path)
-    problem = f"column {where} is {dtype.typeName()}, which the Lance format has no type for"
+    kind = dtype.simpleString()
+    problem = f"column {where} has type {kind}, which has no place in the Lance format"
     action = "Cast the column, for example to a string, before writing it."
     raise UnsupportedError(problem, column=where, action=action)

@@ -46,7 +46,7 @@ def test_types_of_spark_come_back(dtype: t.DataType) -> None:
 )
 def test_types_that_tables_lack_are_refused_by_column(dtype: t.DataType) -> None:
     inner = t.StructType([t.StructField("v", dtype)])
-    with pytest.raises(UnsupportedError, match=r"column s\.v is"):
+    with pytest.raises(UnsupportedError, match=r"column s\.v has type"):
         arrow_schema(t.StructType([t.StructField("s", inner)]))
 
 
