@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from lancelake.data.projection import project
@@ -12,6 +12,7 @@ from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.width import row_bytes
 
 _MIN_SPLIT_ROWS = 65_536
+_SLACK = 0.1
 # Opening one more file costs about as much as reading this many bytes.
 _OPEN_BYTES = 4 << 20
 # Every batch has a price on its way to the JVM; a large one falls out of the processor's cache.
@@ -35,20 +36,62 @@ class _Weighed:
     task: ScanTask
     rows: int
     row_bytes: float
+    open_bytes: float = _OPEN_BYTES
 
     @property
     def cost(self) -> float:
-        return self.rows * self.row_bytes + _OPEN_BYTES
+        # The narrowest row has a price too.
+        return self.rows * max(self.row_bytes, 1.0) + self.open_bytes
+
+    def cut(self, rows: int) -> tuple[_Weighed, _Weighed] | None:
+        """Divide after so many rows; None when a part would be too small or nothing is known."""
+        task, end = self.task, self.task.stop or self.task.fragment.physical_rows
+        if min(rows, self.rows - rows) < _MIN_SPLIT_ROWS or end is None:
+            return None
+        if task.row_limit is not None:
+            return None
+        middle = task.start + rows
+        first, second = replace(task, stop=middle), replace(task, start=middle, stop=end)
+        share = self.open_bytes * rows / self.rows
+        return (
+            _Weighed(first, rows, self.row_bytes, share),
+            _Weighed(second, self.rows - rows, self.row_bytes, self.open_bytes - share),
+        )
 
 
 def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
-    """Group the tasks of a plan into partitions, in row order."""
+    """Group the tasks of a plan into partitions of about the same cost, in row order."""
     weighed = _weighed(plan, plan.tasks)
     total = sum(task.cost for task in weighed)
-    most = min(limits.max_bytes, max(_OPEN_BYTES, total / limits.cores))
-    most_rows = min(limits.max_rows, _rows_per_core(weighed, limits.cores))
-    pieces = [piece for task in weighed for piece in _divided(task, most, most_rows)]
-    return _packed(pieces, most, most_rows)
+    rows = sum(task.rows for task in weighed)
+    worth = max(1, int(total // _OPEN_BYTES), rows // _MIN_SPLIT_ROWS)
+    count = max(
+        math.ceil(total / limits.max_bytes),
+        math.ceil(rows / limits.max_rows),
+        min(limits.cores, worth),
+    )
+    return list(_filled(weighed, total / count)) if weighed else []
+
+
+def _filled(tasks: Sequence[_Weighed], quota: float) -> Iterator[tuple[ScanTask, ...]]:
+    """Fill partitions up to a cost; a task that goes beyond it is divided where it can be."""
+    held: list[ScanTask] = []
+    room = quota
+    for task in tasks:
+        rest = task
+        while rest.cost > room + quota * _SLACK:
+            parts = rest.cut(int(rest.rows * room / rest.cost))
+            if parts is None:
+                break
+            yield (*held, parts[0].task)
+            held, room, rest = [], quota, parts[1]
+        if held and rest.cost / 2 > room:
+            yield tuple(held)
+            held, room = [], quota
+        held.append(rest.task)
+        room -= rest.cost
+    if held:
+        yield tuple(held)
 
 
 def estimated_bytes(plan: ScanPlan) -> int:
@@ -64,12 +107,6 @@ def batch_rows(plan: ScanPlan) -> int:
     return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
 
 
-def _rows_per_core(tasks: Sequence[_Weighed], cores: int) -> int:
-    """Narrow rows cost the same to hand over as wide ones, so that every core should get some."""
-    rows = sum(task.rows for task in tasks)
-    return max(_MIN_SPLIT_ROWS, -(-rows // cores))
-
-
 def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
     spec = plan.spec
     paths = needed_paths(spec.outputs)
@@ -82,34 +119,3 @@ def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
             rows = min(rows, task.row_limit)
         found.append(_Weighed(task, rows, row_bytes(task.fragment, spec.widths, wanted)))
     return found
-
-
-def _divided(weighed: _Weighed, most_bytes: float, most_rows: int) -> Iterable[_Weighed]:
-    """Cut a task into equal ranges of rows when it is too large."""
-    task, rows = weighed.task, weighed.rows
-    known = task.fragment.physical_rows
-    count = max(-(-int(rows * weighed.row_bytes) // max(1, int(most_bytes))), -(-rows // most_rows))
-    count = min(count, rows // _MIN_SPLIT_ROWS)
-    if count <= 1 or known is None or task.row_limit is not None:
-        return [weighed]
-    bounds = [known * i // count for i in range(count + 1)]
-    return [
-        _Weighed(replace(task, start=start, stop=stop), stop - start, weighed.row_bytes)
-        for start, stop in itertools.pairwise(bounds)
-    ]
-
-
-def _packed(pieces: Sequence[_Weighed], most: float, most_rows: int) -> list[tuple[ScanTask, ...]]:
-    partitions: list[tuple[ScanTask, ...]] = []
-    held: list[ScanTask] = []
-    cost, rows = 0.0, 0
-    for piece in pieces:
-        if held and (cost + piece.cost > most + _OPEN_BYTES or rows + piece.rows > most_rows):
-            partitions.append(tuple(held))
-            held, cost, rows = [], 0.0, 0
-        held.append(piece.task)
-        cost += piece.cost
-        rows += piece.rows
-    if held:
-        partitions.append(tuple(held))
-    return partitions
