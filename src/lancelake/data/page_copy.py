@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from pathlib import Path
 
 from lancelake.data.column_transplant import file_tail
 from lancelake.data.container import Container
@@ -39,6 +40,12 @@ class PageCopy:
         tail = self._tail()
         store.put_stream(path, self._chunks(tail))
         return self._ends[-1] + len(tail)
+
+    def write_local(self, path: Path) -> int:
+        """Do the same to a local file that need not last, and return its size."""
+        with path.open("wb") as file:
+            file.writelines(self._chunks(self._tail()))
+            return file.tell()
 
     @property
     def _ends(self) -> list[int]:

@@ -31,7 +31,7 @@ def planned_copy(
     mode: CompactionMode | None,
 ) -> PageCopy | None:
     """Return how to put the fragments into one file; None where values are to be encoded again."""
-    if mode is CompactionMode.REENCODE or not _could_be_copied(fragments, write):
+    if mode is CompactionMode.REENCODE or not is_copyable(fragments, write):
         return None
     if mode is None and not _may_have_large_pages(fragments):
         return None
@@ -46,6 +46,11 @@ def copied(plan: PageCopy, fragments: Sequence[Fragment], write: WriteTask, ids:
     """Write the file and return its fragment."""
     name = data_file_name(ids.uuid4())
     size_bytes = plan.write(open_store(write.root), layout.data_file(name))
+    return joined(fragments, name, size_bytes)
+
+
+def joined(fragments: Sequence[Fragment], name: str, size_bytes: int) -> Fragment:
+    """Describe the file that holds the pages of these fragments."""
     like = fragments[0].files[0]
     entry = DataFile(
         path=name,
@@ -59,7 +64,7 @@ def copied(plan: PageCopy, fragments: Sequence[Fragment], write: WriteTask, ids:
     return Fragment(id=FragmentId(0), files=(entry,), physical_rows=rows)
 
 
-def _could_be_copied(fragments: Sequence[Fragment], write: WriteTask) -> bool:
+def is_copyable(fragments: Sequence[Fragment], write: WriteTask) -> bool:
     """Whether all fragments are one file each, of the table's columns and nothing else."""
     wanted = column_ids(write.schema, write.file_version)
     size_bytes = sum(f.file_size_bytes or 0 for fragment in fragments for f in fragment.files)

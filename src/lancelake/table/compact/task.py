@@ -19,9 +19,11 @@ from lancelake.format.fragment_bytes import to_bytes
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 from lancelake.table.compact.carried import CarriedRows
+from lancelake.table.compact.dictionaries import Joinable
 from lancelake.table.compact.options import CompactionMode
 from lancelake.table.compact.page_copies import copied, planned_copy
 from lancelake.table.compact.row_stream import RowStream
+from lancelake.table.compact.staging import Unit, staged
 from lancelake.table.compact.stored_rows import (
     LINEAGE,
     Source,
@@ -37,6 +39,10 @@ _MOST_AHEAD = 3
 _AHEAD_BYTES = 32 << 20
 _SORTED_BYTES = 1 << 20
 _LEAST_SORTED = 16
+
+
+Begun = tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]
+"""The first rows of a fragment, and the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,14 +111,13 @@ class CompactFragments:
             )
 
     def _batches(self, carried: CarriedRows) -> Iterator[pa.RecordBatch]:
-        if not self.source.has_stable_row_ids:
-            yield from self._ordered()
-            return
         names = self.source.columns.names
         metas = [meta.value for meta in LINEAGE]
+        joinable = Joinable(self.source.schema, self.write.file_version)
         for batch in self._ordered():
-            carried.add(batch.select(metas))
-            yield batch.select(names)
+            if self.source.has_stable_row_ids:
+                carried.add(batch.select(metas))
+            yield joinable(batch.select(names))
 
     def _ordered(self) -> Iterator[pa.RecordBatch]:
         rows = self._rows()
@@ -124,20 +129,22 @@ class CompactFragments:
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
         """Read the fragments in order; the next ones are opened while one is read."""
-        sizes = [sum(file.file_size_bytes or 0 for file in f.files) for f in self.fragments]
-        ahead = max(1, min(_MOST_AHEAD, int(_AHEAD_BYTES / max(1, *sizes))))
-        with ThreadPoolExecutor(ahead, thread_name_prefix="open") as pool:
-            waiting = deque(self.fragments)
-            begun: deque[Future[tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]]] = deque()
-            while waiting or begun:
-                while waiting and len(begun) < ahead:
-                    begun.append(pool.submit(self._begun, waiting.popleft()))
-                first, rest = begun.popleft().result()
-                if first is not None:
-                    yield first
-                yield from rest
+        with staged(self.source, self.fragments, self.write) as units:
+            sizes = [sum(file.file_size_bytes or 0 for file in f.files) for _, f in units]
+            ahead = max(1, min(_MOST_AHEAD, int(_AHEAD_BYTES / max(1, *sizes))))
+            with ThreadPoolExecutor(ahead, thread_name_prefix="open") as pool:
+                waiting = deque(units)
+                begun: deque[Future[Begun]] = deque()
+                while waiting or begun:
+                    while waiting and len(begun) < ahead:
+                        begun.append(pool.submit(self._begun, waiting.popleft()))
+                    first, rest = begun.popleft().result()
+                    if first is not None:
+                        yield first
+                    yield from rest
 
-    def _begun(self, fragment: Fragment) -> tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]:
+    def _begun(self, unit: Unit) -> Begun:
         """Read the first rows of a fragment."""
-        batches = stored_rows(self.source, fragment, self.batch_rows)
+        source, fragment = unit
+        batches = stored_rows(source, fragment, self.batch_rows)
         return next(batches, None), batches
