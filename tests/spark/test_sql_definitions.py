@@ -192,11 +192,22 @@ def test_a_table_is_found_by_name(spark: SparkSession, table: str) -> None:
         assert LanceTable.forName(spark, "t").version() == 2
         assert LanceTable.forName(spark, "d.t").version() == 2
     finally:
-        spark.sql("USE spark_catalog.default")
+        spark.catalog.setCurrentCatalog("spark_catalog")
     with pytest.raises(TableNotFoundError):
         LanceTable.forName(spark, "lance.d.nothing")
     with pytest.raises(InvalidRequestError, match="lance"):
         LanceTable.forName(spark, "d.t")
+
+
+def test_a_branch_is_found_by_name(spark: SparkSession, table: str, warehouse: Path) -> None:
+    spark.sql("CALL lance.system.branch('d.t', 'b')")
+    LanceTable.forName(spark, f"{table}.branch_b").delete("id > 0")
+    assert spark.table(f"{table}.branch_b").count() == 1
+    assert dataset(warehouse).count_rows() == 3
+    spark.sql("CALL lance.system.tag('d.t.branch_b', 'small')")
+    assert spark.table(f"{table}.tag_small").count() == 1
+    with pytest.raises(InvalidRequestError, match="neither"):
+        LanceTable.forName(spark, f"{table}.tag_small")
 
 
 def test_official_releases_read_what_sql_wrote(

@@ -36,7 +36,7 @@ def rows(warehouse: Path, name: str = "t") -> list[tuple[Any, ...]]:
     """Return the rows of a table in order, read without Spark, after checking the table."""
     dataset = lancelake.LanceDataset(warehouse / "w" / f"{name}.lance")
     dataset.validate()
-    return sorted(tuple(row.values()) for row in dataset.to_table().to_pylist())
+    return sorted((tuple(row.values()) for row in dataset.to_table().to_pylist()), key=str)
 
 
 def failure(action: Callable[[], object]) -> Exception | None:
@@ -145,7 +145,11 @@ def test_new_columns_come_in_when_they_may(
     spark.sql(f"INSERT WITH SCHEMA EVOLUTION INTO {table} BY NAME SELECT 8L AS id, 1 AS more")
     new = spark.sql("SELECT 9L AS id, 'x' AS extra")
     new.writeTo(table).option("mergeSchema", "true").append()
-    assert spark.table(table).columns == ["id", "name", "more", "extra"]
+    spark.sql("SELECT 9 AS id, 1 AS last").write.mode("append").option(
+        "mergeSchema", "true"
+    ).saveAsTable(table)
+    assert spark.table(table).columns == ["id", "name", "more", "extra", "last"]
+    assert len(rows(warehouse)) == 7
     with pytest.raises(AnalysisException, match=r"EXTRA_COLUMNS|TOO_MANY"):
         spark.sql("SELECT 9L AS id, 'x' AS other").writeTo(table).append()
 

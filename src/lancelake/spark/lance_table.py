@@ -58,11 +58,10 @@ class LanceTable:
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> LanceTable:
-        """Return a table of a registered catalog."""
-        from lancelake.spark.named import location_of  # noqa: PLC0415  # classic sessions only
+        """Return a table of a registered catalog, or a branch of one."""
+        from lancelake.spark.named import table_named  # noqa: PLC0415  # classic sessions only
 
-        options = TableOptions(location=location_of(sparkSession, tableOrViewName), rest={})
-        table = cls(sparkSession, options)
+        table = cls(sparkSession, table_named(sparkSession, tableOrViewName))
         table.snapshot()
         return table
 

@@ -1,16 +1,20 @@
-"""Where does a table of a registered catalog lie?"""
+"""Which table of a registered catalog does a name mean?"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
 from typing import TYPE_CHECKING
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.errors import InvalidRequestError, TableNotFoundError
 from lancelake.spark.directory import is_path
 from lancelake.spark.jvm.door import is_classic, needs_classic
+from lancelake.spark.options import TableOptions, open_version
+from lancelake.spark.types import arrow_schema
 from lancelake.storage.location import Location
+from lancelake.table.columns.add import add_null_columns
 
 if TYPE_CHECKING:  # catalogs have procedures that name tables
     from lancelake.spark.planning.catalog import LanceCatalog
@@ -23,21 +27,29 @@ def remember(spark: SparkSession, name: str, catalog: LanceCatalog) -> None:
     _CATALOGS[id(spark._jvm), name] = catalog
 
 
-def is_ours(spark: SparkSession, parts: Sequence[str]) -> bool:
-    """Whether a name is that of a table in a registered catalog."""
-    here = {name for jvm, name in _CATALOGS if jvm == id(spark._jvm)}
-    return (len(parts) > 1 and parts[0] in here) or spark.catalog.currentCatalog() in here
+def add_columns_of(frame: DataFrame, name: str) -> None:
+    """Add the columns of a frame to a table of a registered catalog, if the name is that of one."""
+    spark = frame.sparkSession
+    here = {catalog for jvm, catalog in _CATALOGS if jvm == id(spark._jvm)}
+    if not {_parts(spark, name)[0], spark.catalog.currentCatalog()} & here:
+        return
+    with contextlib.suppress(TableNotFoundError):
+        base = open_version(table_named(spark, name))
+        known = {column.lower() for column in base.manifest.schema.names}
+        extra = [f for f in arrow_schema(frame.schema) if f.name.lower() not in known]
+        if extra:
+            add_null_columns(base, pa.schema([field.with_nullable(True) for field in extra]))
 
 
-def location_of(spark: SparkSession, name: str, default: str | None = None) -> Location:
-    """Return the place of a table by its name in SQL, or by its path.
+def table_named(spark: SparkSession, name: str, default: str | None = None) -> TableOptions:
+    """Return a table, or a branch of one, by its name in SQL, or by its path.
 
     A name that does not begin with a catalog is one of `default`, or of the current catalog.
     """
     if not is_classic(spark):
         raise needs_classic("a catalog of Lance tables")
     if is_path(name) and "`" not in name:
-        return Location.parse(name)
+        return TableOptions(location=Location.parse(name), rest={})
     parts = _parts(spark, name)
     here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
     if len(parts) > 1 and parts[0] in here:
@@ -53,11 +65,15 @@ def location_of(spark: SparkSession, name: str, default: str | None = None) -> L
     return _place(home, parts, name)
 
 
-def _place(catalog: LanceCatalog, parts: list[str], name: str) -> Location:
-    location = catalog.directory.resolve(tuple(parts[:-1]), parts[-1]).location
-    if not catalog.directory.has_table(location):
-        raise TableNotFoundError(f"there is no table {name}", table=location.uri)
-    return location
+def _place(catalog: LanceCatalog, parts: list[str], name: str) -> TableOptions:
+    found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
+    if not catalog.directory.has_table(found.location):
+        raise TableNotFoundError(f"there is no table {name}", table=found.location.uri)
+    if found.tag is not None or found.facts is not None:
+        problem = f"{name} is neither a table nor a branch"
+        raise InvalidRequestError(problem, action="Name the table itself, or a branch of it.")
+    rest = {} if found.branch is None else {"branch": found.branch}
+    return TableOptions(location=found.location, rest=rest)
 
 
 def _parts(spark: SparkSession, name: str) -> list[str]:

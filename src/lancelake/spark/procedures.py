@@ -9,10 +9,11 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from lancelake.spark.options import TableOptions
 from lancelake.storage.location import Location
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch, deep_clone, shallow_clone
-from lancelake.table.open import AtTag, AtVersion, Latest, Reference, open_snapshot
+from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot
 from lancelake.table.restore import restore
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.tags import create_tag, remove_tag
@@ -32,13 +33,13 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A procedure: its first argument is always the table, as its place."""
+    """A procedure: its first argument is always the table."""
 
     name: str
     text: str
     parameters: tuple[Parameter, ...]
     answer: t.StructType
-    run: Callable[[SparkSession, Location, Arguments], Answer]
+    run: Callable[[SparkSession, TableOptions, Arguments], Answer]
 
 
 _TEXT, _WHOLE = t.StringType(), t.LongType()
@@ -48,45 +49,46 @@ _NAME = t.StructType([t.StructField("name", _TEXT)])
 _AT = Parameter(name="version", dtype=_TEXT, default="NULL")
 
 
-def _rollback(spark: SparkSession, table: Location, given: Arguments) -> Answer:  # noqa: ARG001
+def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
     return {"version": restore(_at(table, given["version"])).version}
 
 
-def _tag(spark: SparkSession, table: Location, given: Arguments) -> Answer:  # noqa: ARG001
+def _tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
     found = _at(table, given["version"])
     create_tag(found, given["name"], AtVersion(found.version))
     return {"name": given["name"], "version": found.version}
 
 
-def _drop_tag(spark: SparkSession, table: Location, given: Arguments) -> Answer:  # noqa: ARG001
+def _drop_tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
     remove_tag(_at(table, None), given["name"])
     return {"name": given["name"]}
 
 
-def _branch(spark: SparkSession, table: Location, given: Arguments) -> Answer:  # noqa: ARG001
+def _branch(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
     made = create_branch(_at(table, given["version"]), given["name"])
     return {"name": given["name"], "version": made.version}
 
 
-def _drop_branch(spark: SparkSession, table: Location, given: Arguments) -> Answer:  # noqa: ARG001
-    remove_branch(table, given["name"])
+def _drop_branch(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    remove_branch(table.location, given["name"])
     return {"name": given["name"]}
 
 
-def _clone(spark: SparkSession, table: Location, given: Arguments) -> Answer:  # noqa: ARG001
-    target = Location.parse(given["target"], table.storage_options)
+def _clone(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    target = Location.parse(given["target"], table.location.storage_options)
     copy = shallow_clone if given["shallow"] else deep_clone
     return {"version": copy(_at(table, given["version"]), target).version}
 
 
-def _at(table: Location, version: str | None) -> Snapshot:
-    return open_snapshot(table, _reference(version))
-
-
-def _reference(version: str | None) -> Reference:
-    if version is None:
-        return Latest()
-    return AtVersion(int(version)) if version.isdigit() else AtTag(version)
+def _at(table: TableOptions, version: str | None) -> Snapshot:
+    """Open a version by its number, on the branch that is named, or by its tag."""
+    if version is not None and not version.isdigit():
+        return open_snapshot(table.location, AtTag(version))
+    branch = table.get("branch")
+    number = None if version is None else int(version)
+    if branch is not None or number is None:
+        return open_snapshot(table.location, OnBranch(branch, number))
+    return open_snapshot(table.location, AtVersion(number))
 
 
 _PROCEDURES: dict[str, Procedure] = {}
@@ -111,7 +113,7 @@ def _known(
     name: str,
     text: str,
     answer: t.StructType,
-    run: Callable[[SparkSession, Location, Arguments], Answer],
+    run: Callable[[SparkSession, TableOptions, Arguments], Answer],
     *parameters: Parameter,
 ) -> None:
     table = Parameter(name="table", dtype=_TEXT)

@@ -16,14 +16,13 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrameWriter, DataFrameWriterV2, SparkSession
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.named import is_ours
+from lancelake.spark.named import add_columns_of
 
 _FORMAT = "lance"
 _MARK = "_lancelake_save"
 _MODES = {"Append": "append", "Overwrite": "overwrite", "Ignore": "ignore"}
 _REGISTERED: set[int] = set()
 _TO_CATALOGS: tuple[tuple[type, str], ...] = (
-    (DataFrameWriter, "insertInto"),
     (DataFrameWriter, "saveAsTable"),
     (DataFrameWriterV2, "append"),
     (DataFrameWriterV2, "overwrite"),
@@ -63,13 +62,13 @@ def _taught(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the option `mergeSchema` be what newer versions of Spark call schema evolution."""
+    """Let the option `mergeSchema` add columns to tables of a catalog; Spark has no such option."""
 
     @functools.wraps(original)
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
         spark = self._spark
         if getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED:
-            # A Spark that cannot will say that the columns do not fit.
+            # A Spark that keeps its options elsewhere will say that the columns do not fit.
             with contextlib.suppress(Py4JError):
                 _widen(self, str(args[0]) if args else "")
         return original(self, *args, **kwargs)
@@ -79,16 +78,14 @@ def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def _widen(writer: Any, name: str) -> None:
     if isinstance(writer, DataFrameWriter):
-        java, wish = writer._jwrite, writer._jwrite.extraOptions().get("mergeSchema")
-        parts = writer._spark._jsparkSession.sessionState().sqlParser()
-        table = parts.parseMultipartIdentifier(name)
+        wish = writer._jwrite.extraOptions().get("mergeSchema")
     else:
-        java = writer._jwriter
-        table, options = _private(java, "tableName"), _private(java, "options")
-        wish = options.get("mergeSchema")
-    asked = wish.isDefined() and str(wish.get()).lower() == "true"
-    if asked and is_ours(writer._spark, [table.apply(i) for i in range(table.size())]):
-        java.withSchemaEvolution()
+        table = _private(writer._jwriter, "tableName")
+        parts = [str(table.apply(i)).replace("`", "``") for i in range(table.size())]
+        name = ".".join(f"`{part}`" for part in parts)
+        wish = _private(writer._jwriter, "options").get("mergeSchema")
+    if wish.isDefined() and str(wish.get()).lower() == "true":
+        add_columns_of(writer._df, name)
 
 
 def _private(java: Any, name: str) -> Any:

@@ -10,9 +10,9 @@ from pyspark.sql import types as t
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.options import TableOptions
 from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.procedures import Answer, Parameter, Procedure
-from lancelake.storage.location import Location
 
 _ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
 _TEXT = "org.apache.spark.unsafe.types.UTF8String"
@@ -23,10 +23,10 @@ class LanceProcedure(Proxy):
     """Runs on the driver, and may start jobs."""
 
     def __init__(
-        self, door: Door, procedure: Procedure, location_of: Callable[[str], Location]
+        self, door: Door, procedure: Procedure, table_named: Callable[[str], TableOptions]
     ) -> None:
         super().__init__(door)
-        self._procedure, self._location_of = procedure, location_of
+        self._procedure, self._table_named = procedure, table_named
 
     def identity(self) -> str:
         return f"lance procedure {self._procedure.name}"
@@ -54,8 +54,8 @@ class LanceProcedure(Proxy):
             given[parameter.name] = _value(row, position, parameter)
             if given[parameter.name] is None and parameter.default is None:
                 raise InvalidRequestError(f"argument {parameter.name} must not be null")
-        place = self._location_of(given.pop("table"))
-        answer = self._procedure.run(self.door.spark, place, given)
+        table = self._table_named(given.pop("table"))
+        answer = self._procedure.run(self.door.spark, table, given)
         scans = self.door.jvm.java.util.ArrayList()
         scans.add(_Answer(self.door, self._procedure.answer, answer))
         return scans.iterator()

@@ -9,7 +9,7 @@ from lancelake.spark.alter import altered
 from lancelake.spark.directory import Directory
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.table_change import changes_of
-from lancelake.spark.named import location_of
+from lancelake.spark.named import table_named
 from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
@@ -93,7 +93,7 @@ class TableChanges(CatalogProxy):
                 action=f"{self.name()}.{_SYSTEM} has {known}.",
             )
         spark, catalog = self.door.spark, self.name()
-        return LanceProcedure(self.door, found, lambda name: location_of(spark, name, catalog))
+        return LanceProcedure(self.door, found, lambda name: table_named(spark, name, catalog))
 
     def _ensure_free(self, ident: Any) -> None:
         if self.directory.has_table(self.location_of(ident)):
