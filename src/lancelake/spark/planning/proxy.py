@@ -14,6 +14,7 @@ from lancelake.spark.jvm.failures import to_java
 from lancelake.spark.jvm.python_read import v2_columns
 
 _Class = TypeVar("_Class", bound=type)
+_MODES: dict[str, Any] = {}
 
 
 def implements(*interfaces: str) -> Callable[[_Class], _Class]:
@@ -88,8 +89,12 @@ class ScanProxy(Proxy):
 
     def columnarSupportMode(self) -> Any:
         # Said once for all partitions, so that none is planned before the query runs.
-        modes = self.door.connector("read.Scan$ColumnarSupportMode")
-        return modes.SUPPORTED if is_columnar(self.door) else modes.UNSUPPORTED
+        # Asked for again and again, so it is fetched from Java once.
+        application = self.door.application
+        if application not in _MODES:
+            modes = self.door.connector("read.Scan$ColumnarSupportMode")
+            _MODES[application] = modes.SUPPORTED if is_columnar(self.door) else modes.UNSUPPORTED
+        return _MODES[application]
 
     def estimateSizeInBytes(self) -> Any:
         return self.door.optional_long(None)

@@ -23,6 +23,7 @@ from lancelake.spark.translate import filter_of
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
 _AGGREGATE_BYTES = 1 << 20
+_METRICS: dict[str, Any] = {}
 
 
 @implements("read.Statistics")
@@ -106,10 +107,14 @@ class LanceScan(ScanProxy):
         return kept, max(1, size_bytes(request) * kept // max(1, rows))
 
     def supportedCustomMetrics(self) -> Any:
-        values = {_FRAGMENTS: ("fragments to read", 0), _PARTITIONS: ("splits", 0)}
-        mine, _ = driver_metrics(self.door, values)
-        metrics = [*python_metrics(self.door), *mine]
-        return self.door.array(self.door.connector("metric.CustomMetric"), metrics)
+        application = self.door.application
+        if application not in _METRICS:
+            values = {_FRAGMENTS: ("fragments to read", 0), _PARTITIONS: ("splits", 0)}
+            mine, _ = driver_metrics(self.door, values)
+            metrics = [*python_metrics(self.door), *mine]
+            kind = self.door.connector("metric.CustomMetric")
+            _METRICS[application] = self.door.array(kind, metrics)
+        return _METRICS[application]
 
     def reportDriverMetrics(self) -> Any:
         values = {} if self._batch is None else self._batch.driver_values
