@@ -48,6 +48,8 @@ def cases(gigabytes: float = 1.0, rows: int = 2_000_000) -> Iterator[Case]:
         suffix = ", on disk" if waits else ""
         yield _case(f"compact {gigabytes:g} GB of vectors{suffix}", wide, wide_target, waits=waits)
         yield _case(f"compact {rows:,} rows of 6 columns{suffix}", plain, plain_target, waits=waits)
+    tiny = Path(tables.many_fragments(10_000))
+    yield _case("compact 10,000 fragments of 10 rows", tiny, 20_000, waits=False)
     deleted = Path(with_deletions(gigabytes))
     yield _case(f"compact {gigabytes:g} GB with deleted rows", deleted, wide_target, waits=False)
     yield _case_of_growth(wide, wide_target)
@@ -122,8 +124,8 @@ def _case_of_growth(path: Path, target: int) -> Case:
         name="second compaction after adding 1 % (official: our first)",
         target=0.1,
         before=lambda: (_prepare(path), fresh_copy(_GROWN, _second())),
-        ours=lambda: _compacted(lancelake, _second(), target) <= _FRAGMENTS,
-        official=lambda: _compacted(lancelake, _WORK, target) <= _FRAGMENTS,
+        ours=lambda: _ours(target, waits=False, path=_second()) <= _FRAGMENTS,
+        official=lambda: _ours(target, waits=False) <= _FRAGMENTS,
         rounds=ROUNDS,
     )
 
@@ -138,9 +140,9 @@ def _prepare(path: Path) -> None:
     os.sync()
 
 
-def _ours(target: int, *, waits: bool) -> int:
+def _ours(target: int, *, waits: bool, path: Path = _WORK) -> int:
     with disk_sync.waiting(waits=waits):
-        return _compacted(lancelake, _WORK, target)
+        return _compacted(lancelake, path, target)
 
 
 def _official(target: int, *, waits: bool) -> int:

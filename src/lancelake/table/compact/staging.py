@@ -10,7 +10,6 @@ from itertools import groupby
 from pathlib import Path
 
 from lancelake.clock import SystemIds
-from lancelake.data.page_copy import LARGE_PAGE_BYTES
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
@@ -25,6 +24,8 @@ from lancelake.table.compact.stored_rows import Source, lineage_of_all
 Unit = tuple[Source, Fragment]
 """A fragment, and where its files lie."""
 
+# Opening a file costs about as much as copying so many bytes.
+_SMALL_BYTES = 128 << 10
 _FEWEST = 8
 _MOST = 256
 
@@ -48,9 +49,7 @@ def _runs(fragments: Sequence[Fragment], write: WriteTask) -> Iterator[tuple[Fra
 
 
 def _is_small(fragment: Fragment) -> bool:
-    return (
-        sum(file.file_size_bytes or LARGE_PAGE_BYTES for file in fragment.files) < LARGE_PAGE_BYTES
-    )
+    return sum(file.file_size_bytes or _SMALL_BYTES for file in fragment.files) < _SMALL_BYTES
 
 
 def _units(
