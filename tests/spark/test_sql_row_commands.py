@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark import InheritableThread
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lancelake
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
+from lancelake.spark.merge import run
+from lancelake.spark.merge.run import addressed_frame
+from lancelake.table.snapshot import Snapshot
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
 
@@ -165,6 +169,38 @@ def test_only_changed_rows_are_written(spark: SparkSession, table: str, warehous
     rows = sum(fragment.physical_rows for fragment in fragments)
     assert rows == 10 + 2 + 1
     assert sum(fragment.num_deletions for fragment in fragments) == 3
+
+
+def test_a_merge_reads_only_the_key_of_rows_it_leaves(
+    spark: SparkSession, table: str, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[Sequence[str]] = []
+
+    def watched(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
+        read.append(tuple(columns))
+        return addressed_frame(spark, base, columns)
+
+    monkeypatch.setattr(run, "addressed_frame", watched)
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT 2L AS id) s ON t.id = s.id "
+        "WHEN MATCHED THEN UPDATE SET name = concat(t.name, 'y')"
+    )
+    assert read == [("id",)]
+    assert names(warehouse) == plain(0, 1) | {2: "n2y"} | plain(*range(3, 10))
+
+
+def test_changes_at_the_same_time_all_land(
+    spark: SparkSession, table: str, warehouse: Path
+) -> None:
+    def change(word: str) -> None:
+        spark.sql(f"UPDATE {table} SET name = concat(name, '{word}') WHERE id = 4")
+
+    threads = [InheritableThread(target=change, args=(word,)) for word in "ab"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert names(warehouse)[4] in ("n4ab", "n4ba")
 
 
 def test_a_command_changes_the_branch_it_names(
