@@ -118,7 +118,7 @@ def compact_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Write the rows of small fragments, and of those with deleted rows, into fuller ones.
+    """Write rows into fewer and fuller files: small fragments, and those with deleted rows.
 
     Fragments that are large enough stay as they are. Others may write at the same time: what
     they change meanwhile is compacted again.
