@@ -34,6 +34,8 @@ _CHUNK_ROWS = 1 << 16
 _WINDOW_BYTES = 64 << 20
 # Each evaluation of a filter has a price, so it is given several chunks at once.
 _FILTER_ROWS = 1 << 19
+# Whether rows are fetched or filtered out of a stream is decided for so many at once.
+_SELECT_ROWS = 1 << 21
 # Fetching a single row costs about as much as streaming this many bytes.
 _ROW_FETCH_BYTES = 8000
 
@@ -171,8 +173,8 @@ class _TaskRun:
     def selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
         """Yield chosen rows: one by one where they are few, else out of a stream of all."""
         width = row_bytes(self._task.fragment, self._spec.widths, self._columns.output)
-        for first in range(self._start, self._stop, _FILTER_ROWS):
-            last = min(first + _FILTER_ROWS, self._stop)
+        for first in range(self._start, self._stop, _SELECT_ROWS):
+            last = min(first + _SELECT_ROWS, self._stop)
             wanted = np.frombuffer((rows & BitMap(range(first, last))).to_array(), dtype=np.uint32)
             if len(wanted) * _ROW_FETCH_BYTES <= (last - first) * width:
                 yield from self._fetched([wanted.astype(np.uint64)])
