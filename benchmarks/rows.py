@@ -18,6 +18,7 @@ import pyarrow as pa
 import lancelake.pylance as lancelake
 from benchmarks import tables
 from benchmarks.measure import Case, compare
+from lancelake.storage import disk_sync
 
 _SEED = 20_260_101
 _WORK = tables.ROOT / "rows-work.lance"
