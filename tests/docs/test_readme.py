@@ -7,15 +7,10 @@ from pathlib import Path
 
 import pytest
 
-import lancelake
-
 README = Path(__file__).parents[2] / "README.md"
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.xfail(
-    not hasattr(lancelake, "dataset"), reason="the package has no dataset() to show", strict=True
-)
 def test_readme_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = PYTHON_BLOCK.findall(README.read_text(encoding="utf-8"))

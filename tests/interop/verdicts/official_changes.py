@@ -353,7 +353,9 @@ def verdict(change: Change, uri: Path) -> str:
             return "retry"
         if "ncompatible transaction" in text:
             return "conflict"
-        return f"invalid: {text.splitlines()[0].replace(str(uri), '')[:120]}"
+        # Official errors end with the place in its source.
+        said = text.splitlines()[0].replace(str(uri), "").partition(", /")[0]
+        return f"invalid: {said[:120]}"
     return f"ok, {lance.dataset(str(uri)).count_rows()} rows"
 
 
