@@ -153,9 +153,9 @@ class Pipeline:
         return f"pylance {release} validates version {version} and counts {rows} rows"
 
     def check(self) -> str:
-        """Check every invariant of the table."""
+        """Check the files, counts and ids of the newest version."""
         lancelake.LanceDataset(self.orders).validate()
-        return "every version, file and row count in order"
+        return "files, counts and ids of the newest version in order"
 
 
 def orders(spark: SparkSession, start: int, stop: int) -> DataFrame:
@@ -232,11 +232,12 @@ def main() -> int:
     spark.stop()
     console.print(f"\n{time.perf_counter() - begun:.0f} s in all. The tables stay. Try:")
     shown = pipeline.orders
+    tool = Path(sys.executable).with_name("lancelake")
     for command, meaning in (
-        (f"lancelake log {shown}", "what made each version"),
-        (f"lancelake changes {shown} --from 1", "rows that changed"),
-        (f'lancelake sql {shown} "select count(*) from dataset"', "SQL without Spark"),
-        (f"lancelake check {shown} --data", "read every value"),
+        (f"{tool} log {shown}", "what made each version"),
+        (f"{tool} changes {shown} --from 1", "rows that changed"),
+        (f'{tool} sql {shown} "select count(*) from dataset"', "SQL without Spark"),
+        (f"{tool} check {shown} --data", "read every value"),
     ):
         console.print(Text.assemble("  ", (command, "cyan"), f"  ({meaning})"), soft_wrap=True)
     return 0
