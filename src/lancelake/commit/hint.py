@@ -21,8 +21,13 @@ def update_hint(line: Line, version: int) -> None:
         if known is None and not line.creates_hint:
             return
         if (known or 0) < version:
-            body = json.dumps({"version": version}, separators=(",", ":"))
-            line.store.put(layout.VERSION_HINT, body.encode())
+            correct_hint(line, version)
+
+
+def correct_hint(line: Line, version: int) -> None:
+    """Let the hint name a version, whatever it named before."""
+    body = json.dumps({"version": version}, separators=(",", ":"))
+    line.store.put(layout.VERSION_HINT, body.encode())
 
 
 def _known(line: Line) -> int | None:

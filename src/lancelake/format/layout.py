@@ -13,6 +13,7 @@ INDICES = "_indices"
 TAGS = "_refs/tags"
 BRANCHES = "_refs/branches"
 TREE = "tree"
+DAMAGED = "_damaged"
 
 VERSION_HINT = f"{VERSIONS}/latest_version_hint.json"
 

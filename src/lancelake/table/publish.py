@@ -30,6 +30,7 @@ from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
 from lancelake.table.after_commit import AFTER_COMMIT, AfterCommit, run_after
 from lancelake.table.snapshot import Snapshot
+from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows
 from lancelake.txn.state import TableState
@@ -62,6 +63,9 @@ class CommitChoices:
     affected_rows: AffectedRows | None = None
     fragment_reuse: IndexMetadata | None = None
     """Where a compaction records which addresses rows have moved to."""
+
+    mending: Mending = NOTHING_TO_MEND
+    """What a repair sets right in the version that the change is made to."""
 
     timeout_s: float | None = None
     lock: CommitLock | None = None
@@ -180,6 +184,7 @@ def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
         enable_stable_row_ids=choices.enable_stable_row_ids,
         data_version=choices.data_version,
         fragment_reuse=choices.fragment_reuse,
+        mending=choices.mending,
     )
     return CommitRequest(
         transaction=transaction,

@@ -46,7 +46,7 @@ def next_state(
         options=options,
         restored=restored,
     )
-    mended = migrations.mended(head, options.facts)
+    mended = migrations.mended(options.mending.applied(head), options.facts)
     operation = transaction.operation
     after = rules_of(operation).apply(mended, target)
     if not isinstance(operation, ops.Restore):
