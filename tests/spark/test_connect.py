@@ -20,6 +20,8 @@ for _ in range(2):
     frame.write.format("lance").mode("append").save(path)
 print("rows", read(spark, path).where("id > 5").count(), read(spark, path, version=1).count())
 print("sum", spark.read.format("lance").load(path).selectExpr("sum(id)").first()[0])
+feed = spark.read.format("lance").option("readChangeFeed", True).option("startingVersion", 2)
+print("changes", feed.load(path).where("_change_type = 'insert'").count())
 for options in ({"vresion": 1}, {"version": 9}):
     try:
         read(spark, path, **options).count()
@@ -32,7 +34,8 @@ spark.stop()
 def test_the_plain_source_reads_and_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "t.lance")]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
-    said = [line for line in done.stdout.splitlines() if line.startswith(("rows", "sum", "error"))]
-    assert said[:2] == ["rows 8 10", "sum 90"], done.stderr[-2000:]
-    assert "Did you mean version?" in said[2]
-    assert "version 9 was not found" in said[3]
+    kinds = ("rows", "sum", "changes", "error")
+    said = [line for line in done.stdout.splitlines() if line.startswith(kinds)]
+    assert said[:3] == ["rows 8 10", "sum 90", "changes 10"], done.stderr[-2000:]
+    assert "Did you mean version?" in said[3]
+    assert "version 9 was not found" in said[4]

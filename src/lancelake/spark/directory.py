@@ -30,7 +30,8 @@ from lancelake.storage.store import ObjectStore
 from lancelake.table.drop import drop_table
 
 SUFFIX = ".lance"
-METADATA_TABLES = ("history", "versions", "fragments", "files", "refs", "indices")
+CHANGES = "changes"
+METADATA_TABLES = ("history", "versions", "fragments", "files", "refs", "indices", CHANGES)
 _MARKER = ".namespace"
 _BRANCH, _TAG = "branch_", "tag_"
 

@@ -123,6 +123,18 @@ class LanceTable:
         frame = read_options(self._spark, {**given, "path": self.uri})
         return frame if self._alias is None else frame.alias(self._alias)
 
+    def changes(
+        self, start: int | datetime, end: int | datetime | None = None, *, net: bool = False
+    ) -> DataFrame:
+        """Return the changes of rows from a version or time up to and with another, or the newest.
+
+        Each has `_change_type`, `_commit_version`, `_commit_timestamp` and the `_rowid` of its row.
+        `net` leaves only what differs between before and after.
+        """
+        given = {**_bound("starting", start), "netChanges": str(net).lower()}
+        given |= {} if end is None else _bound("ending", end)
+        return self.toDF(readChangeFeed="true", **given)
+
     def merge(self, source: DataFrame, condition: Expression) -> LanceMergeBuilder:
         """Start a merge of a DataFrame."""
         return LanceMergeBuilder(self, source, condition)
@@ -213,6 +225,12 @@ class LanceTable:
 
     def _counted(self, name: str, count: int) -> DataFrame:
         return self._spark.createDataFrame([(count,)], f"{name} long")
+
+
+def _bound(which: str, point: int | datetime) -> dict[str, str]:
+    if isinstance(point, datetime):
+        return {f"{which}Timestamp": point.isoformat()}
+    return {f"{which}Version": str(point)}
 
 
 def _parsed(columns: str) -> t.StructType:

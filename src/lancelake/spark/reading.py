@@ -6,9 +6,11 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lancelake.spark.feed import FEED, FEED_OPTIONS, versions_of
 from lancelake.spark.jvm.door import is_classic, open_door
 from lancelake.spark.jvm.relation import data_frame
-from lancelake.spark.options import READ_OPTIONS, SCAN_OPTIONS, open_version, parse
+from lancelake.spark.options import READ_OPTIONS, SCAN_OPTIONS, ensure_known, open_version, parse
+from lancelake.spark.planning.feed_table import FeedTable
 from lancelake.spark.planning.table import VersionTable
 
 
@@ -16,7 +18,7 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
     """Return the rows of a table; filters, columns and aggregates on them reach its files.
 
     Options are those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`, and
-    what the object store needs.
+    what the object store needs; with `readChangeFeed` it is the changes of rows that come back.
     """
     given = {key: str(value) for key, value in options.items()}
     if not is_classic(spark):
@@ -27,8 +29,12 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
 def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """Return the table that options name, as a DataFrame of a classic session."""
     door = open_door(spark)
-    parsed = parse(options, READ_OPTIONS)
+    parsed = parse(options, (*READ_OPTIONS, *FEED_OPTIONS))
     snapshot = open_version(parsed)
+    if parsed.flag(FEED, default=False):
+        name = f"changes of lance.`{snapshot.location.uri}`"
+        return data_frame(door, FeedTable(door, snapshot, versions_of(parsed), name))
+    ensure_known(parsed.rest, READ_OPTIONS)
     table = VersionTable(door, snapshot, f"lance.`{snapshot.location.uri}`")
     # The version is settled and secrets stay out of the plan.
     rest = {name: value for name in SCAN_OPTIONS if (value := parsed.get(name)) is not None}

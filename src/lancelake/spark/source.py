@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import pickle
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.options import READ_OPTIONS, WRITE_OPTIONS, open_version, parse
-from lancelake.spark.partition import ReadPartition, encode, read_bytes
+from lancelake.spark.feed import (
+    FEED,
+    FEED_OPTIONS,
+    FeedPartition,
+    FeedRequest,
+    feed_partitions,
+    versions_of,
+)
+from lancelake.spark.options import (
+    READ_OPTIONS,
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    open_version,
+    parse,
+)
+from lancelake.spark.partition import ReadPartition, read_bytes
 from lancelake.spark.read_plan import ReadRequest, partitions
 from lancelake.spark.source_writer import LanceWriter
 from lancelake.spark.splits import SplitLimits
@@ -39,7 +55,8 @@ class LanceDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the version that the options name."""
         given = _given(self.options)
-        snapshot = open_version(parse(given, (*READ_OPTIONS, *STREAM_OPTIONS)))
+        known = (*READ_OPTIONS, *STREAM_OPTIONS, *FEED_OPTIONS)
+        snapshot = open_version(parse(given, known))
         return feed_schema(spark_schema(snapshot.manifest.schema), given)
 
     def reader(self, schema: StructType) -> LanceReader:
@@ -74,7 +91,17 @@ class LanceReader(DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Pin the version and divide it."""
-        options = parse(self._options, READ_OPTIONS)
+        options = parse(self._options, (*READ_OPTIONS, *FEED_OPTIONS))
+        found = self._changes(options) if options.flag(FEED, default=False) else self._rows(options)
+        self._options = {}
+        return [InputPartition(pickle.dumps(part)) for part in found]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        yield from read_bytes(partition.value)
+
+    def _rows(self, options: TableOptions) -> Sequence[ReadPartition]:
+        ensure_known(options.rest, READ_OPTIONS)
         most = options.whole("maxPartitionBytes") or SplitLimits().max_bytes
         request = ReadRequest(
             snapshot=open_version(options),
@@ -82,13 +109,18 @@ class LanceReader(DataSourceReader):
             batch_rows=options.whole("batchRows"),
             limits=SplitLimits(max_bytes=most, cores=_CORES),
         )
-        self._options = {}
-        found = partitions(request) or [empty_partition(self._schema)]
-        return [InputPartition(encode(part)) for part in found]
+        return partitions(request) or [empty_partition(self._schema)]
 
-    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a partition."""
-        yield from read_bytes(partition.value)
+    def _changes(self, options: TableOptions) -> Sequence[FeedPartition]:
+        request = FeedRequest(
+            snapshot=open_version(options),
+            versions=versions_of(options),
+            schema=self._schema,
+            cores=_CORES,
+        )
+        return feed_partitions(request) or [
+            FeedPartition(tasks=(), schema=arrow_schema(self._schema))
+        ]
 
 
 def empty_partition(schema: StructType) -> ReadPartition:

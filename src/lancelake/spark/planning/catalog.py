@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from lancelake.errors import TableNotFoundError, UnsupportedError
-from lancelake.spark.directory import Directory, Named, Namespace, is_path
+from lancelake.spark.directory import CHANGES, Directory, Named, Namespace, is_path
+from lancelake.spark.feed import Versions
+from lancelake.spark.jvm.changelog import changelog_versions
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.options import split_storage
 from lancelake.spark.planning.facts_table import FactsTable
+from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
 from lancelake.spark.planning.proxy import implements
 from lancelake.spark.planning.staged_table import TableDefinition
 from lancelake.spark.planning.table import VersionTable
@@ -56,10 +59,21 @@ class LanceCatalog(TableChanges):
         except TableNotFoundError as error:
             raise self.no_such_table(ident) from error
         name = f"{self._name}.{ident.toString()}"
+        if named.facts == CHANGES:
+            return FeedTable(self.door, snapshot, Versions(), name)
         if named.facts is not None:
             return FactsTable(self.door, snapshot, named.facts, name)
         is_newest = travel is None and named.tag is None
         return (WritableTable if is_newest else VersionTable)(self.door, snapshot, name)
+
+    def loadChangelog(self, ident: Any, context: Any, options: Any) -> Any:  # noqa: ARG002
+        named = self.directory.resolve(tuple(ident.namespace()), ident.name())
+        try:
+            snapshot = _opened(named, None)
+        except TableNotFoundError as error:
+            raise self.no_such_table(ident) from error
+        name = f"{self._name}.{ident.toString()}"
+        return LanceChangelog(self.door, snapshot, changelog_versions(context), name)
 
     def tableExists(self, ident: Any) -> bool:
         named = self.directory.resolve(tuple(ident.namespace()), ident.name())

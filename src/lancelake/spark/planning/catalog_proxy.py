@@ -54,9 +54,6 @@ class CatalogProxy(Proxy):
     def createTableLike(self, ident: Any, *details: Any) -> Any:  # noqa: ARG002
         raise UnsupportedError("CREATE TABLE ... LIKE is not supported")
 
-    def loadChangelog(self, ident: Any, *details: Any) -> Any:  # noqa: ARG002
-        raise UnsupportedError(f"{ident.toString()} cannot be read as a changelog")
-
     def alterNamespace(self, namespace: Any, changes: Any) -> None:  # noqa: ARG002
         raise UnsupportedError(f"namespace {'.'.join(namespace)} cannot be altered")
 

@@ -1,0 +1,227 @@
+"""The changes of a table's rows as Spark sees them: a table, or a changelog of newer versions."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.spark.feed import (
+    FEED_OPTIONS,
+    FeedRequest,
+    Versions,
+    feed_partitions,
+    last_version,
+)
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.python_read import (
+    input_partitions,
+    java_schema,
+    python_schema,
+    reader_factory,
+    v2_columns,
+)
+from lancelake.spark.jvm.settings import cores
+from lancelake.spark.options import TableOptions, ensure_known, split_storage
+from lancelake.spark.planning.proxy import (
+    Proxy,
+    ScanBuilderProxy,
+    ScanProxy,
+    TableProxy,
+    implements,
+)
+from lancelake.spark.predicates import Column, Condition, Constant, Node
+from lancelake.spark.translate import column_types, filter_of
+from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
+from lancelake.table.snapshot import Snapshot
+
+_FEED_TYPES = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
+
+
+class _Feed(Proxy):
+    """What tables and changelogs of a feed have in common."""
+
+    def __init__(self, door: Door, snapshot: Snapshot, versions: Versions, name: str) -> None:
+        super().__init__(door)
+        self._request = FeedRequest.of(snapshot, versions, cores(door))
+        self._name = name
+
+    def identity(self) -> str:
+        return describe(self._request)
+
+    def name(self) -> str:
+        return self._name
+
+    def newScanBuilder(self, options: Any) -> Any:
+        given = {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
+        _, rest = split_storage({key.lower(): value for key, value in given.items()})
+        rest.pop("path", None)
+        ensure_known(rest, FEED_OPTIONS)
+        location = self._request.snapshot.location
+        request = self._request.over(TableOptions(location=location, rest=rest))
+        return _Builder(self.door, request)
+
+
+@implements("catalog.SupportsRead")
+class FeedTable(_Feed, TableProxy):
+    """The changes up to a version; options of a query say where they begin and end."""
+
+    def schema(self) -> Any:
+        return java_schema(self.door, self._request.schema)
+
+    def capabilities(self) -> Any:
+        return self.door.set([self.door.connector("catalog.TableCapability").BATCH_READ])
+
+
+@implements("catalog.Changelog")
+class LanceChangelog(_Feed):
+    """The changes that `CHANGES FROM VERSION ...` asks for."""
+
+    def columns(self) -> Any:
+        return v2_columns(self.door, java_schema(self.door, self._request.schema))
+
+    def containsCarryoverRows(self) -> bool:
+        return False
+
+    def containsIntermediateChanges(self) -> bool:
+        return not self._request.versions.is_net
+
+    def representsUpdateAsDeleteAndInsert(self) -> bool:
+        return False
+
+    def rowId(self) -> Any:
+        make = self.door.connector("expressions.FieldReference")
+        kind = self.door.connector("expressions.NamedReference")
+        return self.door.array(kind, [make.column("_rowid")])
+
+    def rowVersion(self) -> Any:
+        return self.door.connector("expressions.FieldReference").column(COMMIT_VERSION)
+
+
+@implements("read.SupportsPushDownRequiredColumns", "read.SupportsPushDownV2Filters")
+class _Builder(ScanBuilderProxy):
+    def __init__(self, door: Door, request: FeedRequest) -> None:
+        super().__init__(door)
+        self._request = request
+        self._expressions = JavaExpressions(door, _types(request))
+        self._pushed: list[Any] = []
+
+    def pruneColumns(self, required: Any) -> None:
+        self._request = replace(self._request, schema=python_schema(required))
+
+    def pushPredicates(self, predicates: Any) -> Any:
+        left: list[Any] = []
+        for predicate in predicates:
+            node = self._expressions.condition(predicate)
+            known = filter_of(node)
+            if node is None or known is None:
+                left.append(predicate)
+                continue
+            self._pushed.append(predicate)
+            request = replace(self._request, filters=(*self._request.filters, known.sql))
+            self._request = narrowed(request, node)
+        return self._predicates(left)
+
+    def pushedPredicates(self) -> Any:
+        return self._predicates(self._pushed)
+
+    def build(self) -> Any:
+        return _Scan(self.door, self._request)
+
+    def _predicates(self, items: list[Any]) -> Any:
+        return self.door.array(self.door.connector("expressions.filter.Predicate"), items)
+
+
+@implements("read.Scan")
+class _Scan(ScanProxy):
+    def __init__(self, door: Door, request: FeedRequest) -> None:
+        super().__init__(door)
+        self._request = request
+
+    def identity(self) -> str:
+        return describe(self._request)
+
+    def readSchema(self) -> Any:
+        return java_schema(self.door, self._request.schema)
+
+    def toBatch(self) -> Any:
+        return _Batch(self.door, self._request)
+
+
+@implements("read.Batch")
+class _Batch(Proxy):
+    def __init__(self, door: Door, request: FeedRequest) -> None:
+        super().__init__(door)
+        self._request = request
+
+    def identity(self) -> str:
+        return describe(self._request)
+
+    def planInputPartitions(self) -> Any:
+        parts = [pickle.dumps(part) for part in feed_partitions(self._request)]
+        return input_partitions(self.door, parts)
+
+    def createReaderFactory(self) -> Any:
+        return reader_factory(self.door, self._request.schema)
+
+
+def narrowed(request: FeedRequest, node: Node) -> FeedRequest:
+    """Leave out versions that a condition on the commit's version rules out."""
+    bound = _version_bound(node)
+    if bound is None:
+        return request
+    name, value = bound
+    first, last = request.first, request.last
+    if name in (">", ">=", "="):
+        low = value + 1 if name == ">" else value
+        first = low if first is None else max(first, low)
+    if name in ("<", "<=", "="):
+        high = value - 1 if name == "<" else value
+        last = high if last is None else min(last, high)
+    return replace(request, first=first, last=last)
+
+
+def _version_bound(node: Node) -> tuple[str, int] | None:
+    """Read a comparison of the commit's version with a number."""
+    if not isinstance(node, Condition) or node.name not in _MIRRORED:
+        return None
+    left, right = node.operands
+    name = node.name
+    if isinstance(left, Constant):
+        left, right, name = right, left, _MIRRORED[name]
+    is_version = isinstance(left, Column) and left.path == (COMMIT_VERSION,)
+    if not is_version or not isinstance(right, Constant) or not isinstance(right.value, int):
+        return None
+    return name, right.value
+
+
+def _types(request: FeedRequest) -> Callable[[tuple[str, ...]], pa.DataType | None]:
+    last = last_version(request.snapshot, request.versions)
+    own = column_types(last.manifest.schema)
+    shown = set(request.schema.fieldNames())
+
+    def type_of(path: tuple[str, ...]) -> pa.DataType | None:
+        if path[0] not in shown:
+            return None
+        return _FEED_TYPES.get(path[0]) if len(path) == 1 and path[0] in _FEED_TYPES else own(path)
+
+    return type_of
+
+
+def describe(request: FeedRequest) -> str:
+    """Say whose changes are read, and which."""
+    at, versions = request.snapshot, request.versions
+    where = f"{at.location.uri} (version {at.version}, branch {at.branch or 'main'})"
+    parts = [f"lance changes of {where}"]
+    parts.append(f"after {versions.begin} up to {versions.end}")
+    parts.append(f"columns [{', '.join(request.schema.fieldNames())}]")
+    if request.filters:
+        parts.append(f"filters [{', '.join(request.filters)}]")
+    if versions.is_net:
+        parts.append("net")
+    return ", ".join(parts)
