@@ -7,6 +7,7 @@ query stops reading early. Nothing that is loaded here starts threads which a fo
 from __future__ import annotations
 
 import contextlib
+import gc
 import importlib
 import warnings
 
@@ -21,6 +22,9 @@ def main() -> None:
     for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
+    # A worker collects garbage after every task; what is loaded here is none, and looking through
+    # it took longer than most tasks do.
+    gc.freeze()
     manager()
 
 
