@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 
+from google.protobuf.message import Message
+
 from lancelake.errors import CorruptTableError
 from lancelake.format import bases, file_version, flags, fragment, schema_codec
 from lancelake.format.file_version import FileVersion
@@ -38,12 +40,12 @@ class ManifestFile:
 def decode(data: bytes) -> ManifestFile:
     """Read a manifest file."""
     message = table_pb2.Manifest()
-    body = _manifest_bytes(data)
+    body = manifest_bytes(data)
     parse(message, body, what="manifest")
     flags.ensure_readable(message.reader_feature_flags)
     return ManifestFile(
         manifest=_decode_manifest(message, body),
-        index_section=_section(data, message, "index_section"),
+        index_section=section(data, message, "index_section"),
         inline_transaction=_inline_transaction(data, message),
     )
 
@@ -80,7 +82,8 @@ def decode_fragments(message: table_pb2.Manifest, body: bytes) -> FragmentList:
     return FragmentList.of([fragment.decode(f, trust_counts=False) for f in message.fragments])
 
 
-def _manifest_bytes(data: bytes) -> bytes:
+def manifest_bytes(data: bytes) -> bytes:
+    """Return the encoded manifest within its file."""
     if len(data) < _FOOTER.size + _LENGTH.size:
         msg = f"manifest file of {len(data)} bytes is cut off"
         raise CorruptTableError(msg)
@@ -100,7 +103,8 @@ def _manifest_bytes(data: bytes) -> bytes:
     return data[start:end]
 
 
-def _section(data: bytes, message: table_pb2.Manifest, name: str) -> bytes | None:
+def section(data: bytes, message: Message, name: str) -> bytes | None:
+    """Return what lies in the file where the manifest says that `name` begins."""
     if not message.HasField(name):
         return None
     position = getattr(message, name)
@@ -116,8 +120,8 @@ def _section(data: bytes, message: table_pb2.Manifest, name: str) -> bytes | Non
 
 
 def _inline_transaction(data: bytes, message: table_pb2.Manifest) -> bytes | None:
-    current = _section(data, message, "transaction_section")
-    return current if current is not None else _section(data, message, "transaction_section_v14")
+    current = section(data, message, "transaction_section")
+    return current if current is not None else section(data, message, "transaction_section_v14")
 
 
 def _decode_manifest(message: table_pb2.Manifest, body: bytes) -> Manifest:

@@ -43,3 +43,62 @@ class FragmentColumns(_message.Message):
     FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
     fragments: FragmentColumns.Fragments
     def __init__(self, fragments: _Optional[_Union[FragmentColumns.Fragments, _Mapping]] = ...) -> None: ...
+
+class VersionNeeds(_message.Message):
+    __slots__ = ("fragments", "version", "index_section", "timestamp", "reader_feature_flags", "writer_feature_flags", "transaction_file")
+    class Files(_message.Message):
+        __slots__ = ("path",)
+        PATH_FIELD_NUMBER: _ClassVar[int]
+        path: _containers.RepeatedScalarFieldContainer[str]
+        def __init__(self, path: _Optional[_Iterable[str]] = ...) -> None: ...
+    class Fragments(_message.Message):
+        __slots__ = ("files", "deletion_file", "external_row_ids", "external_last_updated_at_versions", "external_created_at_versions")
+        FILES_FIELD_NUMBER: _ClassVar[int]
+        DELETION_FILE_FIELD_NUMBER: _ClassVar[int]
+        EXTERNAL_ROW_IDS_FIELD_NUMBER: _ClassVar[int]
+        EXTERNAL_LAST_UPDATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+        EXTERNAL_CREATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+        files: VersionNeeds.Files
+        deletion_file: _containers.RepeatedScalarFieldContainer[bytes]
+        external_row_ids: _containers.RepeatedScalarFieldContainer[bytes]
+        external_last_updated_at_versions: _containers.RepeatedScalarFieldContainer[bytes]
+        external_created_at_versions: _containers.RepeatedScalarFieldContainer[bytes]
+        def __init__(self, files: _Optional[_Union[VersionNeeds.Files, _Mapping]] = ..., deletion_file: _Optional[_Iterable[bytes]] = ..., external_row_ids: _Optional[_Iterable[bytes]] = ..., external_last_updated_at_versions: _Optional[_Iterable[bytes]] = ..., external_created_at_versions: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    class Time(_message.Message):
+        __slots__ = ("seconds", "nanos")
+        SECONDS_FIELD_NUMBER: _ClassVar[int]
+        NANOS_FIELD_NUMBER: _ClassVar[int]
+        seconds: int
+        nanos: int
+        def __init__(self, seconds: _Optional[int] = ..., nanos: _Optional[int] = ...) -> None: ...
+    FRAGMENTS_FIELD_NUMBER: _ClassVar[int]
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    INDEX_SECTION_FIELD_NUMBER: _ClassVar[int]
+    TIMESTAMP_FIELD_NUMBER: _ClassVar[int]
+    READER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
+    WRITER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
+    TRANSACTION_FILE_FIELD_NUMBER: _ClassVar[int]
+    fragments: VersionNeeds.Fragments
+    version: int
+    index_section: int
+    timestamp: VersionNeeds.Time
+    reader_feature_flags: int
+    writer_feature_flags: int
+    transaction_file: str
+    def __init__(self, fragments: _Optional[_Union[VersionNeeds.Fragments, _Mapping]] = ..., version: _Optional[int] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[_Union[VersionNeeds.Time, _Mapping]] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., transaction_file: _Optional[str] = ...) -> None: ...
+
+class IndexIds(_message.Message):
+    __slots__ = ("indices",)
+    class Id(_message.Message):
+        __slots__ = ("uuid",)
+        UUID_FIELD_NUMBER: _ClassVar[int]
+        uuid: _containers.RepeatedScalarFieldContainer[bytes]
+        def __init__(self, uuid: _Optional[_Iterable[bytes]] = ...) -> None: ...
+    class Index(_message.Message):
+        __slots__ = ("uuid",)
+        UUID_FIELD_NUMBER: _ClassVar[int]
+        uuid: IndexIds.Id
+        def __init__(self, uuid: _Optional[_Union[IndexIds.Id, _Mapping]] = ...) -> None: ...
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    indices: IndexIds.Index
+    def __init__(self, indices: _Optional[_Union[IndexIds.Index, _Mapping]] = ...) -> None: ...

@@ -1,0 +1,1 @@
+"""Removing old versions and the files that nothing needs any more."""

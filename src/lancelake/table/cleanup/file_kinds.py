@@ -1,0 +1,70 @@
+"""Which kinds of files does a table have, and what are they known by?"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+
+from lancelake.format import layout
+
+
+class FileKind(StrEnum):
+    """What a file is for."""
+
+    MANIFEST = "manifest"
+    TRANSACTION = "transaction"
+    DATA = "data"
+    BLOB = "blob"
+    DELETION = "deletion"
+    INDEX = "index"
+    TEMPORARY = "temporary"
+    UNKNOWN = "unknown"
+
+
+FOLDERS = (layout.DATA, layout.DELETIONS, layout.INDICES, layout.TRANSACTIONS)
+"""Where files lie that versions refer to."""
+
+_UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
+_BLOB = re.compile(r"([^/]+)/[01]{32}\.blob")
+_DELETION = re.compile(r"\d+-(\d+-\d+)\.(?:arrow|bin)")
+_INDEX = re.compile(rf"({_UUID})/.+", re.DOTALL)
+_TRANSACTION = re.compile(r"\d+-[^/]+\.txn")
+_UNFINISHED = ".tmp"
+_DATA_SUFFIX = ".lance"
+
+
+def classify(path: str) -> tuple[FileKind, str]:
+    """Return the kind of a file in one of the folders, and the name that versions know it by.
+
+    Names that no writer gives are of no known kind. A deletion file is known by the numbers in its
+    name but for that of the fragment, which are drawn at random.
+    """
+    folder, _, name = path.partition("/")
+    match folder:
+        case layout.DATA:
+            return _data(name)
+        case layout.DELETIONS:
+            return _matched(_DELETION, name, FileKind.DELETION)
+        case layout.INDICES:
+            return _matched(_INDEX, name, FileKind.INDEX)
+        case layout.TRANSACTIONS if _TRANSACTION.fullmatch(name):
+            return FileKind.TRANSACTION, name
+        case layout.VERSIONS if name.startswith(_UNFINISHED) and "/" not in name:
+            return FileKind.TEMPORARY, name
+        case _:
+            return FileKind.UNKNOWN, name
+
+
+def _data(name: str) -> tuple[FileKind, str]:
+    if "/" not in name:
+        return (FileKind.DATA if name.endswith(_DATA_SUFFIX) else FileKind.UNKNOWN), name
+    blob = _BLOB.fullmatch(name)
+    if blob is None:
+        return FileKind.UNKNOWN, name
+    # The blobs of a data file lie in a folder of its name.
+    return FileKind.BLOB, blob[1] + _DATA_SUFFIX
+
+
+def _matched(pattern: re.Pattern[str], name: str, kind: FileKind) -> tuple[FileKind, str]:
+    found = pattern.fullmatch(name)
+    return (FileKind.UNKNOWN, name) if found is None else (kind, found[1])

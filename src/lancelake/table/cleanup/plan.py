@@ -1,0 +1,112 @@
+"""What would a cleanup remove, what would it leave, and why?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lancelake.storage.location import Location
+from lancelake.table.cleanup.file_kinds import FileKind
+from lancelake.table.cleanup.listing import ListedFile
+
+
+class Reason(StrEnum):
+    """Why a file or version goes or stays."""
+
+    OLD = "it is old enough, and nothing keeps it"
+    DROPPED = "only removed versions refer to it"
+    BEGUN = "a cleanup that was interrupted had begun to remove it"
+    ABANDONED = "no version refers to it"
+
+    NEEDED = "a version refers to it"
+    NEEDED_ELSEWHERE = "a branch or a clone within the table refers to it"
+    IN_FLIGHT = "a transaction that is not committed mentions it"
+    YOUNG = "no version refers to it, but it may belong to a writer at work"
+    UNKNOWN = "it is nothing that a table has"
+
+    LATEST = "it is the newest, or not older than the one the cleanup started from"
+    TAGGED = "a tag names it"
+    FORK = "a branch begins there"
+    DETACHED = "it is detached, and goes only when it is named"
+    RECENT = "it is not old enough, or among those to retain"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedVersion:
+    """A version, and why it goes or stays; `name` is that of its manifest."""
+
+    name: str
+    version: int
+    timestamp_ns: int | None
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedFile:
+    """A file, and why it goes or stays."""
+
+    path: str
+    kind: FileKind
+    size_bytes: int
+    reason: Reason
+
+    @property
+    def is_unverified(self) -> bool:
+        """Whether no version was seen to refer to it."""
+        return self.reason is Reason.ABANDONED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReferencedBranch:
+    """A branch that begins at a version of the line."""
+
+    name: str
+    version: int
+    is_candidate: bool
+    """Whether the version would go but for the branch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupPlan:
+    """What goes and what stays on one line of versions; `files` include manifests."""
+
+    location: Location
+    branch: str | None
+    read_version: int
+    going_versions: tuple[PlannedVersion, ...] = ()
+    staying_versions: tuple[PlannedVersion, ...] = ()
+    going: tuple[PlannedFile, ...] = ()
+    staying: tuple[PlannedFile, ...] = ()
+    branches: tuple[ReferencedBranch, ...] = ()
+
+    @property
+    def totals(self) -> dict[FileKind, Totals]:
+        """Count what goes, by kind."""
+        return count(self.going)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Totals:
+    """A number of files and their size."""
+
+    files: int = 0
+    size_bytes: int = 0
+
+    def __add__(self, other: Totals) -> Totals:
+        return Totals(files=self.files + other.files, size_bytes=self.size_bytes + other.size_bytes)
+
+
+def count(files: Iterable[PlannedFile]) -> dict[FileKind, Totals]:
+    """Count files by kind."""
+    numbers: dict[FileKind, int] = {}
+    sizes: dict[FileKind, int] = {}
+    for file in files:
+        numbers[file.kind] = numbers.get(file.kind, 0) + 1
+        sizes[file.kind] = sizes.get(file.kind, 0) + file.size_bytes
+    return {kind: Totals(files=numbers[kind], size_bytes=sizes[kind]) for kind in numbers}
+
+
+def planned(file: ListedFile, reason: Reason) -> PlannedFile:
+    """Return a listed file with a reason."""
+    return PlannedFile(path=file.path, kind=file.kind, size_bytes=file.size_bytes, reason=reason)

@@ -1,0 +1,308 @@
+"""A table and a policy -> a plan, and what is learnt on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from lancelake.engine.port import Engine, Job, Progress
+from lancelake.errors import InvalidRequestError, LanceTableError
+from lancelake.format import layout, version_needs
+from lancelake.format.ids import is_detached
+from lancelake.format.names import ManifestName
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.table.cleanup import listing, reach
+from lancelake.table.cleanup.file_kinds import FOLDERS, FileKind, classify
+from lancelake.table.cleanup.lines import Family, Line
+from lancelake.table.cleanup.listing import ListedFile, ListFolder
+from lancelake.table.cleanup.plan import (
+    CleanupPlan,
+    PlannedFile,
+    PlannedVersion,
+    Reason,
+    ReferencedBranch,
+    planned,
+)
+from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.reach import FoundVersion, Reach, Reading, ReadVersions
+from lancelake.table.cleanup.record import Records, read_records
+from lancelake.table.snapshot import Snapshot
+
+_VERSIONS_PER_TASK = 5_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planning:
+    """What a plan is made with."""
+
+    policy: CleanupPolicy
+    engine: Engine
+    now_ns: int
+    progress: Progress | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """A plan, with what is needed to carry it out."""
+
+    plan: CleanupPlan
+    records: Records
+    seen: dict[str, frozenset[str]] = field(default_factory=dict)
+    """The manifests that were read, by the root of their line."""
+
+
+def make_plan(at: Snapshot, planning: Planning) -> Planned:
+    """Say what goes and what stays, and why.
+
+    Files are listed before versions: a file whose version is not read was not there yet.
+    """
+    records = read_records(at.location)
+    files = list(_files(at.location, planning))
+    unfinished, sizes = _in_versions(at.location)
+    family = Family.load(at)
+    own = _read_own(at, family, planning)
+    _ensure_no_tags(at, family, own.versions, planning.policy)
+    others = _read_others(family, planning)
+    judge = _Judge(
+        own=own,
+        others=others,
+        in_flight=_in_flight(at.location, files, own.kept, planning),
+        begun=records.paths,
+        policy=planning.policy,
+        safe_before_ns=planning.policy.unsafe_after_ns(planning.now_ns),
+    )
+    judged = [judge(file) for file in (*files, *unfinished)]
+    versions = _versions(at, family, own.versions)
+    manifests = _manifests(versions, sizes)
+    plan = CleanupPlan(
+        location=at.location,
+        branch=at.branch,
+        read_version=at.version,
+        going_versions=tuple(v for v in versions if v.reason is Reason.OLD),
+        staying_versions=tuple(v for v in versions if v.reason is not Reason.OLD),
+        going=(*manifests, *(file for file in judged if file.reason in _GOING)),
+        staying=tuple(file for file in judged if file.reason not in _GOING),
+        branches=_branches(at, family, own.versions),
+    )
+    return Planned(plan=plan, records=records, seen=seen(family))
+
+
+def seen(family: Family) -> dict[str, frozenset[str]]:
+    """Return the names of all manifests of a family, by the root of their line."""
+    lines = (family.own, *family.others)
+    return {line.location.uri: frozenset(name.name for name in line.names) for line in lines}
+
+
+def read_lines(lines: Iterable[Line], planning: Planning) -> Reach:
+    """Return what all versions of lines need."""
+    tasks = tuple(
+        ReadVersions(location=line.location, names=tuple(name.name for name in names))
+        for line in lines
+        for names in _parts(line.names)
+    )
+    return _read(tasks, planning).kept
+
+
+_GOING = frozenset({Reason.DROPPED, Reason.BEGUN, Reason.ABANDONED})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Judge:
+    """Knows why a file goes or stays."""
+
+    own: Reading
+    others: Reach
+    in_flight: Reach
+    begun: frozenset[str]
+    policy: CleanupPolicy
+    safe_before_ns: int
+
+    def __call__(self, file: ListedFile) -> PlannedFile:
+        return planned(file, self._reason(file))
+
+    def _reason(self, file: ListedFile) -> Reason:
+        kind, known_as = file.kind, file.known_as
+        if kind is FileKind.UNKNOWN:
+            return Reason.UNKNOWN
+        if self.own.kept.holds(kind, known_as):
+            return Reason.NEEDED
+        if self.others.holds(kind, known_as):
+            return Reason.NEEDED_ELSEWHERE
+        if self.own.dropped.holds(kind, known_as):
+            return Reason.DROPPED
+        if file.path in self.begun:
+            return Reason.BEGUN
+        if self.policy.delete_unverified:
+            return Reason.ABANDONED
+        if self.in_flight.holds(kind, known_as):
+            return Reason.IN_FLIGHT
+        return Reason.ABANDONED if file.modified_ns < self.safe_before_ns else Reason.YOUNG
+
+
+def _files(location: Location, planning: Planning) -> Iterator[ListedFile]:
+    tasks = tuple(ListFolder(location=location, folder=folder) for folder in FOLDERS)
+    job = Job(description=f"list files of {location.uri}", tasks=tasks, progress=planning.progress)
+    return listing.from_bytes(planning.engine.run(job))
+
+
+def _in_versions(location: Location) -> tuple[list[ListedFile], dict[str, int]]:
+    """Return what writers left unfinished beside manifests, and the size of every file there."""
+    found = listing.from_bytes([ListFolder(location=location, folder=layout.VERSIONS).run()])
+    every = list(found)
+    unfinished = [file for file in every if classify(file.path)[0] is FileKind.TEMPORARY]
+    return unfinished, {file.path: file.size_bytes for file in every}
+
+
+def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
+    policy = planning.policy
+    old = frozenset(_old_by_number(at, family.own.names, policy))
+    held = _held(at, family)
+    tasks = tuple(
+        ReadVersions(
+            location=at.location,
+            names=tuple(name.name for name in names),
+            old=frozenset(name.name for name in names if name.name in old),
+            held=frozenset(name.name for name in names if name.version in held),
+            before_ns=policy.before_ns(planning.now_ns),
+        )
+        for names in _parts(family.own.names)
+    )
+    return _read(tasks, planning)
+
+
+def _read_others(family: Family, planning: Planning) -> Reach:
+    return read_lines(family.others, planning)
+
+
+def _read(tasks: Sequence[ReadVersions], planning: Planning) -> Reading:
+    if not tasks:
+        return Reading()
+    job = Job(
+        description=f"read versions of {tasks[0].location.uri}",
+        tasks=tasks,
+        progress=planning.progress,
+    )
+    return reach.from_bytes(planning.engine.run(job))
+
+
+def _parts(names: Sequence[ManifestName]) -> Iterator[Sequence[ManifestName]]:
+    size = _VERSIONS_PER_TASK
+    return (names[start : start + size] for start in range(0, len(names), size))
+
+
+def _old_by_number(
+    at: Snapshot, names: Sequence[ManifestName], policy: CleanupPolicy
+) -> Iterator[str]:
+    """Yield the manifests of versions whose number lets them go."""
+    attached = sorted({name.version for name in names if not is_detached(name.version)})
+    bounds = [attached[-1]] if attached else []
+    if not is_detached(at.version):
+        bounds.append(at.name.version)
+    if policy.retain_versions is not None:
+        bounds += attached[-policy.retain_versions :][:1]
+    for name in names:
+        if policy.versions is not None and name.version not in policy.versions:
+            continue
+        if is_detached(name.version):
+            if policy.versions is not None and name.version != at.name.version:
+                yield name.name
+        elif all(name.version < bound for bound in bounds):
+            yield name.name
+
+
+def _held(at: Snapshot, family: Family) -> frozenset[int]:
+    """Return the versions of the line that a tag names or where a branch begins."""
+    tagged = family.tagged(at.branch).values()
+    return frozenset((*tagged, *family.forks(at.branch).values()))
+
+
+def _ensure_no_tags(
+    at: Snapshot, family: Family, versions: Iterable[FoundVersion], policy: CleanupPolicy
+) -> None:
+    if not policy.error_if_tagged_old_versions:
+        return
+    old = {version.version for version in versions if version.is_old}
+    tags = {tag: version for tag, version in family.tagged(at.branch).items() if version in old}
+    if tags:
+        shown = ", ".join(f'"{tag}": {version}' for tag, version in tags.items())
+        raise InvalidRequestError(
+            f"Cleanup error: {len(set(tags.values()))} tagged version(s) have been marked for "
+            "cleanup. Either set `error_if_tagged_old_versions=false` or delete the following "
+            f"tag(s) to enable cleanup: {{{shown}}}",
+            table=at.location.uri,
+        )
+
+
+def _in_flight(
+    location: Location, files: Iterable[ListedFile], kept: Reach, planning: Planning
+) -> Reach:
+    """Return what young transactions of no version mention: they may be about to be committed."""
+    found = Reach()
+    if planning.policy.delete_unverified:
+        return found
+    safe_before_ns = planning.policy.unsafe_after_ns(planning.now_ns)
+    store = open_store(location)
+    for file in files:
+        is_young = file.modified_ns >= safe_before_ns
+        is_free = not kept.holds(FileKind.TRANSACTION, file.known_as)
+        if file.kind is FileKind.TRANSACTION and is_young and is_free:
+            try:
+                found.add(version_needs.decode_transaction(store.get(file.path)))
+            except LanceTableError:
+                # Gone meanwhile, or not whole: nobody can commit that.
+                continue
+    return found.settle()
+
+
+def _versions(
+    at: Snapshot, family: Family, versions: Iterable[FoundVersion]
+) -> list[PlannedVersion]:
+    tagged = frozenset(family.tagged(at.branch).values())
+    forks = frozenset(family.forks(at.branch).values())
+    attached = [n.version for n in family.own.names if not is_detached(n.version)]
+    newest = max(attached, default=0)
+    bound = newest if is_detached(at.version) else min(newest, at.version)
+
+    def reason(found: FoundVersion) -> Reason:
+        if found.is_dropped:
+            return Reason.OLD
+        if found.version in tagged:
+            return Reason.TAGGED
+        if found.version in forks:
+            return Reason.FORK
+        if is_detached(found.version):
+            return Reason.DETACHED
+        return Reason.LATEST if found.version >= bound else Reason.RECENT
+
+    return [
+        PlannedVersion(
+            name=found.name,
+            version=found.version,
+            timestamp_ns=found.timestamp_ns,
+            reason=reason(found),
+        )
+        for found in sorted(versions, key=lambda v: v.version)
+    ]
+
+
+def _manifests(versions: Iterable[PlannedVersion], sizes: dict[str, int]) -> Iterator[PlannedFile]:
+    for version in versions:
+        if version.reason is Reason.OLD:
+            path = layout.manifest(version.name)
+            yield PlannedFile(
+                path=path,
+                kind=FileKind.MANIFEST,
+                size_bytes=sizes.get(path, 0),
+                reason=Reason.OLD,
+            )
+
+
+def _branches(
+    at: Snapshot, family: Family, versions: Iterable[FoundVersion]
+) -> tuple[ReferencedBranch, ...]:
+    old = {version.version for version in versions if version.is_old}
+    return tuple(
+        ReferencedBranch(name=name, version=version, is_candidate=version in old)
+        for name, version in sorted(family.forks(at.branch).items())
+    )

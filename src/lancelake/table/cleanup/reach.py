@@ -1,0 +1,187 @@
+"""Which files do versions need, and which of the versions may go?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+from lancelake.errors import LanceTableError, ObjectNotFoundError
+from lancelake.format import layout, version_needs
+from lancelake.format.names import parse_manifest_name
+from lancelake.format.version_needs import VersionNeeds
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.table.cleanup.file_kinds import FileKind
+
+_TASK_BYTES = 64 << 20
+# Manifests that are asked for at once where each answer takes its time.
+_REQUESTS = 32
+_LOCAL = {"file", "memory"}
+
+
+@dataclass(slots=True)
+class Reach:
+    """The names of files that versions need, by how they are known."""
+
+    data: set[str] = field(default_factory=set)
+    deletions: set[str] = field(default_factory=set)
+    indices: set[str] = field(default_factory=set)
+    transactions: set[str] = field(default_factory=set)
+
+    def add(self, needs: VersionNeeds) -> None:
+        """Take in what a version needs."""
+        self.data.update(needs.data)
+        self.deletions.update(needs.deletions)
+        self.indices.update(needs.indices)
+        if needs.transaction:
+            self.transactions.add(needs.transaction)
+
+    def update(self, other: Reach) -> None:
+        """Take in what other versions need."""
+        self.data |= other.data
+        self.deletions |= other.deletions
+        self.indices |= other.indices
+        self.transactions |= other.transactions
+
+    def holds(self, kind: FileKind, known_as: str) -> bool:
+        """Whether a file is needed."""
+        match kind:
+            case FileKind.DATA | FileKind.BLOB:
+                return known_as in self.data
+            case FileKind.DELETION:
+                return known_as in self.deletions
+            case FileKind.INDEX:
+                return known_as in self.indices
+            case FileKind.TRANSACTION:
+                return known_as in self.transactions
+            case _:
+                return False
+
+    def settle(self) -> Reach:
+        """Know files by their last name too: some lie below a base that is a folder of files."""
+        self.data |= {path.rpartition("/")[2] for path in self.data if "/" in path}
+        return self
+
+    def to_json(self) -> list[list[str]]:
+        """Return the names as lists."""
+        return [list(self.data), list(self.deletions), list(self.indices), list(self.transactions)]
+
+    @staticmethod
+    def from_json(body: Sequence[Iterable[str]]) -> Reach:
+        """Undo `to_json`."""
+        return Reach(*(set(names) for names in body))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundVersion:
+    """A version as its manifest tells; `is_old` when its time and number let it go."""
+
+    name: str
+    version: int
+    timestamp_ns: int | None
+    is_old: bool
+    is_dropped: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reading:
+    """What reading versions told: `kept` and `dropped` are what those that stay and go need."""
+
+    versions: tuple[FoundVersion, ...] = ()
+    kept: Reach = field(default_factory=Reach)
+    dropped: Reach = field(default_factory=Reach)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadVersions:
+    """Some versions of a line, to be read.
+
+    `old` are those whose number lets them go, `held` those that something else keeps.
+    """
+
+    location: Location
+    names: tuple[str, ...]
+    old: frozenset[str] = frozenset()
+    held: frozenset[str] = frozenset()
+    before_ns: int | None = None
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory a run takes."""
+        return _TASK_BYTES
+
+    def run(self) -> bytes:
+        """Read the versions and return what `from_bytes` takes."""
+        reading = self.read()
+        body = {
+            "versions": [
+                [v.name, v.version, v.timestamp_ns, v.is_old, v.is_dropped]
+                for v in reading.versions
+            ],
+            "kept": reading.kept.to_json(),
+            "dropped": reading.dropped.to_json(),
+        }
+        return json.dumps(body).encode()
+
+    def read(self) -> Reading:
+        """Read the versions; those that vanished meanwhile need nothing."""
+        reading = Reading()
+        found: list[FoundVersion] = []
+        for name, data in self._manifests():
+            try:
+                needs = version_needs.decode(data)
+            except LanceTableError as error:
+                raise error.at(self.location.uri) from error.__cause__
+            version = self._judged(name, needs)
+            found.append(version)
+            (reading.dropped if version.is_dropped else reading.kept).add(needs)
+        return Reading(versions=tuple(found), kept=reading.kept, dropped=reading.dropped)
+
+    def _judged(self, name: str, needs: VersionNeeds) -> FoundVersion:
+        parsed = parse_manifest_name(name)
+        # A manifest that states another number than its name stands for that number.
+        is_itself = parsed is not None and parsed.version == needs.version
+        is_old = is_itself and name in self.old and self._is_early(needs.timestamp_ns)
+        return FoundVersion(
+            name=name,
+            version=needs.version,
+            timestamp_ns=needs.timestamp_ns,
+            is_old=is_old,
+            is_dropped=is_old and name not in self.held,
+        )
+
+    def _is_early(self, timestamp_ns: int | None) -> bool:
+        if self.before_ns is None:
+            return True
+        return timestamp_ns is not None and timestamp_ns < self.before_ns
+
+    def _manifests(self) -> Iterator[tuple[str, bytes]]:
+        if self.location.scheme in _LOCAL:
+            found = map(self._manifest, self.names)
+            yield from (pair for pair in found if pair is not None)
+            return
+        with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="versions") as pool:
+            yield from (pair for pair in pool.map(self._manifest, self.names) if pair is not None)
+
+    def _manifest(self, name: str) -> tuple[str, bytes] | None:
+        try:
+            return name, open_store(self.location).get(layout.manifest(name))
+        except ObjectNotFoundError:
+            return None
+
+
+def from_bytes(results: Iterable[bytes]) -> Reading:
+    """Put together what runs of `ReadVersions` returned."""
+    versions: list[FoundVersion] = []
+    kept, dropped = Reach(), Reach()
+    for result in results:
+        body = json.loads(result)
+        versions += [
+            FoundVersion(name=name, version=version, timestamp_ns=time, is_old=old, is_dropped=gone)
+            for name, version, time, old, gone in body["versions"]
+        ]
+        kept.update(Reach.from_json(body["kept"]))
+        dropped.update(Reach.from_json(body["dropped"]))
+    return Reading(versions=tuple(versions), kept=kept.settle(), dropped=dropped.settle())

@@ -1,0 +1,198 @@
+"""A whole cleanup: planned, and carried out so that it can stop anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from lancelake.clock import Clock, Ids, SystemClock, SystemIds
+from lancelake.commit.hint import update_hint
+from lancelake.commit.line import open_line
+from lancelake.commit.versions import latest_version
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Progress
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.table.cleanup.file_kinds import FileKind, classify
+from lancelake.table.cleanup.lines import Family, Line
+from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Reason, Totals, count
+from lancelake.table.cleanup.planner import Planned, Planning, make_plan, read_lines
+from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.reach import Reach
+from lancelake.table.cleanup.record import remove_records, write_record
+from lancelake.table.cleanup.remove import from_bytes, removal
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.refs import branch_location
+from lancelake.table.snapshot import Snapshot
+
+_DEFAULT = CleanupPolicy()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupRun:
+    """Where a cleanup runs, and where time and chance come from."""
+
+    engine: Engine = field(default_factory=LocalEngine)
+    clock: Clock = field(default_factory=SystemClock)
+    ids: Ids = field(default_factory=SystemIds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CleanupReport:
+    """What was removed, or would be.
+
+    `versions` are numbers of versions, `failed` are files that the store did not remove: the next
+    cleanup tries again. `branches` are the reports of branches that were cleaned as well.
+    """
+
+    plan: CleanupPlan
+    versions: tuple[int, ...] = ()
+    totals: dict[FileKind, Totals] = field(default_factory=dict)
+    failed: frozenset[str] = frozenset()
+    is_dry_run: bool = False
+    branches: tuple[CleanupReport, ...] = ()
+
+    @property
+    def files_removed(self) -> int:
+        """Number of files of all kinds, on branches too."""
+        own = sum(total.files for total in self.totals.values())
+        return own + sum(report.files_removed for report in self.branches)
+
+    @property
+    def bytes_removed(self) -> int:
+        """Size of those files."""
+        own = sum(total.size_bytes for total in self.totals.values())
+        return own + sum(report.bytes_removed for report in self.branches)
+
+
+def clean_up(
+    at: Snapshot | Location,
+    policy: CleanupPolicy = _DEFAULT,
+    *,
+    dry_run: bool = False,
+    progress: Progress | None = None,
+    run: CleanupRun | None = None,
+) -> CleanupReport:
+    """Remove old versions of a line, and files of it that nothing needs any more.
+
+    Manifests go before the files they name, so that whenever this stops every version that can be
+    opened is whole; the next cleanup finishes what was begun. Nothing outside the line's own root
+    is touched. With `dry_run` nothing is.
+    """
+    running = run or CleanupRun()
+    base = at if isinstance(at, Snapshot) else open_snapshot(at, Latest())
+    planning = Planning(
+        policy=policy, engine=running.engine, now_ns=running.clock.now_ns(), progress=progress
+    )
+    branches = _clean_branches(base, planning, running, dry_run=dry_run)
+    planned = make_plan(base, planning)
+    if dry_run:
+        report = _report(planned.plan, planned.plan.going, frozenset(), is_dry_run=True)
+    else:
+        report = _carry_out(base, planned, planning, running)
+    return replace(report, branches=branches)
+
+
+def _clean_branches(
+    base: Snapshot, planning: Planning, run: CleanupRun, *, dry_run: bool
+) -> tuple[CleanupReport, ...]:
+    """Clean the branches that begin on this line, and those that begin on them."""
+    if not planning.policy.clean_referenced_branches:
+        return ()
+    main = base.main_location
+    return tuple(
+        clean_up(
+            open_snapshot(branch_location(main, name), Latest(), main=main),
+            replace(planning.policy, versions=None),
+            dry_run=dry_run,
+            progress=planning.progress,
+            run=run,
+        )
+        for name in Family.load(base).forks(base.branch)
+    )
+
+
+def _carry_out(
+    base: Snapshot, planned: Planned, planning: Planning, run: CleanupRun
+) -> CleanupReport:
+    location = base.location
+    plan = _still_free(base, planned, planning)
+    manifests = [file.path for file in plan.going if file.kind is FileKind.MANIFEST]
+    records = planned.records.records
+    if manifests:
+        verified = [file.path for file in plan.going if file.reason is Reason.DROPPED]
+        if verified:
+            records = (*records, write_record(location, verified, run.ids))
+        update_hint(open_line(location), latest_version(location).version)
+        open_store(location).delete_many(manifests)
+    # Whoever began with a version before it went has committed by now what can be seen here;
+    # nobody can begin with it any more.
+    news = _news(Family.load(base), planned.seen, planning)
+    files = [
+        file for file in plan.going if file.kind is not FileKind.MANIFEST and not _needs(news, file)
+    ]
+    job = removal(
+        location,
+        [file.path for file in files],
+        planning.engine,
+        per_second=planning.policy.delete_rate_limit,
+        progress=planning.progress,
+    )
+    failed = from_bytes(planning.engine.run(job)) if files else frozenset()
+    if not failed:
+        remove_records(location, records)
+    gone = [file for file in plan.going if file.kind is FileKind.MANIFEST] + files
+    return _report(plan, gone, failed, is_dry_run=False)
+
+
+def _still_free(base: Snapshot, planned: Planned, planning: Planning) -> CleanupPlan:
+    """Look again, right before anything goes, for tags and branches on versions that would go."""
+    plan = planned.plan
+    if not plan.going_versions:
+        return plan
+    family = Family.load(base)
+    held = {*family.tagged(base.branch).values(), *family.forks(base.branch).values()}
+    saved = tuple(version for version in plan.going_versions if version.version in held)
+    if not saved:
+        return plan
+    names = tuple(n for n in family.own.names if n.version in held)
+    needed = read_lines([Line(location=base.location, names=names)], planning)
+    manifests = {f"_versions/{version.name}" for version in saved}
+    return replace(
+        plan,
+        going_versions=tuple(v for v in plan.going_versions if v not in saved),
+        going=tuple(
+            file for file in plan.going if file.path not in manifests and not _needs(needed, file)
+        ),
+    )
+
+
+def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -> Reach:
+    """Return what versions need that were not there when the plan was made."""
+    lines = (
+        replace(
+            line,
+            names=tuple(
+                name for name in line.names if name.name not in seen.get(line.location.uri, ())
+            ),
+        )
+        for line in (family.own, *family.others)
+    )
+    return read_lines(lines, planning)
+
+
+def _needs(reach: Reach, file: PlannedFile) -> bool:
+    kind, known_as = classify(file.path)
+    return reach.holds(kind, known_as)
+
+
+def _report(
+    plan: CleanupPlan, gone: Iterable[PlannedFile], failed: frozenset[str], *, is_dry_run: bool
+) -> CleanupReport:
+    return CleanupReport(
+        plan=plan,
+        versions=tuple(version.version for version in plan.going_versions),
+        totals=count(file for file in gone if file.path not in failed),
+        failed=failed,
+        is_dry_run=is_dry_run,
+    )
