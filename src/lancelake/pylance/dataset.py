@@ -18,6 +18,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.change_feed import DatasetHistory
 from lancelake.pylance.changing import DatasetChanges
+from lancelake.pylance.cleaning import DatasetCleanup
 from lancelake.pylance.columns import AlterColumn as AlterColumn  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.columns import DatasetColumns
 from lancelake.pylance.fragment import LanceFragment
@@ -83,6 +84,7 @@ class LanceDataset(
     DatasetReads,
     DatasetHistory,
     DatasetMaintenance,
+    DatasetCleanup,
     pads.Dataset,  # type: ignore[misc]  # pyarrow has no types
 ):
     """One version of a table."""
