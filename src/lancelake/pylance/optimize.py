@@ -33,7 +33,7 @@ _WITHOUT_EFFECT = frozenset({"io_buffer_size", "binary_copy_read_batch_bytes"})
 class CompactionOptions(TypedDict, total=False):
     """Options for compaction; what is not given is as the table's config says.
 
-    The last three are Lancelake's own.
+    The last four are Lancelake's own.
     """
 
     target_rows_per_fragment: int | None
@@ -55,6 +55,7 @@ class CompactionOptions(TypedDict, total=False):
     target_bytes_per_fragment: int | None
     settled_bytes: int | None
     sort_by: SortKeys | None
+    z_order_by: str | Sequence[str] | None
 
 
 @dataclass
@@ -116,8 +117,9 @@ class CompactionTask:
         """Write the rows into new files; the table refers to them once they are committed."""
         base = _at(dataset._snapshot, self.read_version)
         chosen = _to_options(self._options, core_options.CompactionOptions())
-        task = planning.task_for(base, [to_fragment(f) for f in self.fragments], chosen)
-        return _from_rewritten(rewritten(task, task.run()), self.read_version)
+        group = planning.group_for(base, [to_fragment(f) for f in self.fragments], chosen)
+        done = rewritten(group, [task.run() for task in group.tasks])
+        return _from_rewritten(done, self.read_version)
 
     def json(self) -> str:
         """Return the task as text."""
@@ -194,8 +196,8 @@ class Compaction:
         planned = planning.plan(base, _chosen(base, options))
         shown = _from_options(planned.options)
         tasks = [
-            CompactionTask(base.version, [from_fragment(f) for f in task.fragments], shown)
-            for task in planned.tasks
+            CompactionTask(base.version, [from_fragment(f) for f in group.fragments], shown)
+            for group in planned.groups
         ]
         return CompactionPlan(base.version, tasks, shown)
 
@@ -254,6 +256,7 @@ def _from_options(options: core_options.CompactionOptions) -> dict[str, Json]:
     shown["compaction_mode"] = None if mode is None else mode.value
     shown["excluded_fragment_ids"] = sorted(options.excluded_fragment_ids)
     shown["sort_by"] = [asdict(ordering) for ordering in options.sort_by]
+    shown["z_order_by"] = list(options.z_order_by)
     return shown
 
 
@@ -270,6 +273,10 @@ def _ordering(key: Json) -> Ordering:
     return Ordering(column=key.column_name, ascending=key.ascending, nulls_first=key.nulls_first)
 
 
+def _names(columns: Json) -> tuple[str, ...]:
+    return (columns,) if isinstance(columns, str) else tuple(columns)
+
+
 def _ids(numbers: Json) -> frozenset[FragmentId]:
     return frozenset(FragmentId(number) for number in numbers)
 
@@ -278,6 +285,7 @@ _READERS: dict[str, Callable[[Json], object]] = {
     "compaction_mode": core_options.mode_named,
     "excluded_fragment_ids": _ids,
     "sort_by": _orderings,
+    "z_order_by": _names,
 }
 
 

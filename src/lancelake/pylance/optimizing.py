@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from lancelake.errors import UnsupportedError
@@ -37,11 +38,13 @@ class DatasetOptimizer:
         target_bytes_per_fragment: int | None = None,
         settled_bytes: int | None = None,
         sort_by: SortKeys | None = None,
+        z_order_by: str | Sequence[str] | None = None,
         groups_per_commit: int | None = None,
     ) -> CompactionMetrics:
         """Write the rows of small fragments, and of those with deleted rows, into fuller ones.
 
-        Rows come after those that stay where they are. `sort_by` sorts all rows instead. With
+        Rows come after those that stay where they are. `sort_by` sorts all rows instead, and
+        `z_order_by` brings those together that are near in several columns. With
         `groups_per_commit` what is done is committed from time to time.
         """
         given = CompactionOptions(
@@ -63,6 +66,7 @@ class DatasetOptimizer:
             target_bytes_per_fragment=target_bytes_per_fragment,
             settled_bytes=settled_bytes,
             sort_by=sort_by,
+            z_order_by=z_order_by,
         )
         run = CompactionRun(groups_per_commit=groups_per_commit)
         return Compaction.execute(self._dataset, given, run)

@@ -70,9 +70,19 @@ SortBy = Annotated[
     str | None,
     typer.Option(
         "--sort-by",
+        metavar="A,-B",
+        show_default=False,
+        help="Sort all rows by these columns; every fragment is rewritten. -A stands for "
+        "descending.",
+    ),
+]
+ZOrderBy = Annotated[
+    str | None,
+    typer.Option(
+        "--z-order-by",
         metavar="A,B",
         show_default=False,
-        help="Sort all rows by these columns; every fragment is rewritten.",
+        help="Bring rows together that are near in all these columns; every fragment is rewritten.",
     ),
 ]
 Threads = Annotated[
@@ -110,6 +120,7 @@ def compact_command(
     target_bytes: TargetBytes = None,
     deleted_share: Deleted = None,
     sort_by: SortBy = None,
+    z_order_by: ZOrderBy = None,
     threads: Threads = None,
     groups_per_commit: GroupsPerCommit = None,
     defer_index_remap: Deferred = False,
@@ -126,9 +137,11 @@ def compact_command(
     clock = SystemClock()
     began = clock.monotonic_s()
     base = open_head(location(uri, options), branch)
-    chosen = _chosen(base, target_rows, target_bytes, deleted_share, sort_by)
+    chosen = _chosen(base, target_rows, target_bytes, deleted_share)
     chosen = replace(
         chosen,
+        sort_by=tuple(_ordering(key) for key in column_names(sort_by) or ()),
+        z_order_by=tuple(column_names(z_order_by) or ()),
         num_threads=threads,
         defer_index_remap=defer_index_remap or chosen.defer_index_remap,
     )
@@ -150,7 +163,6 @@ def _chosen(
     target_rows: int | None,
     target_bytes: int | None,
     deleted_share: float | None,
-    sort_by: str | None,
 ) -> CompactionOptions:
     config = from_config(base.manifest.config)
     share = config.materialize_deletions_threshold if deleted_share is None else deleted_share
@@ -159,8 +171,11 @@ def _chosen(
         target_rows_per_fragment=target_rows or config.target_rows_per_fragment,
         target_bytes_per_fragment=target_bytes or config.target_bytes_per_fragment,
         materialize_deletions_threshold=share,
-        sort_by=tuple(Ordering(column=name) for name in column_names(sort_by) or ()),
     )
+
+
+def _ordering(key: str) -> Ordering:
+    return Ordering(column=key.removeprefix("-"), ascending=not key.startswith("-"))
 
 
 @contextmanager
@@ -181,16 +196,16 @@ def _watched() -> Iterator[JobStep | None]:
 
 
 def _report_plan(output: OutputFormat, base: Snapshot, planned: CompactionPlan) -> None:
-    fragments = [fragment for task in planned.tasks for fragment in task.fragments]
+    fragments = [fragment for group in planned.groups for fragment in group.fragments]
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     body = {
         **version_body(base),
-        "groups": [[fragment.id for fragment in task.fragments] for task in planned.tasks],
+        "groups": [[fragment.id for fragment in group.fragments] for group in planned.groups],
         "fragments": len(fragments),
         "bytes": size,
     }
     read = f"{words.plural(len(fragments), 'fragment')}, {words.size(size)}"
-    groups = words.plural(len(planned.tasks), "group")
+    groups = words.plural(len(planned.groups), "group")
     rows = [*version_rows(base), ("to rewrite", Text(f"{read}, in {groups}"))]
     report(output, body, rows)
 

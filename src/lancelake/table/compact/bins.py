@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
 
@@ -37,7 +37,12 @@ Bin = tuple[Candidate, ...]
 
 
 def bins(candidates: Iterable[Candidate], options: CompactionOptions) -> list[Bin]:
-    """Group neighbours that are worth rewriting, each group about the size of a fragment."""
+    """Group neighbours that are worth rewriting, each group about the size of a fragment.
+
+    Where rows are put in order, fragments come together that the same indices cover.
+    """
+    if options.orders_rows:
+        return _sortable(candidates, options)
     found = [
         part
         for run in _runs(candidates, options)
@@ -65,7 +70,7 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
 def _is_taken(candidate: Candidate, options: CompactionOptions) -> bool:
     if candidate.fragment.id in options.excluded_fragment_ids:
         return False
-    if options.sort_by or _sheds_rows(candidate, options):
+    if _sheds_rows(candidate, options):
         return True
     is_short = candidate.physical_rows < options.target_rows_per_fragment
     return is_short and candidate.size_bytes < options.settled_at_bytes
@@ -78,7 +83,7 @@ def _sheds_rows(candidate: Candidate, options: CompactionOptions) -> bool:
 
 def _is_pointless(part: Bin, options: CompactionOptions) -> bool:
     """Whether a single fragment would be copied with nothing gained."""
-    return len(part) == 1 and not options.sort_by and not _sheds_rows(part[0], options)
+    return len(part) == 1 and not _sheds_rows(part[0], options)
 
 
 def _without_settled(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
@@ -87,8 +92,7 @@ def _without_settled(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
     candidate = run[largest]
     others = sum(c.live_rows for c in run) - candidate.live_rows
     if (
-        options.sort_by
-        or len(run) == 1
+        len(run) == 1
         or candidate.size_bytes < options.settled_bytes
         or others * _GROWTH >= candidate.live_rows
         or _sheds_rows(candidate, options)
@@ -102,9 +106,6 @@ def _without_settled(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
 
 def _split(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
     """Cut a run into parts that each fill a fragment; the last takes what is left."""
-    if options.sort_by:
-        yield run
-        return
     left_rows = sum(c.live_rows for c in run)
     left_bytes = sum(c.size_bytes for c in run)
     start = rows = size_bytes = 0
@@ -123,7 +124,17 @@ def _is_full(rows: int, size_bytes: int, options: CompactionOptions) -> bool:
     return rows >= options.target_rows_per_fragment or size_bytes >= options.settled_at_bytes
 
 
-def _within_limits(found: Sequence[Bin], options: CompactionOptions) -> list[Bin]:
+def _sortable(candidates: Iterable[Candidate], options: CompactionOptions) -> list[Bin]:
+    """Take the first fragments, as long as they stay within what one run may read."""
+    excluded = options.excluded_fragment_ids
+    every = ((c,) for c in candidates if c.fragment.id not in excluded)
+    groups: dict[frozenset[int], list[Candidate]] = {}
+    for (candidate,) in _within_limits(every, options):
+        groups.setdefault(candidate.covered_by, []).append(candidate)
+    return [tuple(group) for group in groups.values()]
+
+
+def _within_limits(found: Iterable[Bin], options: CompactionOptions) -> list[Bin]:
     """Take the first bins, as long as their sources stay within what one run may read."""
     fragments = rows = size_bytes = 0
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,6 +21,8 @@ from lancelake.format.schema import Field, Schema, quote_segment
 _BATCH_BYTES = 32 << 20
 
 _Found = list[Blob | None]
+Find = Callable[[Field, pa.StructArray], _Found]
+"""Finds the blobs of rows by a column's descriptions."""
 
 
 def value_field(field: Field) -> pa.Field | None:
@@ -39,27 +42,34 @@ def with_blobs(
     files: TableFiles, fragment: Fragment, schema: Schema, batch: pa.RecordBatch
 ) -> Iterator[tuple[list[pa.Array], int]]:
     """Yield parts of a batch with values for descriptions, and where each part starts."""
+    return with_found_blobs(partial(locate, files, fragment), schema, batch.columns)
+
+
+def with_found_blobs(
+    find: Find, schema: Schema, columns: Sequence[pa.Array]
+) -> Iterator[tuple[list[pa.Array], int]]:
+    """Do as `with_blobs` does, with rows of any fragments."""
     if not any(has_blobs(field) for field in schema.fields):
-        yield batch.columns, 0
+        yield list(columns), 0
         return
-    pairs = list(zip(schema.fields, batch.columns, strict=True))
-    found = [_located(files, fragment, field, array) for field, array in pairs]
-    for start, stop in _spans(batch.num_rows, [blobs for part in found for blobs in part]):
-        columns = [
+    pairs = list(zip(schema.fields, columns, strict=True))
+    found = [_located(find, field, array) for field, array in pairs]
+    for start, stop in _spans(len(columns[0]), [blobs for part in found for blobs in part]):
+        values = [
             _valued(field, array[start:stop], iter([blobs[start:stop] for blobs in part]))
             for (field, array), part in zip(pairs, found, strict=True)
         ]
-        yield columns, start
+        yield values, start
 
 
-def _located(files: TableFiles, fragment: Fragment, field: Field, array: pa.Array) -> list[_Found]:
+def _located(find: Find, field: Field, array: pa.Array) -> list[_Found]:
     """Find the blobs of each blob column that a field is or holds."""
     if field.is_blob_v1 or field.is_blob_v2:
-        return [locate(files, fragment, field, array)]
+        return [find(field, array)]
     if not has_blobs(field):
         return []
     members = enumerate(field.children)
-    return [f for i, child in members for f in _located(files, fragment, child, array.field(i))]
+    return [f for i, child in members for f in _located(find, child, array.field(i))]
 
 
 def _valued(field: Field, array: pa.Array, found: Iterator[_Found]) -> pa.Array:

@@ -77,8 +77,13 @@ class CompactionOptions:
     sort_by: tuple[Ordering, ...] = ()
     """Rows are sorted; every fragment is rewritten then."""
 
+    z_order_by: tuple[str, ...] = ()
+    """Rows that are near in all these columns come together; every fragment is rewritten then."""
+
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Refuse what means nothing."""
+        if self.sort_by and self.z_order_by:
+            raise InvalidRequestError("rows are sorted by sort_by or by z_order_by, not by both")
         for name in _LIMITS:
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 msg = f"{name} must be greater than 0 (use None for no limit)"
@@ -86,6 +91,11 @@ class CompactionOptions:
         for name in (*_SIZES, "target_rows_per_fragment", "settled_bytes"):
             if getattr(self, name) is not None and getattr(self, name) < 0:
                 raise InvalidRequestError(f"{name} must not be negative", found=getattr(self, name))
+
+    @property
+    def orders_rows(self) -> bool:
+        """Whether rows do not keep their order."""
+        return bool(self.sort_by or self.z_order_by)
 
     @property
     def settled_at_bytes(self) -> float:

@@ -1,4 +1,4 @@
-"""A version and options -> tasks that rewrite fragments. Opens no data file."""
+"""A version and options -> tasks that rewrite fragments."""
 
 from __future__ import annotations
 
@@ -6,41 +6,73 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
-from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.errors import UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import MAX_ROWS, Fragment
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.table.compact.bins import Bin, Candidate, bins
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage
+from lancelake.table.compact.key_ranges import ALL, KeyRange, ranges
+from lancelake.table.compact.key_samples import sampled
 from lancelake.table.compact.options import CompactionOptions
-from lancelake.table.compact.task import CompactFragments, Source
+from lancelake.table.compact.row_order import asked_order
+from lancelake.table.compact.row_stream import spread
+from lancelake.table.compact.sorting import SortFragments
+from lancelake.table.compact.stored_rows import Source
+from lancelake.table.compact.task import CompactFragments
 from lancelake.table.snapshot import Snapshot
+
+RewriteTask = CompactFragments | SortFragments
+
+# Less than that is not worth a task of its own, which reads the keys of all fragments.
+_RANGE_BYTES = 64 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RewriteGroup:
+    """Fragments that are replaced together, and the tasks that write what takes their place.
+
+    The fragments that the tasks return come one after the other, in the order of the tasks.
+    """
+
+    fragments: tuple[Fragment, ...]
+    tasks: tuple[RewriteTask, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionPlan:
-    """What to rewrite, as seen in one version; the tasks touch different fragments."""
+    """What to rewrite, as seen in one version; the groups are of different fragments."""
 
     read_version: int
     options: CompactionOptions
-    tasks: tuple[CompactFragments, ...]
+    groups: tuple[RewriteGroup, ...]
+
+    @property
+    def tasks(self) -> tuple[RewriteTask, ...]:
+        """The tasks of all groups."""
+        return tuple(task for group in self.groups for task in group.tasks)
 
 
-def plan(base: Snapshot, options: CompactionOptions) -> CompactionPlan:
-    """Choose fragments that are worth rewriting, and group them."""
-    _ensure_possible(base, options)
+def plan(base: Snapshot, options: CompactionOptions, *, parallelism: int = 1) -> CompactionPlan:
+    """Choose fragments that are worth rewriting, and group them.
+
+    Sorting is cut into as many tasks as run at once, where there is enough of it.
+    """
+    ensure_possible(base, options)
     ensure_known_coverage(base)
-    tasks = tuple(_task(base, found, options) for found in bins(_candidates(base), options))
-    return CompactionPlan(read_version=base.version, options=options, tasks=tasks)
+    found = bins(_candidates(base, options), options)
+    groups = tuple(_group(base, group, options, parallelism) for group in found)
+    return CompactionPlan(read_version=base.version, options=options, groups=groups)
 
 
-def task_for(
+def group_for(
     base: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions
-) -> CompactFragments:
-    """Return the task that rewrites these fragments together."""
-    _ensure_possible(base, options)
-    return _task(base, tuple(_candidate(base, f, frozenset()) for f in fragments), options)
+) -> RewriteGroup:
+    """Return the group that rewrites these fragments together."""
+    ensure_possible(base, options)
+    found = tuple(_candidate(base, fragment, frozenset()) for fragment in fragments)
+    return _group(base, found, options, 1)
 
 
 def target_version(base: Snapshot, options: CompactionOptions) -> FileVersion:
@@ -57,7 +89,8 @@ def target_version(base: Snapshot, options: CompactionOptions) -> FileVersion:
     return own
 
 
-def _ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
+def ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
+    """Refuse what cannot be done with this table."""
     own = target_version(base, options)
     if own is FileVersion.LEGACY:
         raise UnsupportedError(
@@ -65,15 +98,14 @@ def _ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
             table=base.location.uri,
             action="Write the rows into another table.",
         )
-    names = base.manifest.schema.names
-    for ordering in options.sort_by:
-        if ordering.column not in names:
-            msg = f"column {ordering.column} does not exist; the table has: {', '.join(names)}"
-            raise InvalidRequestError(msg, table=base.location.uri, column=ordering.column)
+    asked_order(base.manifest.schema, options)
 
 
-def _candidates(base: Snapshot) -> Iterator[Candidate]:
+def _candidates(base: Snapshot, options: CompactionOptions) -> Iterator[Candidate]:
     coverage = coverage_by_index(base)
+    if options.orders_rows and not base.manifest.has_stable_row_ids:
+        # Indices that know rows by address lose them all the same.
+        coverage = []
     for fragment in base.manifest.fragments:
         covering = (n for n, covered in enumerate(coverage) if fragment.id in covered)
         yield _candidate(base, fragment, frozenset(covering))
@@ -90,42 +122,83 @@ def _candidate(base: Snapshot, fragment: Fragment, covered_by: frozenset[int]) -
     )
 
 
-def _task(base: Snapshot, group: Bin, options: CompactionOptions) -> CompactFragments:
+def _group(
+    base: Snapshot, group: Bin, options: CompactionOptions, parallelism: int
+) -> RewriteGroup:
+    fragments = tuple(candidate.fragment for candidate in group)
+    files = _file_count(group, options)
+    if options.orders_rows:
+        tasks = _sorting(base, group, options, min(parallelism, files))
+        return RewriteGroup(fragments=fragments, tasks=tasks)
+    rows = sum(candidate.live_rows for candidate in group)
+    task = CompactFragments(
+        source=_source(base),
+        fragments=fragments,
+        write=_write(base, options),
+        file_rows=spread(rows, files),
+        batch_rows=options.batch_size or None,
+        mode=options.compaction_mode,
+    )
+    return RewriteGroup(fragments=fragments, tasks=(task,))
+
+
+def _sorting(
+    base: Snapshot, group: Bin, options: CompactionOptions, most: int
+) -> tuple[SortFragments, ...]:
+    """Return a task for each range of keys."""
+    source = _source(base)
+    fragments = tuple(candidate.fragment for candidate in group)
+    size_bytes = sum(candidate.size_bytes for candidate in group)
+    rows = sum(candidate.live_rows for candidate in group)
+    order = asked_order(source.schema, options)
+    count = min(most, -(-size_bytes // _RANGE_BYTES))
+    found: tuple[KeyRange, ...] = (ALL,)
+    if options.z_order_by or count > 1:
+        along_curve = bool(options.z_order_by)
+        order, keys = sampled(source, fragments, order, along_curve=along_curve)
+        found = ranges(keys, order.directions, count)
+    return tuple(
+        SortFragments(
+            source=source,
+            fragments=fragments,
+            write=_write(base, options),
+            order=order,
+            rows_per_file=rows // _file_count(group, options),
+            range=part,
+            batch_rows=options.batch_size or None,
+        )
+        for part in found
+    )
+
+
+def _source(base: Snapshot) -> Source:
     manifest = base.manifest
-    source = Source(
+    return Source(
         files=base.files,
         manifest_at=base.source.manifest_at,
         version=base.version,
         schema=manifest.schema,
         has_stable_row_ids=manifest.has_stable_row_ids,
     )
-    write = WriteTask(
+
+
+def _write(base: Snapshot, options: CompactionOptions) -> WriteTask:
+    return WriteTask(
         root=base.location,
-        schema=manifest.schema,
+        schema=base.manifest.schema,
         file_version=target_version(base, options),
         max_rows_per_file=MAX_ROWS,
         max_bytes_per_file=options.max_bytes_per_file or MAX_BYTES_PER_FILE,
         allow_external_blobs=True,
         newest_readers_only=True,
     )
-    return CompactFragments(
-        source=source,
-        fragments=tuple(c.fragment for c in group),
-        write=write,
-        file_rows=_file_rows(group, options),
-        batch_rows=options.batch_size or None,
-        sort_by=options.sort_by,
-        mode=options.compaction_mode,
-    )
 
 
-def _file_rows(group: Bin, options: CompactionOptions) -> tuple[int, ...]:
-    """Spread rows evenly over as many files as they fill."""
+def _file_count(group: Bin, options: CompactionOptions) -> int:
+    """Return how many files the rows of a group fill."""
     rows = sum(c.live_rows for c in group)
     files = rows // max(1, options.target_rows_per_fragment)
     sizes = [s for s in (options.target_bytes_per_fragment, options.max_bytes_per_file) if s]
     if sizes:
         files = max(files, round(sum(c.size_bytes for c in group) / min(sizes)))
-    count = max(1, min(files, rows))
-    least, more = divmod(rows, count)
-    return tuple(least + (n < more) for n in range(count))
+    return max(1, min(files, rows))

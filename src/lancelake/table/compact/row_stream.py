@@ -26,3 +26,9 @@ class RowStream:
             self._rest = batch.slice(left) if batch.num_rows > left else None
             left -= part.num_rows
             yield part
+
+
+def spread(rows: int, files: int) -> tuple[int, ...]:
+    """Spread rows evenly over files."""
+    least, more = divmod(rows, files)
+    return tuple(least + (number < more) for number in range(files))

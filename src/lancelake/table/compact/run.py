@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
@@ -12,8 +13,8 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes
 from lancelake.table.compact.commit import Rewritten, land
 from lancelake.table.compact.options import CompactionOptions, from_config
-from lancelake.table.compact.plan import CompactionPlan, plan
-from lancelake.table.compact.task import CompactFragments
+from lancelake.table.compact.plan import CompactionPlan, RewriteGroup, plan
+from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.snapshot import Snapshot
@@ -88,36 +89,40 @@ def compact(
     """
     how = options or from_config(base.manifest.config)
     running = run or CompactionRun()
+    threads = how.num_threads
+    engine = running.engine or (LocalEngine(parallelism=threads) if threads else LocalEngine())
     at, metrics = base, CompactionMetrics()
-    planned = plan(base, how)
+    planned = plan(base, how, parallelism=engine.parallelism)
     for _ in range(_MOST_ROUNDS):
-        at, landed, void = _round(at, planned, running)
+        at, landed, void = _round(at, planned, running, engine)
         metrics += CompactionMetrics.of(landed)
         if not void:
             return Compacted(snapshot=at, metrics=metrics)
         at = open_snapshot(base.location, Latest(), main=base.main_location)
-        planned = plan(at, _only(void, at, how))
+        planned = plan(at, _only(void, at, how), parallelism=engine.parallelism)
     if metrics.fragments_removed:
-        return Compacted(snapshot=at, metrics=metrics, groups_left=len(planned.tasks))
+        return Compacted(snapshot=at, metrics=metrics, groups_left=len(planned.groups))
     raise ContentionError(
         f"every fragment was changed by others while it was rewritten, {_MOST_ROUNDS} times",
         table=base.location.uri,
     )
 
 
-def rewritten(task: CompactFragments, result: bytes) -> Rewritten:
-    """Read what a run of a task returned."""
-    return Rewritten(old=task.fragments, new=from_bytes(result), is_sorted=bool(task.sort_by))
+def rewritten(group: RewriteGroup, results: Iterable[bytes]) -> Rewritten:
+    """Read what the tasks of a group returned."""
+    new = tuple(fragment for result in results for fragment in from_bytes(result))
+    is_sorted = any(isinstance(task, SortFragments) for task in group.tasks)
+    return Rewritten(old=group.fragments, new=new, is_sorted=is_sorted)
 
 
 def _round(
-    base: Snapshot, planned: CompactionPlan, run: CompactionRun
+    base: Snapshot, planned: CompactionPlan, run: CompactionRun, engine: Engine
 ) -> tuple[Snapshot, list[Rewritten], list[Rewritten]]:
     """Run the tasks and commit; return the version, what landed and what did not."""
     at = base
     landed: list[Rewritten] = []
     void: list[Rewritten] = []
-    for group in _grouped(_results(base, planned, run), run.groups_per_commit):
+    for group in _grouped(_results(base, planned, run, engine), run.groups_per_commit):
         moves = planned.options.defer_index_remap
         landing = land(base, group, run.choices, record_moves=moves)
         at = landing.snapshot
@@ -126,14 +131,19 @@ def _round(
     return at, landed, void
 
 
-def _results(base: Snapshot, planned: CompactionPlan, run: CompactionRun) -> Iterator[Rewritten]:
-    threads = planned.options.num_threads
-    engine = run.engine or (LocalEngine(parallelism=threads) if threads else LocalEngine())
+def _results(
+    base: Snapshot, planned: CompactionPlan, run: CompactionRun, engine: Engine
+) -> Iterator[Rewritten]:
     job = Job(
         description=f"compact {base.location.uri}", tasks=planned.tasks, progress=run.progress
     )
-    for task, result in zip(planned.tasks, engine.run(job), strict=True):
-        yield rewritten(task, result)
+    waiting = deque(planned.groups)
+    done: list[bytes] = []
+    for result in engine.run(job):
+        done.append(result)
+        if len(done) == len(waiting[0].tasks):
+            yield rewritten(waiting.popleft(), done)
+            done = []
 
 
 def _grouped(done: Iterable[Rewritten], size: int | None) -> Iterator[Sequence[Rewritten]]:

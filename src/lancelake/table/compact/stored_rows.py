@@ -1,4 +1,4 @@
-"""The live rows of a fragment as data files keep them, with the bytes of blobs."""
+"""The live rows of a fragment as data files keep them, with or without the bytes of blobs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import load_deletions
@@ -15,6 +16,7 @@ from lancelake.data.row_meta import META_TYPE, MetaColumn, RowMeta
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import LanceTableError
 from lancelake.format.arrow_schema import storage_field
+from lancelake.format.blobs import described
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.rows import LiveRows
@@ -27,6 +29,9 @@ LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
 _WINDOW_BYTES = 32 << 20
+
+# Where fewer of the rows are wanted, they are read one by one.
+_SPARSE_SHARE = 0.25
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,17 +53,47 @@ class Source:
     @property
     def row_schema(self) -> pa.Schema:
         """Schema of the rows as `stored_rows` yields them: columns, then lineage."""
+        return pa.schema([*self.columns, *self._lineage])
+
+    @property
+    def described_schema(self) -> pa.Schema:
+        """Schema of the rows as `described_rows` yields them: columns, then lineage."""
+        fields = [storage_field(described(field)) for field in self.schema.fields]
+        return pa.schema([*fields, *self._lineage])
+
+    @property
+    def _lineage(self) -> list[pa.Field]:
         lineage = LINEAGE if self.has_stable_row_ids else ()
-        metas = [pa.field(meta.value, META_TYPE) for meta in lineage]
-        return pa.schema([*self.columns, *metas])
+        return [pa.field(meta.value, META_TYPE) for meta in lineage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DescribedRows:
+    """Rows with descriptions of their blobs, and where they are in their fragment."""
+
+    batch: pa.RecordBatch
+    offsets: RowOffsets
 
 
 def stored_rows(
     source: Source, fragment: Fragment, batch_rows: int | None
 ) -> Iterator[pa.RecordBatch]:
     """Yield the live rows in order, in batches of bounded size, with their lineage."""
+    count = len(source.schema.fields)
+    schema = source.row_schema
+    for rows in described_rows(source, fragment, batch_rows):
+        columns, lineage = rows.batch.select(range(count)), rows.batch.columns[count:]
+        for values, start in with_blobs(source.files, fragment, source.schema, columns):
+            parts = [column.slice(start, len(values[0])) for column in lineage]
+            yield pa.RecordBatch.from_arrays([*values, *parts], schema=schema)
+
+
+def described_rows(
+    source: Source, fragment: Fragment, batch_rows: int | None, left_out: BitMap | None = None
+) -> Iterator[DescribedRows]:
+    """Yield the live rows in order, but for those left out, with their lineage."""
     try:
-        yield from _rows(source, fragment, batch_rows)
+        yield from _rows(source, fragment, batch_rows, left_out or BitMap())
     except LanceTableError as error:
         raise error.at(source.files.root.uri, source.version) from error.__cause__
 
@@ -76,26 +111,48 @@ def lineage_of_all(source: Source, fragment: Fragment) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=[column.value for column in LINEAGE])
 
 
-def _rows(source: Source, fragment: Fragment, batch_rows: int | None) -> Iterator[pa.RecordBatch]:
+def _rows(
+    source: Source, fragment: Fragment, batch_rows: int | None, left_out: BitMap
+) -> Iterator[DescribedRows]:
     reader = FragmentReader(source.files, source.manifest_at, fragment, source.schema)
-    live = LiveRows(load_deletions(source.files, fragment))
+    deleted = load_deletions(source.files, fragment)
+    live = LiveRows(deleted | left_out if left_out else deleted)
+    meta = RowMeta(source.files, fragment, reader.physical_rows, source.has_stable_row_ids)
+    schema = source.described_schema
+    for batch, offsets in _batches(reader, live, _step(source, fragment, batch_rows), source):
+        columns = [*batch.columns, *_lineage(meta, offsets)]
+        whole = pa.RecordBatch.from_arrays(columns, schema=schema)
+        yield DescribedRows(batch=whole, offsets=offsets)
+
+
+def _batches(
+    reader: FragmentReader, live: LiveRows, step: int, source: Source
+) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+    """Read live rows in order, and say where they are."""
     rows = reader.physical_rows
-    meta = RowMeta(source.files, fragment, rows, source.has_stable_row_ids)
-    step = _step(source, fragment, batch_rows)
-    schema = source.row_schema
+    if live.count(0, rows) < _SPARSE_SHARE * rows:
+        yield from _single_rows(reader, live, step)
+        return
     first = 0
     for batch in _windowed(reader, rows, step, source):
         last = first + batch.num_rows
         mask = live.mask(first, last)
         offsets = np.arange(first, last, dtype=np.uint64)
-        kept = batch if mask is None else batch.filter(pa.array(mask))
         first = last
-        if not kept.num_rows:
-            continue
-        lineage = _lineage(meta, offsets if mask is None else offsets[mask])
-        for columns, start in with_blobs(source.files, fragment, source.schema, kept):
-            parts = [column.slice(start, len(columns[0])) for column in lineage]
-            yield pa.RecordBatch.from_arrays([*columns, *parts], schema=schema)
+        if mask is None:
+            yield batch, offsets
+        elif mask.any():
+            yield batch.filter(pa.array(mask)), offsets[mask]
+
+
+def _single_rows(
+    reader: FragmentReader, live: LiveRows, step: int
+) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
+    kept = BitMap(range(reader.physical_rows)) - live.deleted
+    offsets = np.frombuffer(kept.to_array(), dtype=np.uint32).astype(np.uint64)
+    for start in range(0, len(offsets), step):
+        part = offsets[start : start + step]
+        yield reader.take(part), part
 
 
 def _windowed(

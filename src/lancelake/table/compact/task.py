@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,33 +14,16 @@ from lancelake.data.write_task import WriteTask
 from lancelake.errors import UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import to_bytes
-from lancelake.scan.order import sorted_batches
-from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 from lancelake.table.compact.carried import CarriedRows
 from lancelake.table.compact.dictionaries import Joinable
 from lancelake.table.compact.options import CompactionMode
 from lancelake.table.compact.page_copies import copied, planned_copy
+from lancelake.table.compact.row_reads import read_in_turn
 from lancelake.table.compact.row_stream import RowStream
 from lancelake.table.compact.staging import Unit, staged
-from lancelake.table.compact.stored_rows import (
-    LINEAGE,
-    Source,
-    lineage_of_all,
-    row_width,
-    stored_rows,
-)
-
-__all__ = ["CompactFragments", "Source"]
+from lancelake.table.compact.stored_rows import LINEAGE, Source, lineage_of_all, stored_rows
 
 _TASK_BYTES = 256 << 20
-_MOST_AHEAD = 3
-_AHEAD_BYTES = 32 << 20
-_SORTED_BYTES = 1 << 20
-_LEAST_SORTED = 16
-
-
-Begun = tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]
-"""The first rows of a fragment, and the others."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +39,6 @@ class CompactFragments:
     write: WriteTask
     file_rows: tuple[int, ...]
     batch_rows: int | None = None
-    sort_by: tuple[Ordering, ...] = ()
     mode: CompactionMode | None = None
 
     @property
@@ -77,7 +57,7 @@ class CompactFragments:
     def _copied(self, carried: CarriedRows) -> list[Fragment]:
         """Take pages over as they are; return nothing where that is not possible."""
         plan = None
-        if len(self.file_rows) == 1 and not self.sort_by:
+        if len(self.file_rows) == 1:
             plan = planned_copy(self.source.files, self.fragments, self.write, self.mode)
         if plan is None:
             self._ensure_not_forced()
@@ -114,37 +94,12 @@ class CompactFragments:
         names = self.source.columns.names
         metas = [meta.value for meta in LINEAGE]
         joinable = Joinable(self.source.schema, self.write.file_version)
-        for batch in self._ordered():
-            if self.source.has_stable_row_ids:
-                carried.add(batch.select(metas))
-            yield joinable(batch.select(names))
-
-    def _ordered(self) -> Iterator[pa.RecordBatch]:
-        rows = self._rows()
-        if not self.sort_by:
-            return rows
-        width = max(row_width(self.source, fragment) for fragment in self.fragments)
-        batch_rows = max(_LEAST_SORTED, min(DEFAULT_BATCH_ROWS, int(_SORTED_BYTES / width)))
-        return sorted_batches(self.source.row_schema, rows, self.sort_by, batch_rows=batch_rows)
-
-    def _rows(self) -> Iterator[pa.RecordBatch]:
-        """Read the fragments in order; the next ones are opened while one is read."""
         with staged(self.source, self.fragments, self.write) as units:
-            sizes = [sum(file.file_size_bytes or 0 for file in f.files) for _, f in units]
-            ahead = max(1, min(_MOST_AHEAD, int(_AHEAD_BYTES / max(1, *sizes))))
-            with ThreadPoolExecutor(ahead, thread_name_prefix="open") as pool:
-                waiting = deque(units)
-                begun: deque[Future[Begun]] = deque()
-                while waiting or begun:
-                    while waiting and len(begun) < ahead:
-                        begun.append(pool.submit(self._begun, waiting.popleft()))
-                    first, rest = begun.popleft().result()
-                    if first is not None:
-                        yield first
-                    yield from rest
+            for batch in read_in_turn(units, self._stored):
+                if self.source.has_stable_row_ids:
+                    carried.add(batch.select(metas))
+                yield joinable(batch.select(names))
 
-    def _begun(self, unit: Unit) -> Begun:
-        """Read the first rows of a fragment."""
+    def _stored(self, _: int, unit: Unit) -> Iterator[pa.RecordBatch]:
         source, fragment = unit
-        batches = stored_rows(source, fragment, self.batch_rows)
-        return next(batches, None), batches
+        return stored_rows(source, fragment, self.batch_rows)

@@ -57,7 +57,8 @@ CHANGES: dict[str, tuple[Change, int]] = {
 @pytest.fixture
 def done(base: Snapshot) -> list[Rewritten]:
     """Return the rewrites of two groups: fragments 0 to 2, and 3 to 5."""
-    return [rewritten(task, task.run()) for task in plan(base, THIRDS).tasks]
+    groups = plan(base, THIRDS).groups
+    return [rewritten(group, [task.run() for task in group.tasks]) for group in groups]
 
 
 def rows(snapshot: Snapshot) -> pa.Table:

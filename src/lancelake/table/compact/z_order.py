@@ -1,0 +1,75 @@
+"""A curve through several columns, along which rows near in all of them lie near each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_KEY_BITS = 64
+_MOST_BITS = 16
+
+Cells = npt.NDArray[np.uint64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZCurve:
+    """Cuts each column into cells of about as many rows, and takes turns with the bits of cells.
+
+    `edges` are, for each column, the values at which cells begin, in ascending order.
+    """
+
+    edges: tuple[pa.Array, ...]
+
+    @staticmethod
+    def through(samples: Sequence[pa.Array]) -> ZCurve:
+        """Cut columns by some of their values."""
+        most = (1 << _bits(len(samples))) - 2
+        return ZCurve(edges=tuple(_edges(_measured(sample), most) for sample in samples))
+
+    def positions(self, columns: Sequence[pa.Array]) -> pa.UInt64Array:
+        """Return where on the curve rows are; null comes before every value."""
+        found = np.zeros(len(columns[0]), dtype=np.uint64)
+        count = len(columns)
+        for number, (column, edges) in enumerate(zip(columns, self.edges, strict=True)):
+            cells = _cells(_measured(column), edges)
+            for bit in range(_bits(count)):
+                place = np.uint64(bit * count + count - 1 - number)
+                found |= ((cells >> np.uint64(bit)) & np.uint64(1)) << place
+        return pa.array(found)
+
+
+def _bits(columns: int) -> int:
+    return min(_MOST_BITS, _KEY_BITS // columns)
+
+
+def _edges(sample: pa.Array, most: int) -> pa.Array:
+    """Choose the values at which cells begin."""
+    known = sample.drop_null()
+    if pa.types.is_floating(known.type):
+        known = known.filter(pc.invert(pc.is_nan(known)))
+    ordered = pc.unique(pc.take(known, pc.sort_indices(known)))
+    if len(ordered) <= most:
+        return ordered
+    places = np.linspace(0, len(ordered) - 1, most).astype(np.int64)
+    return ordered.take(pa.array(places))
+
+
+def _cells(values: pa.Array, edges: pa.Array) -> Cells:
+    places = pc.search_sorted(edges, values, side="right")
+    cells: Cells = pc.fill_null(pc.add(places, 1), 0).to_numpy().astype(np.uint64)
+    if pa.types.is_floating(values.type):
+        is_nan = pc.fill_null(pc.is_nan(values), False).to_numpy(zero_copy_only=False)
+        cells[is_nan] = len(edges) + 1
+    return cells
+
+
+def _measured(values: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow can search."""
+    if pa.types.is_decimal(values.type):
+        return values.cast(pa.float64())
+    return values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values
