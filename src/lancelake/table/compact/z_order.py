@@ -20,7 +20,8 @@ Cells = npt.NDArray[np.uint64]
 class ZCurve:
     """Cuts each column into cells of about as many rows, and takes turns with the bits of cells.
 
-    `edges` are, for each column, the values at which cells begin, in ascending order.
+    `edges` are, for each column, the values at which cells begin but for the first, in ascending
+    order. However many cells a column has, they fill the same bits.
     """
 
     edges: tuple[pa.Array, ...]
@@ -28,16 +29,19 @@ class ZCurve:
     @staticmethod
     def through(samples: Sequence[pa.Array]) -> ZCurve:
         """Cut columns by some of their values."""
-        most = (1 << _bits(len(samples))) - 2
+        most = 1 << _bits(len(samples))
         return ZCurve(edges=tuple(_edges(_measured(sample), most) for sample in samples))
 
     def positions(self, columns: Sequence[pa.Array]) -> pa.UInt64Array:
-        """Return where on the curve rows are; null comes before every value."""
+        """Return where on the curve rows are; null is as the smallest value, NaN as the largest."""
         found = np.zeros(len(columns[0]), dtype=np.uint64)
         count = len(columns)
+        bits = _bits(count)
         for number, (column, edges) in enumerate(zip(columns, self.edges, strict=True)):
-            cells = _cells(_measured(column), edges)
-            for bit in range(_bits(count)):
+            cells = (_cells(_measured(column), edges) << np.uint64(bits)) // np.uint64(
+                len(edges) + 1
+            )
+            for bit in range(bits):
                 place = np.uint64(bit * count + count - 1 - number)
                 found |= ((cells >> np.uint64(bit)) & np.uint64(1)) << place
         return pa.array(found)
@@ -53,18 +57,18 @@ def _edges(sample: pa.Array, most: int) -> pa.Array:
     if pa.types.is_floating(known.type):
         known = known.filter(pc.invert(pc.is_nan(known)))
     ordered = pc.unique(pc.take(known, pc.sort_indices(known)))
-    if len(ordered) <= most:
-        return ordered
-    places = np.linspace(0, len(ordered) - 1, most).astype(np.int64)
-    return ordered.take(pa.array(places))
+    if len(ordered) > most:
+        places = np.linspace(0, len(ordered) - 1, most).astype(np.int64)
+        ordered = ordered.take(pa.array(places))
+    return ordered[1:]
 
 
 def _cells(values: pa.Array, edges: pa.Array) -> Cells:
     places = pc.search_sorted(edges, values, side="right")
-    cells: Cells = pc.fill_null(pc.add(places, 1), 0).to_numpy().astype(np.uint64)
+    cells: Cells = pc.fill_null(places, 0).to_numpy().astype(np.uint64)
     if pa.types.is_floating(values.type):
         is_nan = pc.fill_null(pc.is_nan(values), False).to_numpy(zero_copy_only=False)
-        cells[is_nan] = len(edges) + 1
+        cells[is_nan] = len(edges)
     return cells
 
 
