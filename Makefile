@@ -24,6 +24,10 @@ setup: $(ENVIRONMENTS) ## Build every environment (the other targets do it when 
 test: setup ## Run the tests (TESTS=path for a part of them)
 	$(BIN)/pytest -n 2 --dist worksteal --durations=15 $(TESTS)
 
+.PHONY: test-spark-4.1 test-spark-4.2
+test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## Run the Spark tests on an older Spark
+	.interop/spark-$*/bin/pytest -n 2 --dist worksteal tests/spark
+
 .PHONY: check lint types layers sizes locks
 check: lint types layers sizes locks ## Lint, format, types, layers, sizes, lock files
 
@@ -63,6 +67,13 @@ bench: setup ## Run the benchmarks
 .PHONY: demo
 demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 100000")
 	$(BIN)/python examples/demo.py $(ARGS)
+
+.interop/spark-%/.synced: requirements/spark-%.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
+	@echo "setting up .interop/spark-$*"
+	@mkdir -p .interop
+	@scripts/install.sh .interop/spark-$* $<
+	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/spark-$*/bin/python --editable .
+	@touch $@
 
 .PHONY: lock
 lock: .venv/.uv/.ready ## Resolve the lock files anew

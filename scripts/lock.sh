@@ -10,6 +10,9 @@ compile=(
 )
 
 "${compile[@]}" pyproject.toml --group dev --output-file requirements/dev.lock
+for release in requirements/spark-*.txt; do
+  "${compile[@]}" pyproject.toml "$release" --group dev --output-file "${release%.txt}.lock"
+done
 for source in requirements/*.in; do
   "${compile[@]}" "$source" --output-file "${source%.in}.lock"
 done
