@@ -16,6 +16,7 @@ from lancelake.proto import columns_pb2, table_pb2, transaction_pb2
 
 _NANOS = 1_000_000_000
 _UUID_BYTES = 16
+_KNOWN_FLAGS = int(READABLE | WRITABLE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +86,7 @@ def decode_transaction(data: bytes) -> VersionNeeds:
 
 
 def _ensure_known(flags: int) -> None:
-    if unknown := flags & ~int(READABLE | WRITABLE):
+    if unknown := flags & ~_KNOWN_FLAGS:
         msg = f"the table has features that are not supported (flags {unknown:#x})"
         raise UnsupportedError(msg, flags=unknown)
 

@@ -142,8 +142,12 @@ class LocalStore:
 
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""
+        full = self._full(path)
         with DiskErrors(path, writes=True):
-            Path(self._full(path)).unlink(missing_ok=True)
+            try:
+                os.unlink(full)  # noqa: PTH108  # half the time of Path.unlink
+            except FileNotFoundError:
+                return
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Remove objects that are there."""

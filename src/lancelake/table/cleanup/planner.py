@@ -67,7 +67,7 @@ def make_plan(at: Snapshot, planning: Planning) -> Planned:
     judge = _Judge(
         own=own,
         others=others,
-        in_flight=_in_flight(at.location, files, own.kept, planning),
+        in_flight=_in_flight(at.location, files, own, planning),
         begun=records.paths,
         policy=planning.policy,
         safe_before_ns=planning.policy.unsafe_after_ns(planning.now_ns),
@@ -235,18 +235,19 @@ def _ensure_no_tags(
 
 
 def _in_flight(
-    location: Location, files: Iterable[ListedFile], kept: Reach, planning: Planning
+    location: Location, files: Iterable[ListedFile], own: Reading, planning: Planning
 ) -> Reach:
     """Return what young transactions of no version mention: they may be about to be committed."""
     found = Reach()
     if planning.policy.delete_unverified:
         return found
     safe_before_ns = planning.policy.unsafe_after_ns(planning.now_ns)
+    committed = own.kept.transactions | own.dropped.transactions
     store = open_store(location)
     for file in files:
-        is_young = file.modified_ns >= safe_before_ns
-        is_free = not kept.holds(FileKind.TRANSACTION, file.known_as)
-        if file.kind is FileKind.TRANSACTION and is_young and is_free:
+        if file.kind is not FileKind.TRANSACTION or file.modified_ns < safe_before_ns:
+            continue
+        if file.known_as not in committed:
             try:
                 found.add(version_needs.decode_transaction(store.get(file.path)))
             except LanceTableError:
