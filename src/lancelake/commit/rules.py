@@ -83,6 +83,7 @@ class Means:
 
     def options_for(self, options: BuildOptions, head: TableState) -> BuildOptions:
         """Return the options to build on a version: its time is now, and no fact is missing."""
-        wanted = self.rules.wanted(head)
-        facts = self.facts.learn(head, wanted) if wanted else options.facts
+        mended = options.mending.applied(head)
+        wanted = self.rules.wanted(mended)
+        facts = self.facts.learn(mended, wanted) if wanted else options.facts
         return replace(options, timestamp_ns=self.clock.now_ns(), facts=facts)

@@ -2,35 +2,50 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from uuid import UUID
 
 from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.txn.state import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """Entries of fragments as they should be, and the least row id that no row has.
+    """Entries as they should be, and the least row id that no row has.
 
-    Rows, and the files they lie in, stay as they are: no row counts as changed.
+    An index entry for which None is given goes. Rows, and the files they lie in, stay as they
+    are: no row counts as changed.
     """
 
     fragments: tuple[Fragment, ...] = ()
+    indices: FrozenMap[UUID, IndexMetadata | None] = field(default_factory=FrozenMap)
     next_row_id: int = 0
 
     def applied(self, state: TableState) -> TableState:
         """Return the version as it should have been written."""
         manifest = state.manifest
-        if not self.fragments and self.next_row_id <= manifest.next_row_id:
+        if self.fragments:
+            manifest = replace(manifest, fragments=state.fragments.exchanged(self.fragments))
+        if self.next_row_id > manifest.next_row_id:
+            manifest = replace(manifest, next_row_id=self.next_row_id)
+        indices = tuple(self._entries(state.indices)) if self.indices else state.indices
+        if manifest is state.manifest and indices is state.indices:
             return state
-        return replace(
-            state,
-            manifest=replace(
-                manifest,
-                fragments=state.fragments.exchanged(self.fragments),
-                next_row_id=max(self.next_row_id, manifest.next_row_id),
-            ),
-        )
+        return replace(state, manifest=manifest, indices=indices)
+
+    def _entries(self, indices: tuple[IndexMetadata, ...]) -> Iterator[IndexMetadata]:
+        told: set[UUID] = set()
+        for index in indices:
+            if index.uuid not in self.indices:
+                yield index
+            elif index.uuid not in told:
+                told.add(index.uuid)
+                right = self.indices[index.uuid]
+                if right is not None:
+                    yield right
 
 
 NOTHING_TO_MEND = Mending()

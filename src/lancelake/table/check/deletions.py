@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from pyroaring import BitMap
@@ -24,9 +24,9 @@ Loaded = BitMap | LanceTableError
 class Deletions:
     """Deleted rows by file; those of the version before are kept, for most files are shared."""
 
-    def __init__(self) -> None:
-        """Know nothing yet."""
-        self._loaded: dict[FileAt, Loaded] = {}
+    def __init__(self, known: Mapping[FileAt, Loaded] | None = None) -> None:
+        """Know nothing yet, or what is to be written before it is read."""
+        self._loaded: dict[FileAt, Loaded] = dict(known or {})
 
     def load(self, subject: Subject) -> None:
         """Read the deletion files of a version, and forget all others."""

@@ -30,10 +30,15 @@ def check_indices(subject: Subject) -> Iterator[Finding]:
         if count > 1:
             yield subject.error("index-uuid-twice", f"{count} index entries have the uuid {uuid}")
     for index in indices:
-        yield from _entry(subject, index)
-        yield from _kind(subject, index)
-        yield from _files(subject, index)
+        yield from check_entry_alone(subject, index)
     yield from _overlaps(subject, indices)
+
+
+def check_entry_alone(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
+    """Look at one entry and its files, whatever other entries there are."""
+    yield from _entry(subject, index)
+    yield from _kind(subject, index)
+    yield from _files(subject, index)
 
 
 def _entry(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:

@@ -23,10 +23,10 @@ Group = Callable[[], Iterator[Finding]]
 class VersionChecks:
     """The checks of versions of one line, which share most of their files."""
 
-    def __init__(self, *, data: bool) -> None:
-        """With `data`, every value is read."""
+    def __init__(self, *, data: bool, deletions: Deletions | None = None) -> None:
+        """With `data`, every value is read; `deletions` are those known already."""
         self._data = data
-        self._deletions = Deletions()
+        self._deletions = deletions or Deletions()
         self._seen_columns: set[tuple[Field, tuple[str, ...]]] = set()
 
     def __call__(self, subject: Subject) -> Iterator[Finding]:

@@ -1,0 +1,19 @@
+"""Set a damaged table right: what can be rebuilt is, in a new version."""
+
+from lancelake.table.repair.healthy import WayBack, go_back, way_back
+from lancelake.table.repair.plan import Left, RepairPlan, plan
+from lancelake.table.repair.run import Repaired, apply, repair
+from lancelake.table.repair.wishes import Wishes
+
+__all__ = [
+    "Left",
+    "RepairPlan",
+    "Repaired",
+    "WayBack",
+    "Wishes",
+    "apply",
+    "go_back",
+    "plan",
+    "repair",
+    "way_back",
+]

@@ -1,0 +1,110 @@
+"""How should a version be, and by which changes does it become so?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from uuid import UUID
+
+from lancelake.format import index_meta
+from lancelake.format import operations as ops
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.operations import Operation
+from lancelake.table.snapshot import Snapshot
+from lancelake.txn.mending import NOTHING_TO_MEND, Mending
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change to commit, and what it sets right in the version before."""
+
+    operation: Operation
+    mending: Mending = NOTHING_TO_MEND
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A version as it should be.
+
+    `files` are deletion files to be written first, by their path below the root. `is_renewed`
+    asks for a new version even if nothing else differs: every commit sets some things right.
+    `steps` says in words what was set right.
+    """
+
+    fragments: tuple[Fragment, ...]
+    indices: tuple[IndexMetadata, ...]
+    next_row_id: int
+    files: FrozenMap[str, bytes] = field(default_factory=FrozenMap)
+    is_renewed: bool = False
+    steps: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(head: Snapshot) -> Draft:
+        """Start from a version as it is."""
+        manifest = head.manifest
+        return Draft(
+            fragments=tuple(manifest.fragments),
+            indices=head.indices,
+            next_row_id=manifest.next_row_id,
+        )
+
+    def with_fragments(self, changed: Iterable[Fragment], steps: Iterable[str]) -> Draft:
+        """Return the draft with other entries for some fragments."""
+        by_id = {fragment.id: fragment for fragment in changed}
+        fragments = tuple(by_id.get(f.id, f) for f in self.fragments)
+        return replace(self, fragments=fragments, steps=(*self.steps, *steps))
+
+    def on(self, head: Snapshot) -> Snapshot:
+        """Return a version that says what the draft says; it lies nowhere but in memory."""
+        manifest = replace(head.manifest, fragments=self.fragments, next_row_id=self.next_row_id)
+        section = index_meta.encode_section(self.indices) if self.indices else None
+        return replace(head, file=replace(head.file, manifest=manifest, index_section=section))
+
+
+def changes(head: Snapshot, draft: Draft) -> Iterator[Change]:
+    """Yield the changes that lead from a version to a draft; nothing when they are the same."""
+    before = {fragment.id: fragment for fragment in head.manifest.fragments}
+    kept = {fragment.id for fragment in draft.fragments}
+    gone = tuple(number for number in before if number not in kept)
+    changed = tuple(f for f in draft.fragments if before[f.id] != f)
+    has_ids_left = draft.next_row_id > head.manifest.next_row_id
+    entries = _entries(head.indices, draft.indices)
+    if entries:
+        yield _index_change(head, entries)
+    if gone:
+        delete = ops.Delete(updated_fragments=(), deleted_fragment_ids=gone, predicate="")
+        yield Change(operation=delete)
+    if changed or has_ids_left:
+        merge = ops.Merge(
+            fragments=draft.fragments, schema=head.manifest.schema, preserves_nullability=True
+        )
+        mending = Mending(fragments=changed, next_row_id=draft.next_row_id)
+        yield Change(operation=merge, mending=mending)
+    if draft.is_renewed and not (entries or gone or changed or has_ids_left):
+        yield Change(operation=ops.UpdateConfig())
+
+
+def _entries(
+    before: tuple[IndexMetadata, ...], after: tuple[IndexMetadata, ...]
+) -> FrozenMap[UUID, IndexMetadata | None]:
+    """Return the entries that change by their uuid; None for those that go."""
+    wanted = {index.uuid: index for index in after}
+    counts = Counter(index.uuid for index in before)
+    return FrozenMap(
+        {
+            index.uuid: wanted.get(index.uuid)
+            for index in before
+            if counts[index.uuid] > 1 or wanted.get(index.uuid) != index
+        }
+    )
+
+
+def _index_change(head: Snapshot, entries: FrozenMap[UUID, IndexMetadata | None]) -> Change:
+    operation = ops.CreateIndex(
+        new_indices=tuple(index for index in entries.values() if index is not None),
+        removed_indices=tuple(i for i in head.indices if entries.get(i.uuid, i) is None),
+    )
+    return Change(operation=operation, mending=Mending(indices=entries))

@@ -1,0 +1,100 @@
+"""The newest version that is in order, made the newest of all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.commit.line import open_line
+from lancelake.commit.load import load
+from lancelake.commit.set_aside import set_aside
+from lancelake.errors import (
+    InvalidRequestError,
+    LanceTableError,
+    StorageUnavailableError,
+    VersionNotFoundError,
+)
+from lancelake.format.names import ManifestName
+from lancelake.storage.location import Location
+from lancelake.table.check.file_sizes import FileSizes
+from lancelake.table.check.finding import Severity
+from lancelake.table.check.line import Line
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
+from lancelake.table.refs import list_tags
+from lancelake.table.repair.preview import findings
+from lancelake.table.restore import restore
+from lancelake.table.snapshot import Snapshot
+from lancelake.txn import migrations
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WayBack:
+    """The newest version that is in order, and those after it.
+
+    `unreadable` are the newest if nothing can be committed after them: their manifests are set
+    aside, and the number of the oldest of them is given out again.
+    """
+
+    target: Snapshot
+    newer: tuple[ManifestName, ...]
+    unreadable: tuple[ManifestName, ...]
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether the newest version is another one."""
+        return bool(self.newer)
+
+
+def way_back(location: Location, *, data: bool = False) -> WayBack:
+    """Look for the newest version without errors; with `data`, every value is read."""
+    sizes = FileSizes()
+    newer: list[ManifestName] = []
+    unreadable: list[ManifestName] = []
+    for name in Line.load(location, branch=None).newest_first:
+        snapshot = _loaded(location, name)
+        if snapshot is None:
+            if len(unreadable) == len(newer):
+                unreadable.append(name)
+        elif not any(
+            f.severity is Severity.ERROR for f in findings(snapshot, sizes, {}, data=data)
+        ):
+            return WayBack(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
+        newer.append(name)
+    problem = "no version of the table is in order"
+    raise VersionNotFoundError(
+        problem, table=location.uri, action="Bring its files back from a copy."
+    )
+
+
+def go_back(way: WayBack, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
+    """Restore the version; manifests that cannot be read are moved to `_damaged` before."""
+    if not way.is_needed:
+        return way.target
+    _ensure_untagged(way)
+    line = open_line(way.target.location)
+    for name in way.unreadable:
+        set_aside(line, name)
+    return restore(way.target, choices)
+
+
+def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
+    """Load a version as a commit after it would; None when that fails."""
+    try:
+        migrations.wanted(load(open_line(location), name).state)
+        return Snapshot.load(location, name)
+    except StorageUnavailableError:
+        raise
+    except LanceTableError:
+        return None
+
+
+def _ensure_untagged(way: WayBack) -> None:
+    """Refuse to give out a number that a tag names."""
+    gone = {name.version for name in way.unreadable}
+    here = way.target.branch
+    for tag, named in list_tags(way.target.main_location).items():
+        if named.version in gone and named.branch in (here, here or "main"):
+            raise InvalidRequestError(
+                f"tag {tag} names version {named.version}, whose manifest cannot be read",
+                table=way.target.location.uri,
+                action="Remove the tag, or let it name another version.",
+            )

@@ -1,0 +1,89 @@
+"""Index entries that cannot be used, or claim what is not so."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from pyroaring import BitMap
+
+from lancelake.errors import LanceTableError
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
+from lancelake.table.check.indices import check_entry_alone
+from lancelake.table.check.subject import Subject
+from lancelake.table.repair.case import Case
+from lancelake.table.repair.draft import Draft
+
+UNUSABLE = frozenset(
+    {
+        "index-field-gone",
+        "index-bitmap-damaged",
+        "index-details-damaged",
+        "index-file-missing",
+        "index-file-size",
+        "file-escapes",
+        "base-undeclared",
+    }
+)
+
+
+def mend_indices(case: Case) -> Draft:
+    """Drop entries that no query can use; they say what to build again."""
+    kept: list[IndexMetadata] = []
+    steps: list[str] = []
+    covered: dict[str, BitMap] = {}
+    for index in case.draft.indices:
+        reason = None if index.is_system else _reason(case.subject, index, kept, covered)
+        if reason is not None:
+            steps.append(f"index {index.name!r}: a segment is dropped: {reason}")
+            continue
+        right = _undated(index, case.head.version)
+        if right != index:
+            steps.append(f"index {index.name!r}: built from version {right.dataset_version}")
+        kept.append(right)
+    if not steps:
+        return case.draft
+    return replace(case.draft, indices=tuple(kept), steps=(*case.draft.steps, *steps))
+
+
+def prune_coverage(case: Case) -> Draft:
+    """Let indices cover only fragments that exist, when notes are to be mended, too."""
+    if not case.wishes.notes or any(i.name == FRAGMENT_REUSE for i in case.draft.indices):
+        return case.draft
+    existing = BitMap(fragment.id for fragment in case.draft.fragments)
+    found = tuple(_pruned(index, existing) for index in case.draft.indices)
+    names = (o.name for o, n in zip(case.draft.indices, found, strict=True) if o != n)
+    steps = tuple(f"index {name!r}: covers only fragments that exist" for name in names)
+    return replace(case.draft, indices=found, steps=(*case.draft.steps, *steps))
+
+
+def _reason(
+    subject: Subject, index: IndexMetadata, kept: list[IndexMetadata], covered: dict[str, BitMap]
+) -> str | None:
+    """Say why an entry is of no use beside those that are kept; None when it is of use."""
+    if any(other.uuid == index.uuid for other in kept):
+        return "it is listed twice"
+    for finding in check_entry_alone(subject, index):
+        if finding.code in UNUSABLE:
+            return f"{finding.message}; build it again"
+    mine = index.fragments()
+    others = covered.setdefault(index.name, BitMap())
+    if mine is not None and mine & others & BitMap(f.id for f in subject.fragments):
+        return "another segment covers the same fragments"
+    others |= mine or BitMap()
+    return None
+
+
+def _undated(index: IndexMetadata, newest: int) -> IndexMetadata:
+    if index.dataset_version <= newest:
+        return index
+    return replace(index, dataset_version=type(index.dataset_version)(newest))
+
+
+def _pruned(index: IndexMetadata, existing: BitMap) -> IndexMetadata:
+    try:
+        covered = index.fragments()
+    except LanceTableError:
+        return index
+    if index.is_system or covered is None or covered <= existing:
+        return index
+    return replace(index, fragment_bitmap=bytes((covered & existing).serialize()))

@@ -1,0 +1,57 @@
+"""Fragments of which a file is gone or cannot be read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lancelake.data.table_files import FileAt
+from lancelake.format.fragment import Fragment
+from lancelake.table.repair.case import Case
+from lancelake.table.repair.draft import Draft
+
+CODES = frozenset(
+    {
+        "data-file-missing",
+        "data-file-size",
+        "data-file-damaged",
+        "data-file-version",
+        "file-unreadable",
+        "file-escapes",
+        "base-undeclared",
+        "file-columns",
+        "file-column-twice",
+        "file-field-unknown",
+        "file-version-unknown",
+        "column-unreadable",
+        "row-count",
+    }
+)
+
+
+def drop_lost(case: Case) -> Draft:
+    """Leave out fragments that cannot be read, when asked to; rows of the others stay."""
+    if not case.wishes.drop_lost or not case.codes & CODES:
+        return case.draft
+    lost = {f.id for f in case.subject.fragments if _is_lost(case, f)}
+    if not lost:
+        return case.draft
+    kept = tuple(f for f in case.draft.fragments if f.id not in lost)
+    steps = (
+        f"fragment {f.id}: given up, with {_rows(f)}" for f in case.draft.fragments if f.id in lost
+    )
+    return replace(case.draft, fragments=kept, steps=(*case.draft.steps, *steps))
+
+
+def _is_lost(case: Case, fragment: Fragment) -> bool:
+    for file in fragment.files:
+        place = case.subject.place(file)
+        size = case.subject.sizes.of(place) if isinstance(place, FileAt) else None
+        if not isinstance(size, int):
+            return True
+    is_whole = case.codes.isdisjoint(CODES - {"data-file-missing", "file-unreadable"})
+    return not is_whole and not case.is_readable(fragment)
+
+
+def _rows(fragment: Fragment) -> str:
+    rows = fragment.live_rows
+    return "rows that nobody counted" if rows is None else f"{rows:,} rows"

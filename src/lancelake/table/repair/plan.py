@@ -1,0 +1,117 @@
+"""What is wrong with a table, what can be set right, and what else is to be done?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lancelake.errors import LanceTableError, StorageUnavailableError
+from lancelake.storage.location import Location
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.run import check
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.refs import branch_location
+from lancelake.table.repair.advice import advice
+from lancelake.table.repair.documents import Action, action_for
+from lancelake.table.repair.line import LinePlan, is_problem, plan_line
+from lancelake.table.repair.wishes import Wishes
+from lancelake.table.snapshot import Snapshot
+
+# What concerns a version's place in its line, and not what it holds.
+_OF_THE_LINE = frozenset({"manifest-name", "timestamp-order", "manifest-damaged"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Left:
+    """What stays wrong, and what to do about it."""
+
+    finding: Finding
+    advice: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RepairPlan:
+    """What would be done; nothing of it is yet."""
+
+    location: Location
+    findings: tuple[Finding, ...]
+    lines: tuple[LinePlan, ...]
+    actions: tuple[Action, ...]
+    left: tuple[Left, ...]
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything would be done."""
+        return bool(self.lines or self.actions)
+
+    def steps(self) -> Iterator[tuple[str | None, str]]:
+        """Yield what would be done in words, each with the branch it is done on."""
+        for line in self.lines:
+            for step in line.draft.steps:
+                yield line.head.branch, step
+        for action in self.actions:
+            yield None, action.step
+
+
+def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
+    """Check the newest versions of a table and its branches, and plan what can be set right."""
+    asked = wishes or Wishes()
+    found = tuple(check(location, data=asked.data))
+    problems = tuple(f for f in found if is_problem(f, asked))
+    main, heads = _heads(location, problems)
+    lines, left = [], []
+    for branch, head in heads.items():
+        mine = tuple(f for f in found if _concerns(f, head) and f.branch == branch)
+        line = plan_line(head, mine, asked)
+        if line.has_work:
+            lines.append(line)
+        left += [f for f in line.after if is_problem(f, asked)]
+    actions: dict[Action, None] = {}
+    for finding in problems:
+        head_of = heads.get(finding.branch)
+        if head_of is not None and _concerns(finding, head_of):
+            continue
+        action = action_for(finding, main, asked)
+        if action is None:
+            left.append(finding)
+        else:
+            actions[action] = None
+    return RepairPlan(
+        location=location,
+        findings=found,
+        lines=tuple(lines),
+        actions=tuple(actions),
+        left=tuple(Left(finding=f, advice=advice(f)) for f in left),
+    )
+
+
+def _heads(
+    location: Location, problems: tuple[Finding, ...]
+) -> tuple[Location, dict[str | None, Snapshot]]:
+    """Return the table's root, and the newest versions in which something is wrong."""
+    heads: dict[str | None, Snapshot] = {}
+    own = _opened(location)
+    main = location if own is None else own.main_location
+    for branch in dict.fromkeys(f.branch for f in problems if f.version is not None):
+        is_own = own is not None and own.branch == branch
+        head = own if is_own else _opened(branch_location(main, branch))
+        if head is not None:
+            heads[branch] = head
+    return main, heads
+
+
+def _opened(location: Location) -> Snapshot | None:
+    """Open the newest version; None when it cannot be opened, or its indices cannot be read."""
+    try:
+        head = open_snapshot(location, Latest())
+        tuple(head.manifest.fragments)
+        head.indices  # noqa: B018  # decoded here, or not at all
+    except StorageUnavailableError:
+        raise
+    except LanceTableError:
+        return None
+    return head
+
+
+def _concerns(finding: Finding, head: Snapshot) -> bool:
+    return finding.version == head.version and finding.code not in _OF_THE_LINE

@@ -1,0 +1,66 @@
+"""Which version would a draft lead to, and what would still be wrong with it?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lancelake.commit.candidate import make_candidate
+from lancelake.data.commit_ports import FilesFactsPort
+from lancelake.data.table_files import FileAt
+from lancelake.table.check.deletions import Deletions, Loaded
+from lancelake.table.check.file_sizes import FileSizes
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.subject import Subject
+from lancelake.table.check.version import VersionChecks
+from lancelake.table.publish import WRITER, new_transaction
+from lancelake.table.repair.draft import Change, Draft, changes
+from lancelake.table.repair.row_counts import decoded
+from lancelake.table.snapshot import Snapshot
+from lancelake.txn import build, migrations
+from lancelake.txn.options import BuildOptions
+from lancelake.txn.state import TableState
+
+
+def previewed(head: Snapshot, draft: Draft) -> Snapshot:
+    """Build, in memory, the version that commits of a draft would make; raise as they would."""
+    after = head
+    for change in changes(head, draft):
+        after = _next(after, change)
+    return after
+
+
+def planned_deletions(head: Snapshot, draft: Draft) -> Mapping[FileAt, Loaded]:
+    """Return the deletion files that are yet to be written."""
+    return {
+        FileAt(root=head.location, path=path): decoded(path, data)
+        for path, data in draft.files.items()
+    }
+
+
+def findings(
+    snapshot: Snapshot, sizes: FileSizes, known: Mapping[FileAt, Loaded], *, data: bool
+) -> tuple[Finding, ...]:
+    """Check one version, which need not lie in the store."""
+    checks = VersionChecks(data=data, deletions=Deletions(known))
+    return told_once(checks(Subject(snapshot, sizes)))
+
+
+def told_once(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return each finding once."""
+    return tuple({(f.code, f.path, f.message): f for f in found}.values())
+
+
+def _next(head: Snapshot, change: Change) -> Snapshot:
+    state = TableState(manifest=head.manifest, indices=head.indices)
+    mended = change.mending.applied(state)
+    facts = FilesFactsPort(root=head.location).learn(mended, migrations.wanted(mended))
+    options = BuildOptions(
+        timestamp_ns=head.manifest.timestamp_ns or 0,
+        writer=WRITER,
+        facts=facts,
+        mending=change.mending,
+    )
+    mine = new_transaction(change.operation, head.version)
+    after = build.next_state(mine, state, options)
+    loaded = make_candidate(mine, after, head.name.naming).as_loaded()
+    return Snapshot(head.location, loaded.name, loaded.file, loaded.size_bytes)

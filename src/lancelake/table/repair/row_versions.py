@@ -1,0 +1,79 @@
+"""Versions in which rows were made or changed, where they cannot be read or cannot be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from lancelake.errors import LanceTableError
+from lancelake.format.fragment import Fragment, Sequenced
+from lancelake.format.rowids import codec
+from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
+from lancelake.table.repair.case import Case
+from lancelake.table.repair.draft import Draft
+
+CODES = frozenset({"row-versions-damaged", "row-versions-length", "row-versions-range"})
+
+Runs = tuple[tuple[int, int], ...]
+
+
+def mend_row_versions(case: Case) -> Draft:
+    """Take versions from earlier versions of the table, else let them fit the rows there are."""
+    if not case.codes & CODES:
+        return case.draft
+    changed, steps = [], []
+    for fragment in case.subject.fragments:
+        made = _mended(case, fragment, "created_at_versions")
+        touched = _mended(case, fragment, "last_updated_at_versions")
+        if made is None and touched is None:
+            continue
+        changed.append(
+            replace(
+                fragment,
+                created_at_versions=made or fragment.created_at_versions,
+                last_updated_at_versions=touched or fragment.last_updated_at_versions,
+            )
+        )
+        steps.append(f"fragment {fragment.id}: the versions in which its rows were written")
+    return case.draft.with_fragments(changed, steps)
+
+
+def _mended(case: Case, fragment: Fragment, name: str) -> bytes | None:
+    """Return the sequence as it should be; None when it is in order, or not known."""
+    now: Sequenced = getattr(fragment, name)
+    if not isinstance(now, bytes) or fragment.physical_rows is None:
+        return None
+    newest = case.head.version
+    if _is_sound(now, fragment.physical_rows, newest):
+        return None
+    for then in case.past.fragments(fragment):
+        earlier = getattr(then, name)
+        if isinstance(earlier, bytes) and _is_sound(earlier, fragment.physical_rows, newest):
+            return earlier
+    return VersionSequence(_fitted(_runs(now) or (), fragment.physical_rows, newest)).encode()
+
+
+def _is_sound(data: bytes, rows: int, newest: int) -> bool:
+    runs = _runs(data)
+    if runs is None or sum(count for count, _ in runs) != rows:
+        return False
+    return all(version <= newest for _, version in runs)
+
+
+def _fitted(runs: Runs, rows: int, newest: int) -> Runs:
+    """Return as many as there are rows; what is not known is read as the first version."""
+    found: list[tuple[int, int]] = []
+    for count, version in runs:
+        fitting = min(count, rows)
+        if fitting:
+            found.append((fitting, min(version, newest)))
+        rows -= fitting
+    if rows:
+        found.append((rows, found[-1][1] if found else UNKNOWN_VERSION))
+    return tuple(found)
+
+
+def _runs(data: bytes) -> Runs | None:
+    try:
+        return codec.decode_versions(data)
+    except LanceTableError:
+        return None
