@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import primary_key
@@ -124,8 +125,17 @@ def _ensure_row_ids(
             raise InvalidRequestError(msg, found=count, expected=rows)
         old = known.get(fragment.id)
         if old is None or old.row_ids != fragment.row_ids:
-            added.append(row_ids.row_id_values(fragment))
-    ids = np.concatenate(added) if added else np.array([], dtype=np.uint64)
+            ids = row_ids.row_id_values(fragment)
+            _ensure_given(ids, next_row_id)
+            # A restored version may hold a deleted row and, with the same id, what it became.
+            if fragment.deletion_file is None:
+                added.append(ids)
+    if added:
+        _ensure_given(np.concatenate(added), next_row_id)
+
+
+def _ensure_given(ids: npt.NDArray[np.uint64], next_row_id: int) -> None:
+    """Raise unless every id was given out, to one row."""
     if len(ids) and int(ids.max()) >= next_row_id:
         msg = f"row id {int(ids.max())} was never given out; the next is {next_row_id}"
         raise InvalidRequestError(msg, found=int(ids.max()), expected=next_row_id)
