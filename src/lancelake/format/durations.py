@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import re
+
 # A year and a month are averages, as the format's own tools take them.
 _NAMED = (("year", 31_557_600), ("month", 2_630_016), ("day", 86_400))
 _SHORT = (("h", 3_600), ("m", 60), ("s", 1))
+_SECOND = 1_000_000_000
+_UNITS = {
+    "nanos nsec ns": 1,
+    "usec us": 1_000,
+    "millis msec ms": 1_000_000,
+    "seconds second secs sec s": _SECOND,
+    "minutes minute min mins m": 60 * _SECOND,
+    "hours hour hr hrs h": 3_600 * _SECOND,
+    "days day d": 86_400 * _SECOND,
+    "weeks week wk wks w": 7 * 86_400 * _SECOND,
+    "months month M": 2_630_016 * _SECOND,
+    "years year yr yrs y": 31_557_600 * _SECOND,
+}
+_PART = re.compile(r"(\d+)\s*([a-zA-Z]+)\s*")
 
 
 def duration_text(seconds: int) -> str:
@@ -20,3 +36,23 @@ def duration_text(seconds: int) -> str:
         if count:
             words.append(f"{count}{name}")
     return " ".join(words) or "0s"
+
+
+def parse_duration(text: str) -> int:
+    """Read nanoseconds from numbers with units, as `2weeks 1day 12h`; units as the format's tools.
+
+    Raises `ValueError` for anything else.
+    """
+    parts = _PART.findall(text)
+    if not parts or _PART.sub("", text).strip():
+        msg = f"{text!r} is not a duration such as 14days or 12h 30m"
+        raise ValueError(msg)
+    return sum(int(number) * _unit(unit, text) for number, unit in parts)
+
+
+def _unit(name: str, text: str) -> int:
+    for names, size in _UNITS.items():
+        if name in names.split():
+            return size
+    msg = f"{text!r} has the unknown unit {name!r}"
+    raise ValueError(msg)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 
+from lancelake.table.cleanup.auto import clean_up_if_due
 from lancelake.table.snapshot import Snapshot
 
 AfterCommit = Callable[[Snapshot], None]
 """Told of a version that was just committed."""
 
-AFTER_COMMIT: tuple[AfterCommit, ...] = ()
+AFTER_COMMIT: tuple[AfterCommit, ...] = (clean_up_if_due,)
 """What follows every commit, in this order."""
 
 

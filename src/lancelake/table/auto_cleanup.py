@@ -8,6 +8,9 @@ from lancelake.format.frozen import FrozenMap
 
 INTERVAL = "lance.auto_cleanup.interval"
 OLDER_THAN = "lance.auto_cleanup.older_than"
+RETAIN_VERSIONS = "lance.auto_cleanup.retain_versions"
+REFERENCED_BRANCHES = "lance.auto_cleanup.referenced_branch"
+RATE_LIMIT = "lance.auto_cleanup.delete_rate_limit"
 
 DEFAULT_INTERVAL = 20
 DEFAULT_OLDER_THAN_S = 14 * 86_400

@@ -1,0 +1,73 @@
+"""When does a table ask for a cleanup after a commit, and for which?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.durations import parse_duration
+from lancelake.table.auto_cleanup import (
+    INTERVAL,
+    OLDER_THAN,
+    RATE_LIMIT,
+    REFERENCED_BRANCHES,
+    RETAIN_VERSIONS,
+)
+from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.run import clean_up
+from lancelake.table.snapshot import Snapshot
+
+# The version that was just made, and the one its writer may still be reading.
+_ALWAYS_KEPT = 2
+_TRUTHS = {"true": True, "false": False}
+
+
+def clean_up_if_due(made: Snapshot) -> None:
+    """Clean up when the config of a version that was just committed asks for it now."""
+    config = made.manifest.config
+    if INTERVAL not in config:
+        return
+    interval = _number(config, INTERVAL) or 0
+    if interval == 0 or made.version % interval == 0:
+        clean_up(made, policy_of(config))
+
+
+def policy_of(config: Mapping[str, str]) -> CleanupPolicy:
+    """Return what a config asks for.
+
+    Tags keep their versions and are no reason to stop; the two newest versions always stay.
+    """
+    age = config.get(OLDER_THAN)
+    return CleanupPolicy(
+        older_than=None if age is None else _age(age),
+        retain_versions=max(_ALWAYS_KEPT, _number(config, RETAIN_VERSIONS, least=1) or 0),
+        error_if_tagged_old_versions=False,
+        delete_rate_limit=_number(config, RATE_LIMIT, least=1),
+        clean_referenced_branches=_truth(config, REFERENCED_BRANCHES),
+    )
+
+
+def _age(text: str) -> timedelta:
+    try:
+        return timedelta(microseconds=parse_duration(text) // 1000)
+    except (ValueError, OverflowError) as error:
+        raise InvalidRequestError(f"config {OLDER_THAN}: {error}", found=text) from error
+
+
+def _number(config: Mapping[str, str], key: str, *, least: int = 0) -> int | None:
+    text = config.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or int(text) < least:
+        problem = f"config {key} is {text!r}, and must be a number from {least} up"
+        raise InvalidRequestError(problem, found=text)
+    return int(text)
+
+
+def _truth(config: Mapping[str, str], key: str) -> bool:
+    text = config.get(key, "false")
+    if text not in _TRUTHS:
+        problem = f"config {key} is {text!r}, and must be true or false"
+        raise InvalidRequestError(problem, found=text)
+    return _TRUTHS[text]
