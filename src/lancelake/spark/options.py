@@ -60,29 +60,42 @@ class TableOptions:
         text = self.get(name)
         if text is None:
             return None
-        if not text.strip().isdigit():
-            raise InvalidRequestError(f"option {name} must be a whole number, not {text!r}")
+        if not text.strip().isdecimal():
+            raise self._refused(f"option {name} must be a whole number, not {text!r}", name)
         return int(text)
+
+    def positive(self, name: str) -> int | None:
+        """Return an option that is a whole number from 1 on."""
+        value = self.whole(name)
+        if value == 0:
+            raise self._refused(f"option {name} must be at least 1", name)
+        return value
 
     def flag(self, name: str, *, default: bool) -> bool:
         """Return an option that is true or false."""
         text = (self.get(name) or str(default)).strip().lower()
         if text not in ("true", "false"):
-            raise InvalidRequestError(f"option {name} must be true or false, not {text!r}")
+            raise self._refused(f"option {name} must be true or false, not {text!r}", name)
         return text == "true"
+
+    def _refused(self, problem: str, name: str) -> InvalidRequestError:
+        action = f"Correct the value of {name}, or leave it away."
+        return InvalidRequestError(problem, table=self.location.uri, option=name, action=action)
 
 
 def parse(options: Mapping[str, str], known: Collection[str]) -> TableOptions:
     """Sort options out; one that nothing knows is refused with a proposal."""
-    lowered = {key.lower(): value for key, value in options.items()}
-    uri = lowered.pop(PATH, None)
+    given = {key: value for key, value in options.items() if key.lower() != PATH}
+    uri = next((value for key, value in options.items() if key.lower() == PATH), None)
     if not uri:
         raise InvalidRequestError(
             "no path was given", action="Name the table: .load(path), .save(path) or option path."
         )
-    storage, rest = split_storage(lowered)
-    ensure_known(rest, known)
-    return TableOptions(location=Location.parse(uri, storage), rest=rest)
+    storage, rest = split_storage(given)
+    location = Location.parse(uri, {key.lower(): value for key, value in storage.items()})
+    ensure_known(rest, known, location.uri)
+    lowered = {key.lower(): value for key, value in rest.items()}
+    return TableOptions(location=location, rest=lowered)
 
 
 def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -107,7 +120,7 @@ def is_storage_key(key: str) -> bool:
     return known or name.startswith(_PREFIXES) or name in CLIENT_KEYS or name in _OTHER_STORAGE
 
 
-def ensure_known(given: Collection[str], known: Collection[str]) -> None:
+def ensure_known(given: Collection[str], known: Collection[str], table: str | None = None) -> None:
     """Refuse an option that nothing knows, and say which one may be meant."""
     by_name = {name.lower(): name for name in known}
     for key in given:
@@ -115,7 +128,8 @@ def ensure_known(given: Collection[str], known: Collection[str]) -> None:
             continue
         near = difflib.get_close_matches(key.lower(), by_name, n=1, cutoff=0.5)
         action = f"Did you mean {by_name[near[0]]}?" if near else f"Known are {', '.join(known)}."
-        raise InvalidRequestError(f"option {key} is not known", option=key, action=action)
+        problem = f"option {key} is not known"
+        raise InvalidRequestError(problem, table=table, option=key, action=action)
 
 
 def reference(options: TableOptions) -> Reference:
@@ -124,19 +138,24 @@ def reference(options: TableOptions) -> Reference:
     tag, time = options.get("tag"), options.get("timestamp")
     given = [name for name in ("version", "tag", "timestamp") if options.get(name) is not None]
     if len(given) > 1:
-        raise InvalidRequestError(f"options {' and '.join(given)} exclude each other")
+        raise _exclusive(options, given)
     if tag is not None:
         if branch is not None:
-            raise InvalidRequestError("options tag and branch exclude each other")
+            raise _exclusive(options, ["tag", "branch"])
         return AtTag(tag)
     if time is not None:
-        return parse_time(time)
+        return parse_time(time, options.location.uri)
     if branch is not None:
         return OnBranch(branch, version)
     return Latest() if version is None else AtVersion(version)
 
 
-def parse_time(text: str) -> AsOf:
+def _exclusive(options: TableOptions, names: list[str]) -> InvalidRequestError:
+    problem = f"options {' and '.join(names)} exclude each other"
+    return InvalidRequestError(problem, table=options.location.uri, action="Give only one of them.")
+
+
+def parse_time(text: str, table: str | None = None) -> AsOf:
     """Understand a time: ISO 8601, in UTC unless it names a zone, or seconds since 1970."""
     cleaned = text.strip()
     try:
@@ -145,7 +164,7 @@ def parse_time(text: str) -> AsOf:
         when = datetime.fromisoformat(cleaned)
     except ValueError as error:
         action = "Write it as 2026-01-31 12:00:00."
-        raise InvalidRequestError(f"{text!r} is not a time", action=action) from error
+        raise InvalidRequestError(f"{text!r} is not a time", table=table, action=action) from error
     return time_reference(when if when.tzinfo else when.replace(tzinfo=UTC))
 
 

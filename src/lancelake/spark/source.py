@@ -102,11 +102,11 @@ class LanceReader(DataSourceReader):
 
     def _rows(self, options: TableOptions) -> Sequence[ReadPartition]:
         ensure_known(options.rest, READ_OPTIONS)
-        most = options.whole("maxPartitionBytes") or SplitLimits().max_bytes
+        most = options.positive("maxPartitionBytes") or SplitLimits().max_bytes
         request = ReadRequest(
             snapshot=open_version(options),
             schema=self._schema,
-            batch_rows=options.whole("batchRows"),
+            batch_rows=options.positive("batchRows"),
             limits=SplitLimits(max_bytes=most, cores=_CORES),
         )
         return partitions(request) or [empty_partition(self._schema)]

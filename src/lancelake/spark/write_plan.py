@@ -173,8 +173,8 @@ def _plan(
         root=options.location if base is None else base.location,
         schema=wanted,
         file_version=version,
-        max_rows_per_file=options.whole("maxRowsPerFile") or MAX_ROWS_PER_FILE,
-        max_bytes_per_file=options.whole("maxBytesPerFile") or MAX_BYTES_PER_FILE,
+        max_rows_per_file=options.positive("maxRowsPerFile") or MAX_ROWS_PER_FILE,
+        max_bytes_per_file=options.positive("maxBytesPerFile") or MAX_BYTES_PER_FILE,
         casts=True,
     )
     return WritePlan(

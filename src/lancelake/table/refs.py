@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Collection
 from typing import TypeVar
 
 from lancelake.errors import LanceTableError, ObjectNotFoundError, RefNotFoundError
@@ -13,6 +14,7 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
 _SUFFIX = ".json"
+_SHOWN = 10
 
 Document = TypeVar("Document", Tag, Branch)
 
@@ -25,7 +27,12 @@ def list_tags(main: Location) -> dict[str, Tag]:
 def load_tag(main: Location, name: str) -> Tag:
     """Read one tag."""
     ensure_tag_name(name)
-    return _loaded(main, layout.tag(name), f"tag {name}", refs.decode_tag)
+    try:
+        return _loaded(main, layout.tag(name), f"tag {name}", refs.decode_tag)
+    except RefNotFoundError as error:
+        raise _with_others(
+            error, "tag", name, _files(main, layout.TAGS, layout.tag_name)
+        ) from error.__cause__
 
 
 def list_branches(main: Location) -> dict[str, Branch]:
@@ -36,12 +43,32 @@ def list_branches(main: Location) -> dict[str, Branch]:
 def load_branch(main: Location, name: str) -> Branch:
     """Read one branch."""
     ensure_branch_name(name)
-    return _loaded(main, layout.branch(name), f"branch {name}", refs.decode_branch)
+    try:
+        return _loaded(main, layout.branch(name), f"branch {name}", refs.decode_branch)
+    except RefNotFoundError as error:
+        raise _with_others(
+            error, "branch", name, _files(main, layout.BRANCHES, layout.branch_name)
+        ) from error.__cause__
 
 
 def branch_location(main: Location, name: str | None) -> Location:
     """Return the root of a branch; the table's own root for the main line."""
     return main if name in (None, "main") else main.child(layout.branch_root(name or ""))
+
+
+def _with_others(
+    error: RefNotFoundError, kind: str, name: str, others: Collection[str]
+) -> RefNotFoundError:
+    """Say which name may be meant, or which there are."""
+    near = difflib.get_close_matches(name, others, n=1, cutoff=0.5)
+    if near:
+        action = f"Did you mean {near[0]}?"
+    else:
+        shown = ", ".join(sorted(others)[:_SHOWN]) or "none"
+        action = f"The table has these: {shown}. Choose one, or create the {kind} first."
+    return RefNotFoundError(
+        error.problem, table=error.table, action=action, path=error.facts["path"]
+    )
 
 
 def _listed(
@@ -50,9 +77,14 @@ def _listed(
     name_of: Callable[[str], str],
     decode: Callable[[bytes], Document],
 ) -> dict[str, Document]:
-    files = [file for file in open_store(main).list_names(folder) if file.endswith(_SUFFIX)]
-    named = sorted((name_of(file), f"{folder}/{file}") for file in files)
+    named = sorted(_files(main, folder, name_of).items())
     return {name: _loaded(main, path, path, decode) for name, path in named}
+
+
+def _files(main: Location, folder: str, name_of: Callable[[str], str]) -> dict[str, str]:
+    """Return the paths of refs by name."""
+    files = [file for file in open_store(main).list_names(folder) if file.endswith(_SUFFIX)]
+    return {name_of(file): f"{folder}/{file}" for file in files}
 
 
 def _loaded(main: Location, path: str, what: str, decode: Callable[[bytes], Document]) -> Document:

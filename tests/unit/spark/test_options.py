@@ -28,7 +28,7 @@ def test_a_version_is_chosen(given: dict[str, str], wanted: object) -> None:
     ("given", "match"),
     [
         ({"vresion": "1"}, "Did you mean version"),
-        ({"mergeSchema": "true"}, "option mergeschema is not known"),
+        ({"mergeSchema": "true"}, "option mergeSchema is not known"),
         ({"version": "two"}, "must be a whole number"),
         ({"version": "2", "tag": "x"}, "exclude each other"),
         ({"tag": "x", "branch": "y"}, "exclude each other"),

@@ -91,15 +91,15 @@ class VersionTable(TableProxy):
     def _request(self, given: dict[str, str]) -> ReadRequest:
         _, rest = split_storage({k.lower(): v for k, v in given.items()})
         rest.pop("path", None)
-        ensure_known(rest, READ_OPTIONS)
+        ensure_known(rest, READ_OPTIONS, self.snapshot.location.uri)
         options = TableOptions(location=self.snapshot.location, rest=rest)
         return ReadRequest(
             snapshot=self.snapshot,
             schema=self._schema,
-            batch_rows=options.whole("batchRows"),
+            batch_rows=options.positive("batchRows"),
             limits=self._limits(options),
         )
 
     def _limits(self, options: TableOptions) -> SplitLimits:
-        most = options.whole("maxPartitionBytes") or partition_bytes(self.door)
+        most = options.positive("maxPartitionBytes") or partition_bytes(self.door)
         return SplitLimits(max_bytes=most, cores=cores(self.door))

@@ -156,5 +156,5 @@ class _BatchWrite(Proxy):
 def _with_given(target: TableOptions, given: dict[str, str]) -> TableOptions:
     _, rest = split_storage({key.lower(): value for key, value in given.items()})
     rest.pop("path", None)
-    ensure_known(rest, WRITE_OPTIONS)
+    ensure_known(rest, WRITE_OPTIONS, target.location.uri)
     return replace(target, rest={**rest, **target.rest})

@@ -1,0 +1,1 @@
+"""Queries made by chance, from a seed, and the tables that they are asked of."""
