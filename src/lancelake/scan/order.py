@@ -45,8 +45,14 @@ def sorted_batches(
 def _run(query: str, rows: _Stream, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
     context = _context(batch_rows)
     context.register_dataset("rows", rows)
-    for part in context.sql(query).execute_stream():
-        yield _restored(part.to_pyarrow(), schema)
+    try:
+        for part in context.sql(query).execute_stream():
+            yield _restored(part.to_pyarrow(), schema)
+    except Exception:
+        # DataFusion tells errors of its input as text.
+        if rows.failure is not None:
+            raise rows.failure from None
+        raise
 
 
 def _context(batch_rows: int) -> SessionContext:
@@ -80,7 +86,8 @@ class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._schema = schema
-        self._batches = batches
+        self._batches = self._noted(batches)
+        self.failure: Exception | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -97,6 +104,14 @@ class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
             return self
         kept = pa.schema([self._schema.field(name) for name in columns])
         return _Stream(kept, (batch.select(columns) for batch in self._batches))
+
+    def _noted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches, and keep the error that ends them."""
+        try:
+            yield from batches
+        except Exception as error:
+            self.failure = error
+            raise
 
     @property
     def projected_schema(self) -> pa.Schema:

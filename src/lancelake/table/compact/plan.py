@@ -27,6 +27,7 @@ RewriteTask = CompactFragments | SortFragments
 
 # Less than that is not worth a task of its own, which reads the keys of all fragments.
 _RANGE_BYTES = 64 << 20
+_RANGE_SLACK = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +129,9 @@ def _group(
     fragments = tuple(candidate.fragment for candidate in group)
     files = _file_count(group, options)
     if options.orders_rows:
-        tasks = _sorting(base, group, options, min(parallelism, files))
+        # Ranges hold about as many rows, and none of them may be too few for a file.
+        most = min(parallelism, int(files / _RANGE_SLACK))
+        tasks = _sorting(base, group, options, most)
         return RewriteGroup(fragments=fragments, tasks=tasks)
     rows = sum(candidate.live_rows for candidate in group)
     task = CompactFragments(
