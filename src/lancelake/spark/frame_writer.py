@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame
 from lancelake.clock import SystemIds
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.write_task import WriteTask
+from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.spark.partition_job import on_partitions
@@ -35,7 +36,10 @@ def written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> tuple[Fragmen
         return ()
     every = itertools.chain([first], batches)
     reader = pa.RecordBatchReader.from_batches(first.schema, every)
-    return write_fragments(task, reader, ids=SystemIds())
+    try:
+        return write_fragments(task, reader, ids=SystemIds())
+    except LanceTableError as error:
+        raise error.at(task.root.uri) from error.__cause__
 
 
 def write_frame(frame: DataFrame, task: WriteTask) -> tuple[Fragment, ...]:

@@ -6,13 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
 from lancelake.engine.port import Engine
-from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    LanceTableError,
+    SchemaMismatchError,
+    TableNotFoundError,
+)
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
@@ -139,7 +146,11 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
         before = landed(plan.base, plan.once)
         if before is not None:
             return before
-    return commit_write(plan, write_frame(frame, plan.task), SparkEngine(frame.sparkSession))
+    try:
+        return commit_write(plan, write_frame(frame, plan.task), SparkEngine(frame.sparkSession))
+    except LanceTableError as error:
+        version = None if plan.base is None else plan.base.version
+        raise error.at(plan.task.root.uri, version) from error.__cause__
 
 
 def existing(options: TableOptions) -> Snapshot | None:
@@ -163,12 +174,13 @@ def _plan(
     )
     where = options.get("replaceWhere")
     if where is not None and not overwrites:
-        raise InvalidRequestError('option replaceWhere needs mode("overwrite")')
+        problem = 'option replaceWhere needs mode("overwrite")'
+        raise InvalidRequestError(problem, table=options.location.uri, option="replaceWhere")
     if base is not None and options.flag("mergeSchema", default=False):
         base = widened(base, arrow, choices)
     wanted = _schema(base, options, from_arrow(arrow), overwrites=overwrites and where is None)
     version = _file_version(base, options, wanted, overwrites=overwrites)
-    ensure_fits(wanted, arrow, casts=True)
+    _ensure_fits(wanted, arrow, base, overwrites=overwrites and where is None)
     task = WriteTask(
         root=options.location if base is None else base.location,
         schema=wanted,
@@ -204,6 +216,20 @@ def _file_version(
     if asked is not None and (base is None or overwrites):
         return file_version.from_name(asked)
     return suitable(schema) if base is None else base.manifest.data_version
+
+
+def _ensure_fits(
+    schema: Schema, data: pa.Schema, base: Snapshot | None, *, overwrites: bool
+) -> None:
+    try:
+        ensure_fits(schema, data, casts=True)
+    except SchemaMismatchError as error:
+        if base is None:
+            raise
+        option = "overwriteSchema" if overwrites else "mergeSchema"
+        does = "replaces the table's columns" if overwrites else "adds new columns to the table"
+        error.next_step = f"{error.next_step.removesuffix('.')}; option {option}=true {does}."
+        raise error.at(base.location.uri, base.version) from error.__cause__
 
 
 def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transaction:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from pyspark.sql import Column, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from lancelake.errors import LanceTableError
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.clauses import Clause
+from lancelake.spark.merge.explain import explained
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
 from lancelake.spark.merge.run import addressed_frame, as_column
@@ -35,11 +38,13 @@ def change_rows(
     def work(version: Snapshot) -> Merged:
         maker = RowMaker(base=version, target_name=target_name, binding=binding)
         named = () if condition is None else maker.named([condition])
-        columns = maker.columns if named is None else list(named)
-        rows = addressed_frame(spark, version, columns)
-        rows = (binding.of_target(rows) if binding else rows).alias(target_name)
-        if condition is not None:
-            rows = rows.where(as_column(condition))
+
+        def chosen_rows(columns: Sequence[str]) -> DataFrame:
+            rows = addressed_frame(spark, version, columns)
+            rows = (binding.of_target(rows) if binding else rows).alias(target_name)
+            return rows if condition is None else rows.where(as_column(condition))
+
+        rows = explained(chosen_rows, named, maker.columns)
         rows = rows.select(f.col(ADDRESS), f.col(ROW_ID))
         parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
         gone = take_out(version, parts.gone, choices.surroundings.ids)
@@ -49,4 +54,7 @@ def change_rows(
         counts = MergeCounts(inserted=0, updated=parts.updated, deleted=parts.deleted)
         return Merged(snapshot=made, counts=counts)
 
-    return until_it_lands(base, work, retries, choices.surroundings)
+    try:
+        return until_it_lands(base, work, retries, choices.surroundings)
+    except LanceTableError as error:
+        raise error.at(base.location.uri, base.version) from error.__cause__
