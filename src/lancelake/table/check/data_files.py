@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from collections import Counter
 from collections.abc import Iterator
 
 from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError
-from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
-from lancelake.storage.open import open_store
+from lancelake.table.check.ends import LOST
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-
-_MAGIC = b"LANC"
-_FOOTER = struct.Struct("<IHH4s")
-_LOST = "Bring the file back from a copy, or restore a version that does not need it."
 
 
 def check_data_files(subject: Subject) -> Iterator[Finding]:
@@ -36,14 +30,6 @@ def check_data_files(subject: Subject) -> Iterator[Finding]:
             yield subject.error(code, message, path=file.path)
     for fragment in subject.fragments:
         yield from _suppliers(subject, fragment)
-
-
-def check_footers(subject: Subject) -> Iterator[Finding]:
-    """Read the end of every data file: its magic, version and number of columns."""
-    for _, file in subject.data_files():
-        place = subject.place(file)
-        if isinstance(place, FileAt) and isinstance(subject.sizes.of(place), int):
-            yield from _footer(subject, file, place)
 
 
 def _entry(subject: Subject, file: DataFile) -> Iterator[Finding]:
@@ -114,7 +100,7 @@ def _file(subject: Subject, fragment: Fragment, file: DataFile, place: FileAt) -
             "data-file-missing",
             f"a data file of fragment {fragment.id} does not exist",
             path=place.path,
-            hint=_LOST,
+            hint=LOST,
         )
     elif file.file_size_bytes not in (None, size) and _version(file) is not FileVersion.LEGACY:
         # Official 4.0 records a wrong size for legacy files.
@@ -122,7 +108,7 @@ def _file(subject: Subject, fragment: Fragment, file: DataFile, place: FileAt) -
             "data-file-size",
             f"the file has {size} bytes, and should have {file.file_size_bytes}",
             path=place.path,
-            hint=_LOST,
+            hint=LOST,
         )
 
 
@@ -138,37 +124,6 @@ def _suppliers(subject: Subject, fragment: Fragment) -> Iterator[Finding]:
                 f"{subject.schema.path_of(field_id)} (field {field_id}); readers take the first",
                 hint="Any commit by an official release numbers the fields anew.",
             )
-
-
-def _footer(subject: Subject, file: DataFile, place: FileAt) -> Iterator[Finding]:
-    tail, _ = open_store(place.root).get_suffix(place.path, length=_FOOTER.size)
-    if len(tail) < _FOOTER.size or not tail.endswith(_MAGIC):
-        yield subject.error(
-            "data-file-damaged",
-            f"the file ends in {tail[-4:]!r} and not in {_MAGIC!r}",
-            path=place.path,
-            hint=_LOST,
-        )
-        return
-    columns, major, minor, _ = _FOOTER.unpack(tail)
-    try:
-        version = file_version.from_numbers(major, minor)
-    except LanceTableError as error:
-        yield subject.error("file-version-unknown", error.problem, path=place.path)
-        return
-    if version is not _version(file):
-        yield subject.error(
-            "data-file-version",
-            f"the file itself says version {major}.{minor}, its entry "
-            f"{file.file_major_version}.{file.file_minor_version}",
-            path=place.path,
-        )
-    elif version is not FileVersion.LEGACY and max(file.column_indices, default=-1) >= columns:
-        yield subject.error(
-            "file-columns",
-            f"column {max(file.column_indices)} is listed, and the file has {columns}",
-            path=place.path,
-        )
 
 
 def _version(file: DataFile) -> FileVersion | None:

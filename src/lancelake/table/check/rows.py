@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.blobs import described
 from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
 from lancelake.format.schema import Field
 from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
@@ -17,13 +20,33 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
+from lancelake.table.check.told import Told, encode, run_tasks
 
 # A column of a fragment: the field, and the files that it may come from.
 Seen = set[tuple[Field, tuple[str, ...]]]
 
+_TASK_BYTES = 128 << 20
 
-def check_rows(subject: Subject, seen: Seen) -> Iterator[Finding]:
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckColumns:
+    """Columns of one fragment that are to be read, each on its own."""
+
+    columns: tuple[tuple[Field, ScanTask], ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """A few batches of one column."""
+        return _TASK_BYTES
+
+    def run(self) -> bytes:
+        """Read the columns and tell what is wrong."""
+        return encode(told for field, task in self.columns for told in _column(field, task))
+
+
+def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> Iterator[Finding]:
     """Decode each column of each fragment on its own, but for those in `seen`."""
+    wanted: dict[FragmentId, list[tuple[Field, ScanTask]]] = {}
     for field in subject.schema.fields:
         request = ScanRequest(columns=(field.name,), include_deleted_rows=True)
         try:
@@ -38,10 +61,12 @@ def check_rows(subject: Subject, seen: Seen) -> Iterator[Finding]:
             key = (field, tuple(file.path for file in task.fragment.files))
             if key not in seen:
                 seen.add(key)
-                yield from _column(subject, field, task)
+                wanted.setdefault(task.fragment.id, []).append((field, task))
+    tasks = tuple(CheckColumns(columns=tuple(columns)) for columns in wanted.values())
+    yield from run_tasks(subject, "values", tasks, engine)
 
 
-def _column(subject: Subject, field: Field, task: ScanTask) -> Iterator[Finding]:
+def _column(field: Field, task: ScanTask) -> Iterator[Told]:
     fragment = task.fragment
     rows = nulls = 0
     try:
@@ -53,26 +78,23 @@ def _column(subject: Subject, field: Field, task: ScanTask) -> Iterator[Finding]
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  # the codec panics on some damage
-        yield subject.error(
-            "column-unreadable",
-            f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}",
-            path=_path(fragment),
+        message = (
+            f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
         )
+        yield Told(code="column-unreadable", message=message, path=_path(fragment))
         return
     if fragment.physical_rows not in (None, rows):
-        yield subject.error(
-            "row-count",
+        message = (
             f"column {field.name!r} of fragment {fragment.id} has {rows} rows, "
-            f"the manifest says {fragment.physical_rows}",
-            path=_path(fragment),
+            f"the manifest says {fragment.physical_rows}"
         )
+        yield Told(code="row-count", message=message, path=_path(fragment))
     if nulls:
-        yield subject.error(
-            "null-forbidden",
+        message = (
             f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls where there may "
-            "be none",
-            path=_path(fragment),
+            "be none"
         )
+        yield Told(code="null-forbidden", message=message, path=_path(fragment))
 
 
 def forbidden_nulls(array: pa.Array, field: Field) -> int:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+from lancelake.engine.port import Engine
 from lancelake.errors import (
     LanceTableError,
     StorageUnavailableError,
@@ -40,17 +41,18 @@ def check(
     data: bool = False,
     versions: Versions = "latest",
     on_progress: OnProgress | None = None,
+    engine: Engine | None = None,
 ) -> Iterator[Finding]:
     """Yield what is wrong with a table and its branches, as it is found; damage is never raised.
 
-    With `data` every value is read. What several versions share is told of the newest. Files that
-    no version refers to are told only when all versions are looked at. Raises when there is no
-    table, or the store cannot be reached.
+    With `data` every value is read, on threads or by the engine that is given. What several
+    versions share is told of the newest. Files that no version refers to are told only when all
+    versions are looked at. Raises when there is no table, or the store cannot be reached.
     """
     line = Line.load(location, branch=None)
     if not line.names:
         raise TableNotFoundError("no Lance table was found here", table=location.uri)
-    run = _Run(data=data, versions=versions, on_progress=on_progress)
+    run = _Run(data=data, versions=versions, on_progress=on_progress, engine=engine)
     return _told_once(run.table(line))
 
 
@@ -66,8 +68,16 @@ def _told_once(findings: Iterator[Finding]) -> Iterator[Finding]:
 class _Run:
     """One pass over a table."""
 
-    def __init__(self, *, data: bool, versions: Versions, on_progress: OnProgress | None) -> None:
+    def __init__(
+        self,
+        *,
+        data: bool,
+        versions: Versions,
+        on_progress: OnProgress | None,
+        engine: Engine | None,
+    ) -> None:
         self._data = data
+        self._engine = engine
         self._all = versions == "all"
         self._on_progress = on_progress
         self._sizes = FileSizes()
@@ -99,7 +109,7 @@ class _Run:
         yield from guarded("manifest names", partial(check_names, line), branch=line.branch)
         numbers = partial(_numbers, line, refs)
         yield from guarded("version numbers", numbers, branch=line.branch)
-        checks = VersionChecks(data=self._data)
+        checks = VersionChecks(data=self._data, engine=self._engine)
         after: Snapshot | None = None
         for name in self._chosen(line):
             self._report(line, name)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from lancelake.engine.port import Engine
 from lancelake.format.schema import Field
-from lancelake.table.check.data_files import check_data_files, check_footers
+from lancelake.table.check.data_files import check_data_files
 from lancelake.table.check.deletions import Deletions, check_deletions
+from lancelake.table.check.ends import check_footers
 from lancelake.table.check.features import check_bases, check_features
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.fragments import check_fragments
@@ -23,9 +25,12 @@ Group = Callable[[], Iterator[Finding]]
 class VersionChecks:
     """The checks of versions of one line, which share most of their files."""
 
-    def __init__(self, *, data: bool, deletions: Deletions | None = None) -> None:
-        """With `data`, every value is read; `deletions` are those known already."""
+    def __init__(
+        self, *, data: bool, deletions: Deletions | None = None, engine: Engine | None = None
+    ) -> None:
+        """With `data`, every value is read, by the engine; `deletions` are those known already."""
         self._data = data
+        self._engine = engine
         self._deletions = deletions or Deletions()
         self._seen_columns: set[tuple[Field, tuple[str, ...]]] = set()
 
@@ -49,7 +54,7 @@ class VersionChecks:
             "the transaction": lambda: check_transaction(subject),
         }
         if self._data:
-            groups["ends of data files"] = lambda: check_footers(subject)
+            groups["ends of data files"] = lambda: check_footers(subject, self._engine)
             groups["values"] = lambda: self._values(subject)
         return groups
 
@@ -58,4 +63,4 @@ class VersionChecks:
             check_rows,
         )
 
-        return check_rows(subject, self._seen_columns)
+        return check_rows(subject, self._seen_columns, self._engine)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from lancelake.format.fragment import Fragment
-from lancelake.table.check.data_files import check_footers
 from lancelake.table.check.deletions import Deletions
+from lancelake.table.check.ends import check_footers
 from lancelake.table.check.rows import check_rows
 from lancelake.table.check.subject import Subject
 from lancelake.table.repair.draft import Draft

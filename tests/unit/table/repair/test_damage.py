@@ -9,7 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-import lancelake
+import lancelake.pylance as lance
+from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity
 from lancelake.table.repair import Wishes, apply, go_back, plan, repair, way_back
@@ -94,8 +95,8 @@ def problems(root: Path, *, data: bool = False) -> Counter[tuple[str, str | None
 def rows(root: Path) -> pa.Table | None:
     """Read the rows with their ids; nothing when they cannot be read."""
     try:
-        return lancelake.dataset(str(root)).to_table()
-    except (lancelake.LanceTableError, OSError, ValueError):
+        return lance.dataset(str(root)).to_table()
+    except (LanceTableError, OSError, ValueError):
         return None
 
 
@@ -194,7 +195,7 @@ def test_a_way_back_leads_to_a_table_in_order(name: str, table: Path) -> None:
     BY_NAME[name](table)
     try:
         way = way_back(Location.parse(table), data=True)
-    except lancelake.LanceTableError:
+    except LanceTableError:
         # Files that all versions share are gone.
         return
     go_back(way)
@@ -211,9 +212,9 @@ def test_a_manifest_that_cannot_be_read_is_kept_aside(table: Path) -> None:
 
 
 def test_a_tagged_version_is_not_set_aside(sound: Path, table: Path) -> None:
-    lancelake.dataset(str(table)).tags.create("newest", 5)
+    lance.dataset(str(table)).tags.create("newest", 5)
     BY_NAME["cut_the_manifest"](table)
-    with pytest.raises(lancelake.LanceTableError, match="tag newest"):
+    with pytest.raises(LanceTableError, match="tag newest"):
         go_back(way_back(Location.parse(table)))
 
 
@@ -223,9 +224,9 @@ def test_a_table_in_order_needs_no_repair(sound: Path) -> None:
 
 
 def test_no_version_is_made_of_a_table_in_order(table: Path) -> None:
-    before = lancelake.dataset(str(table)).version
+    before = lance.dataset(str(table)).version
     repair(Location.parse(table), Wishes(data=True))
-    assert lancelake.dataset(str(table)).version == before
+    assert lance.dataset(str(table)).version == before
 
 
 def test_old_manifests_are_never_changed(table: Path) -> None:
@@ -239,20 +240,20 @@ def test_old_manifests_are_never_changed(table: Path) -> None:
 def test_rows_do_not_count_as_changed(table: Path) -> None:
     BY_NAME["change_a_data_file_size"](table)
     columns = ["id", "_row_last_updated_at_version", "_row_created_at_version"]
-    before = lancelake.dataset(str(table)).to_table(columns=columns)
+    before = lance.dataset(str(table)).to_table(columns=columns)
     repair(Location.parse(table))
-    assert_same_rows(lancelake.dataset(str(table)).to_table(columns=columns), before)
+    assert_same_rows(lance.dataset(str(table)).to_table(columns=columns), before)
 
 
 def test_a_plan_that_others_overtook_is_made_anew(table: Path) -> None:
     BY_NAME["change_a_deletion_count"](table)
     planned = plan(Location.parse(table))
-    lancelake.dataset(str(table)).delete("id = 7")
+    lance.dataset(str(table)).delete("id = 7")
     apply(planned)
     assert problems(table) == Counter()
-    assert lancelake.dataset(str(table)).count_rows() == 26
+    assert lance.dataset(str(table)).count_rows() == 26
 
 
 def _ids(root: Path) -> dict[int, int]:
-    read = lancelake.dataset(str(root)).to_table(columns=["id"], with_row_id=True)
+    read = lance.dataset(str(root)).to_table(columns=["id"], with_row_id=True)
     return dict(zip(read["id"].to_pylist(), read["_rowid"].to_pylist(), strict=True))

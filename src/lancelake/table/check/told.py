@@ -1,0 +1,40 @@
+"""How does a task tell what it found? As bytes that the driver makes findings of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine, Job, Task
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.subject import Subject
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """An error in a file of a version."""
+
+    code: str
+    message: str
+    path: str | None = None
+    hint: str | None = None
+
+
+def encode(told: Iterable[Told]) -> bytes:
+    """Write what a task found."""
+    return json.dumps([asdict(each) for each in told]).encode()
+
+
+def run_tasks(
+    subject: Subject, what: str, tasks: tuple[Task, ...], engine: Engine | None
+) -> Iterator[Finding]:
+    """Run tasks, on threads of this process unless an engine is given, and yield what they find."""
+    if not tasks:
+        return
+    snapshot = subject.snapshot
+    description = f"check {what} of {snapshot.location.uri} version {snapshot.version}"
+    for result in (engine or LocalEngine()).run(Job(description=description, tasks=tasks)):
+        for each in json.loads(result):
+            yield subject.error(each["code"], each["message"], path=each["path"], hint=each["hint"])
