@@ -5,12 +5,18 @@ from __future__ import annotations
 import builtins
 from collections.abc import Callable, Iterable, Iterator
 from enum import Enum
-from typing import Any
+from typing import Protocol, TypeVar
 
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.storage.store import ObjectInfo, ObjectStore
 
-Around = Callable[[str, str, Callable[[], Any]], Any]
+T = TypeVar("T")
+
+
+class Around(Protocol):
+    """Decides what becomes of a call."""
+
+    def __call__(self, call: str, path: str, carry_out: Callable[[], T], /) -> T: ...
 
 
 class InterceptedStore:
@@ -106,7 +112,7 @@ class FailingCalls:
         """Return a store whose calls are hit."""
         return InterceptedStore(inner, self._around)
 
-    def _around(self, call: str, path: str, carry_out: Callable[[], Any]) -> Any:
+    def _around(self, call: str, path: str, carry_out: Callable[[], T]) -> T:
         if self._only is not None and call not in self._only:
             return carry_out()
         number = len(self.calls)

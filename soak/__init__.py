@@ -1,0 +1,1 @@
+"""Many writers and readers, faults, and a judge of what they saw."""

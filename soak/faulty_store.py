@@ -1,0 +1,64 @@
+"""What if our own store is slow, fails, or loses its replies? By chance, from a seed."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import lancelake.storage.open as opening
+from lancelake.errors import LanceTableError, StorageUnavailableError
+from lancelake.storage.store import ObjectStore
+from tests.support.failing_store import InterceptedStore
+
+T = TypeVar("T")
+_CREATES = ("create", "swap")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Faults:
+    """How often a call is slow, fails before it begins, or loses its reply."""
+
+    slow: float = 0.0
+    slow_s: float = 0.0
+    fail: float = 0.0
+    lost: float = 0.0
+    lost_create: float = 0.0
+    """Of calls that must not be made twice: how often the reply is lost."""
+
+
+def install(faults: Faults, seed: str) -> None:
+    """Let every store that is opened from now on misbehave."""
+    around = _Around(faults, random.Random(seed))
+    names: Any = opening  # the two ways to a store that `open_store` looks up when it is called
+    local, cloud = names.LocalStore, names.cloud_store
+    names.LocalStore = lambda root: _faulty(local(root), around)
+    names.cloud_store = lambda location: _faulty(cloud(location), around)
+
+
+def _faulty(inner: ObjectStore, around: _Around) -> ObjectStore:
+    return InterceptedStore(inner, around)
+
+
+class _Around:
+    def __init__(self, faults: Faults, chance: random.Random) -> None:
+        self._faults = faults
+        self._chance = chance
+
+    def __call__(self, call: str, path: str, carry_out: Callable[[], T]) -> T:
+        faults, chance = self._faults, self._chance
+        if chance.random() < faults.slow:
+            time.sleep(chance.random() * faults.slow_s)
+        if chance.random() < faults.fail:
+            raise StorageUnavailableError(f"{call} of {path} was not carried out")
+        is_lost = chance.random() < (faults.lost_create if call in _CREATES else faults.lost)
+        if not is_lost:
+            return carry_out()
+        try:
+            carry_out()
+        except LanceTableError:
+            # What the call had to say is lost as well.
+            raise StorageUnavailableError(f"no reply to {call} of {path}") from None
+        raise StorageUnavailableError(f"no reply to {call} of {path}")

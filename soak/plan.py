@@ -1,0 +1,100 @@
+"""What happens in each round? Drawn from the seed: table, store, crew, faults, kills."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+
+OURS = "ours"
+SPARK = "spark"
+RELEASES = ("4.0.2", "14.0.2")
+CREW = (OURS, OURS, *RELEASES)
+_FIRST_KILL_S = 2.5
+_BETWEEN_KILLS_S = (2.0, 6.0)
+_LAST_CALM_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    """One table, those who work on it, and what befalls them."""
+
+    number: int
+    seed: str
+    seconds: float
+    store: str
+    is_keyed: bool
+    is_stable: bool
+    crew: tuple[str, ...]
+    kills: tuple[tuple[float, int], ...]
+    """When to kill, and which member of the crew."""
+    faults: dict[str, float] = field(default_factory=dict)
+    """What the stores of our own processes do."""
+    endpoint_faults: dict[str, float] = field(default_factory=dict)
+    """What the S3 endpoint does to everyone."""
+    retention_s: float = 20.0
+
+    def __str__(self) -> str:
+        key = "declared key" if self.is_keyed else "no declared key"
+        ids = "stable row ids" if self.is_stable else "row addresses"
+        faults = ", store faults" if self.faults or self.endpoint_faults else ""
+        return f"{self.store}, {key}, {ids}{faults}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wishes:
+    """What the caller of a run asks for."""
+
+    seed: int
+    seconds: float
+    round_seconds: float
+    crew: tuple[str, ...] = CREW
+    stores: tuple[str, ...] = ("disk", "s3")
+    has_kills: bool = True
+    has_faults: bool = True
+    retention_s: float = 20.0
+
+
+# Whether a key is declared, whether row ids are stable.
+_KINDS = ((True, True), (False, False), (False, True), (True, False))
+_SLOW = {"slow": 0.02, "slow_s": 0.2}
+_FAULTS = {**_SLOW, "fail": 0.004, "lost": 0.004, "lost_create": 0.1}
+_ENDPOINT = {**_SLOW, "fail": 0.01}
+
+
+def plans(wishes: Wishes) -> Iterator[RoundPlan]:
+    """Yield the rounds of a run: every kind of table before any is repeated."""
+    count = max(1, round(wishes.seconds / wishes.round_seconds))
+    for number in range(count):
+        chance = random.Random(f"{wishes.seed}/{number}")
+        store = wishes.stores[number % len(wishes.stores)]
+        is_keyed, is_stable = _KINDS[number // len(wishes.stores) % len(_KINDS)]
+        has_faults = wishes.has_faults and (number + number // 2) % 2 == 1
+        yield RoundPlan(
+            number=number,
+            seed=f"{wishes.seed}/{number}",
+            seconds=wishes.seconds / count,
+            store=store,
+            is_keyed=is_keyed,
+            is_stable=is_stable,
+            crew=wishes.crew,
+            kills=_kills(chance, wishes) if wishes.has_kills else (),
+            faults=dict(_FAULTS) if has_faults else {},
+            endpoint_faults=dict(_ENDPOINT) if has_faults and store == "s3" else {},
+            retention_s=wishes.retention_s,
+        )
+
+
+def _kills(chance: random.Random, wishes: Wishes) -> tuple[tuple[float, int], ...]:
+    found = []
+    at_s = _FIRST_KILL_S + chance.random()
+    targets = [slot for slot, who in enumerate(wishes.crew) if who != SPARK]
+    while targets and at_s < wishes.round_seconds - _LAST_CALM_S:
+        found.append((at_s, chance.choice(targets)))
+        at_s += chance.uniform(*_BETWEEN_KILLS_S)
+    return tuple(found)
+
+
+def as_json(plan: RoundPlan) -> dict[str, object]:
+    """Return a plan for the records."""
+    return asdict(plan)

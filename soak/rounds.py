@@ -1,0 +1,86 @@
+"""What came of one round? Plays it, looks at what is left, and lets the judge decide."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from lancelake.storage.location import Location
+from lancelake.table.check import Severity, check
+from soak.actor import OURS as OUR_LIBRARY
+from soak.checker import Verdict, judge
+from soak.history import Audit, Final, lines, load
+from soak.plan import OURS, RELEASES, RoundPlan, as_json
+from soak.stage import Place, Stage, Tally, place_of, run_module
+from soak.table import ACCOUNTS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundResult:
+    """A round, and what the judge says about it."""
+
+    plan: RoundPlan
+    verdict: Verdict
+    kills: int
+    folder: Path
+    """Where logs and table stay when something is wrong."""
+
+
+def play(
+    plan: RoundPlan, folder: Path, told: Callable[[Tally], None], *, keep: bool = False
+) -> RoundResult:
+    """Play a round in a folder; what it wrote is removed when all is well."""
+    folder.mkdir(parents=True)
+    (folder / "plan.json").write_text(json.dumps(as_json(plan), indent=2))
+    with place_of(plan, folder) as place:
+        stage = Stage(plan, place, folder, told)
+        stage.run()
+        final = _final(plan, place, folder, stage)
+        verdict = judge(load(stage.logs, final=final, accounts=ACCOUNTS))
+    (folder / "findings.txt").write_text("\n".join(map(str, verdict.findings)))
+    if not verdict.findings and not keep:
+        shutil.rmtree(folder)
+    return RoundResult(plan=plan, verdict=verdict, kills=stage.tally.kills, folder=folder)
+
+
+def _final(plan: RoundPlan, place: Place, folder: Path, stage: Stage) -> Final:
+    branches = _branches(stage.logs)
+    tags: dict[str, int] = {}
+    audits: list[Audit] = []
+    for who in dict.fromkeys((OURS, *(w for w in plan.crew if w in RELEASES))):
+        given = {
+            "library": OUR_LIBRARY if who == OURS else "lance",
+            "uri": place.uri,
+            "options": place.calm,
+            "branches": branches,
+        }
+        errors = folder / f"auditor-{who}.err"
+        process = run_module("soak.auditor", given, who, errors, answers=True)
+        out, _ = process.communicate()
+        for line in map(json.loads, out.splitlines()):
+            if "tags" in line:
+                tags = line["tags"]
+            else:
+                audits.append(Audit(**{**line, "library": who}))
+        if process.returncode:
+            stage.tally.crashes.append(f"auditor {who}: {errors.read_text()[-600:]}")
+    found = check(Location.parse(place.uri, place.calm), data=True, versions="all")
+    grave = tuple(str(each) for each in found if each.severity is Severity.ERROR)
+    crashes = tuple(stage.tally.crashes)
+    return Final(tags=tags, audits=tuple(audits), findings=grave, crashes=crashes)
+
+
+def _branches(logs: list[Path]) -> dict[str, str]:
+    """Return the branches that were made, with their URIs."""
+    names: dict[str, str] = {}
+    found: dict[str, str] = {}
+    for log in logs:
+        for line in lines(log):
+            if line["t"] == "invoke" and line["kind"] == "branch":
+                names[line["op"]] = line["args"]["name"]
+            elif line["t"] == "ok" and line["op"] in names:
+                found[names[line["op"]]] = line["result"]["uri"]
+    return found

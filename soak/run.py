@@ -1,0 +1,88 @@
+"""Run a soak: `python -m soak.run --minutes 10 --seed 1`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from pathlib import Path
+
+from rich.console import Console
+from rich.live import Live
+
+from soak import report
+from soak.plan import CREW, SPARK, Wishes, plans
+from soak.rounds import RoundResult, play
+
+_HERE = Path(__file__).parent
+
+
+def main() -> int:
+    """Play all rounds, tell what was found, and write it down; return 1 if something is wrong."""
+    options = _options()
+    crew = tuple(options.crew.split(",")) + ((SPARK,) if options.spark else ())
+    wishes = Wishes(
+        seed=options.seed,
+        seconds=60 * options.minutes,
+        round_seconds=options.round_seconds,
+        crew=crew,
+        stores=tuple(options.stores.split(",")),
+        has_kills=not options.no_kills,
+        has_faults=not options.no_faults,
+        retention_s=options.retention,
+    )
+    root = Path(options.folder or tempfile.mkdtemp(prefix="lancelake-soak-"))
+    console = Console()
+    console.print(f"seed {wishes.seed}, {options.minutes:g} minutes, {', '.join(crew)}, in {root}")
+    results = run(wishes, root, console, only=options.round, keep=options.keep)
+    console.print(report.summary(results))
+    for finding in report.findings(results):
+        console.print(finding, style="red", markup=False, soft_wrap=True)
+    (_HERE / "last.md").write_text(report.page(wishes, results))
+    if options.docs:
+        report.write_docs(_HERE.parent / "docs" / "reliability.md", wishes, results)
+    return 1 if any(result.verdict.findings for result in results) else 0
+
+
+def run(
+    wishes: Wishes, root: Path, console: Console, *, only: int | None = None, keep: bool = False
+) -> list[RoundResult]:
+    """Play the rounds of a run, or one of them."""
+    results: list[RoundResult] = []
+    rounds = list(plans(wishes))
+    with Live(console=console, refresh_per_second=2) as live:
+        for plan in rounds:
+            if only is not None and plan.number != only:
+                continue
+            folder = root / f"round-{plan.number}"
+            result = play(
+                plan,
+                folder,
+                lambda tally: live.update(report.progress(tally, results, len(rounds))),
+                keep=keep,
+            )
+            results.append(result)
+            live.console.print(report.line(result))
+    return results
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=10.0)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--round-seconds", type=float, default=60.0)
+    parser.add_argument("--round", type=int, help="play this round of the run only")
+    parser.add_argument("--crew", default=",".join(CREW), help="ours and official releases")
+    parser.add_argument("--spark", action="store_true", help="a Spark application too")
+    parser.add_argument("--stores", default="disk,s3", help="disk, s3, or both in turns")
+    parser.add_argument("--retention", type=float, default=20.0, help="seconds that versions stay")
+    parser.add_argument("--no-kills", action="store_true")
+    parser.add_argument("--no-faults", action="store_true")
+    parser.add_argument("--keep", action="store_true", help="keep logs and tables of good rounds")
+    parser.add_argument("--folder", help="where logs and tables are written")
+    parser.add_argument("--docs", action="store_true", help="write the results into the docs")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,238 @@
+"""How does a round go? Starts the processes, kills some, starts them again, and ends them all."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import lancelake.pylance as lance
+from soak.actor import OURS as OUR_LIBRARY
+from soak.actor import Part
+from soak.endpoint import BUCKET, endpoint, options_of
+from soak.plan import OURS, SPARK, RoundPlan
+from soak.table import first_rows
+from tests.support.official import interpreter
+
+_REPO = Path(__file__).resolve().parents[1]
+_PATIENCE_S = 120.0
+_TICK_S = 0.2
+# Official writers are so quick that on few cores ours would hardly get a turn.
+_PAUSE_S = 0.6
+OBSERVER = "observer"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where the table of a round lies, for those who judge and for those who work."""
+
+    uri: str
+    calm: dict[str, str] | None
+    options: dict[str, str] | None
+
+
+@dataclass
+class Tally:
+    """What is known about a round while it goes on."""
+
+    plan: RoundPlan
+    elapsed_s: float = 0.0
+    outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """How often a member of the crew had an outcome."""
+    kinds: Counter[str] = field(default_factory=Counter)
+    kills: int = 0
+    version: int = 0
+    crashes: list[str] = field(default_factory=list)
+
+
+@contextmanager
+def place_of(plan: RoundPlan, folder: Path) -> Iterator[Place]:
+    """Make the place for a round's table."""
+    if plan.store == "disk":
+        yield Place(uri=str(folder / "table.lance"), calm=None, options=None)
+        return
+    with endpoint(plan.seed, plan.endpoint_faults) as (calm, faulty):
+        yield Place(
+            uri=f"s3://{BUCKET}/table.lance", calm=options_of(calm), options=options_of(faulty)
+        )
+
+
+class Stage:
+    """The processes of one round."""
+
+    def __init__(
+        self, plan: RoundPlan, place: Place, folder: Path, told: Callable[[Tally], None]
+    ) -> None:
+        """Make the table; start nothing yet."""
+        self.plan = plan
+        self.tally = Tally(plan)
+        self._place = place
+        self._folder = folder
+        self._told = told
+        self._incarnations = [0] * len(plan.crew)
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._read: Counter[Path] = Counter()
+        self._ready = 0
+        self._go = folder / "go"
+        lance.write_dataset(
+            first_rows(is_keyed=plan.is_keyed),
+            place.uri,
+            enable_stable_row_ids=plan.is_stable,
+            max_rows_per_file=40,
+            data_storage_version="2.1",
+            storage_options=place.calm,
+        )
+
+    @property
+    def logs(self) -> list[Path]:
+        """The logs of all processes so far."""
+        return sorted(self._folder.glob("*.jsonl"))
+
+    def run(self) -> None:
+        """Let all work for as long as the plan says, then let them come to an end."""
+        observer = self._start(OURS, len(self.plan.crew), 0, role=OBSERVER)
+        self._processes = [self._start(who, n, 0) for n, who in enumerate(self.plan.crew)]
+        try:
+            self._wait()
+            self._work()
+            for process in self._processes:
+                process.send_signal(signal.SIGTERM)
+            for slot, process in enumerate(self._processes):
+                self._ended(process, self._name(slot))
+            observer.send_signal(signal.SIGTERM)
+            self._ended(observer, OBSERVER)
+        finally:
+            for process in [observer, *self._processes]:
+                process.kill()
+                process.wait()
+        self._look()
+
+    def _wait(self) -> None:
+        """Let all begin at the same time."""
+        begun = time.monotonic()
+        while self._ready < len(self.plan.crew) and time.monotonic() - begun < _PATIENCE_S:
+            if any(process.poll() is not None for process in self._processes):
+                break
+            self._look()
+            time.sleep(_TICK_S)
+        self._go.touch()
+
+    def _work(self) -> None:
+        begun = time.monotonic()
+        kills = list(self.plan.kills)
+        while (elapsed_s := time.monotonic() - begun) < self.plan.seconds:
+            self.tally.elapsed_s = elapsed_s
+            while kills and kills[0][0] <= elapsed_s:
+                self._kill(kills.pop(0)[1])
+            for slot, process in enumerate(self._processes):
+                if process.poll() is not None:
+                    self._crashed(self._name(slot), process)
+                    self._restart(slot)
+            self._look()
+            time.sleep(_TICK_S)
+
+    def _kill(self, slot: int) -> None:
+        process = self._processes[slot]
+        process.kill()
+        process.wait()
+        self.tally.kills += 1
+        self._restart(slot)
+
+    def _restart(self, slot: int) -> None:
+        self._incarnations[slot] += 1
+        self._processes[slot] = self._start(self.plan.crew[slot], slot, self._incarnations[slot])
+
+    def _ended(self, process: subprocess.Popen[bytes], name: str) -> None:
+        try:
+            process.wait(_PATIENCE_S)
+        except subprocess.TimeoutExpired:
+            self.tally.crashes.append(f"{name} did not end within {_PATIENCE_S:g} s")
+            return
+        # A process that is still starting has no ear for the signal yet.
+        if process.returncode not in (0, -signal.SIGTERM):
+            self._crashed(name, process)
+
+    def _crashed(self, name: str, process: subprocess.Popen[bytes]) -> None:
+        tail = (self._folder / f"{name}.err").read_text(errors="replace")[-600:]
+        self.tally.crashes.append(f"{name} ended with {process.returncode}: {tail}")
+
+    def _name(self, slot: int) -> str:
+        return f"{slot}.{self._incarnations[slot]}"
+
+    def _start(
+        self, who: str, slot: int, incarnation: int, *, role: str = "writer"
+    ) -> subprocess.Popen[bytes]:
+        plan = self.plan
+        is_watching = role == OBSERVER
+        name = OBSERVER if is_watching else f"{slot}.{incarnation}"
+        is_ours = who in (OURS, SPARK)
+        part = Part(
+            role=role,
+            library=OUR_LIBRARY if who == OURS else who if who == SPARK else "lance",
+            release=who,
+            process=name,
+            slot=slot,
+            incarnation=incarnation,
+            seed=f"{plan.seed}/{slot}/{incarnation}",
+            uri=self._place.uri,
+            options=self._place.calm if is_watching else self._place.options,
+            log=str(self._folder / f"{name}.jsonl"),
+            go=str(self._go),
+            is_keyed=plan.is_keyed,
+            is_stable=plan.is_stable,
+            retention_s=plan.retention_s,
+            pause_s=0.0 if is_ours else _PAUSE_S,
+            has_faults=not is_watching and bool(plan.faults if is_ours else plan.endpoint_faults),
+            faults=plan.faults if is_ours and not is_watching else {},
+        )
+        module = "soak.spark_actor" if who == SPARK else "soak.actor"
+        return run_module(module, asdict(part), who, self._folder / f"{name}.err")
+
+    def _look(self) -> None:
+        """Count what the logs have got since the last look."""
+        for path in self.logs:
+            with path.open("rb") as file:
+                file.seek(self._read[path])
+                text = file.read()
+            whole = text[: text.rfind(b"\n") + 1]
+            self._read[path] += len(whole)
+            for line in whole.splitlines():
+                self._count(line)
+        self._told(self.tally)
+
+    def _count(self, line: bytes) -> None:
+        # Rows are long, and nobody looks at them here.
+        what = line[6 : line.index(b'"', 6)].decode()
+        if what == "ready":
+            self._ready += 1
+        elif what in ("ok", "fail", "unknown"):
+            slot = int(json.loads(line)["op"].split(".")[0])
+            self.tally.outcomes[self.plan.crew[slot], what] += 1
+        elif what == "invoke":
+            self.tally.kinds[json.loads(line)["kind"]] += 1
+        elif what == "seen":
+            self.tally.version = max(self.tally.version, json.loads(line)["version"])
+
+
+def run_module(
+    module: str, given: Mapping[str, object], who: str, errors: Path, *, answers: bool = False
+) -> subprocess.Popen[bytes]:
+    """Start a module of this package in the environment of a release, or in ours."""
+    python = sys.executable if who in (OURS, SPARK) else str(interpreter(who))
+    with errors.open("ab") as stderr:
+        return subprocess.Popen(
+            [python, "-m", module, json.dumps(given)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE if answers else stderr,
+            stderr=stderr,
+            cwd=_REPO,
+            env={**os.environ, "PYTHONPATH": f"{_REPO / 'src'}:{_REPO}"},
+        )
