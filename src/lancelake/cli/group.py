@@ -31,6 +31,7 @@ COMMANDS = {
     "take": "Show rows by their number.",
     "sql": "Show the answer to a query in SQL.",
     "check": "Look for damage, and for what deserves attention.",
+    "repair": "Set right what is damaged.",
     "write": "Write files into a table.",
     "delete": "Delete the rows that match.",
     "update": "Set columns of the rows that match.",
