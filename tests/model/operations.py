@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pyroaring import BitMap
 
+from lancelake.clock import SystemIds
 from lancelake.commit.load import Loaded
 from lancelake.commit.request import CommitRequest
 from lancelake.format.bases import BasePath
@@ -110,7 +111,8 @@ def _delete(*, updated: tuple[Fragment, ...] = (), gone: tuple[FragmentId, ...] 
 
 
 def _without_row(store: ObjectStore, old: Fragment, row: int) -> Fragment:
-    entry = StoredDeletions(store).store_deletions(old.id, BitMap([row]), Version(1))
+    deletions = StoredDeletions(store, SystemIds(row))
+    entry = deletions.store_deletions(old.id, BitMap([row]), Version(1))
     return replace(old, deletion_file=entry)
 
 
