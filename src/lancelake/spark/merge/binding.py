@@ -39,10 +39,13 @@ class Binding:
 
     def named(self, expressions: Iterable[Column | str]) -> tuple[str, ...]:
         """Return the columns of the table that expressions refer to."""
-        ids: set[int] = set()
-        for found in expressions:
-            ids |= ids_named(expression(self.door, _column(found)))
+        ids = self._ids(expressions)
         return tuple(name for name, attribute in self.target.items() if _id(attribute) in ids)
+
+    def source_positions(self, expressions: Iterable[Column | str]) -> tuple[int, ...]:
+        """Return which columns of the source expressions refer to."""
+        ids = self._ids(expressions)
+        return tuple(i for i, attribute in enumerate(self.source) if _id(attribute) in ids)
 
     def of_target(self, frame: DataFrame) -> DataFrame:
         """Return a frame whose columns of the table have their numbers; others stay."""
@@ -88,6 +91,10 @@ class Binding:
                 if first in mine and second in theirs:
                     pairs.append((mine[first], theirs[second]))
         return tuple(pairs)
+
+    def _ids(self, expressions: Iterable[Column | str]) -> set[int]:
+        named = (ids_named(expression(self.door, _column(found))) for found in expressions)
+        return set().union(*named)
 
     def _bound(self, found: Column, name: str) -> Column:
         attribute = self.target.get(name)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from lancelake.data.row_meta import MetaColumn
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.primary_key import key_names
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.clauses import Clauses
+from lancelake.spark.merge.explain import explained
 from lancelake.spark.merge.names import columns_named, key_pairs
 from lancelake.spark.merge.row_maker import RowMaker, quoted
 from lancelake.spark.merge.rows_out import (
@@ -32,8 +34,7 @@ from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
 from lancelake.txn import key_bloom
 
-_SOURCE_ROW = "__lance_source_row"
-_ACTION = "__lance_action"
+_SEEN = "__lance_seen_"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +67,7 @@ def merge_frame(
     once: OnceOnly | None = None,
 ) -> Merged:
     """Merge on the executors and commit; after a conflict again on the newest version."""
-    source = merge.source.withColumn(_SOURCE_ROW, f.monotonically_increasing_id()).persist()
+    source = merge.source.persist()
     try:
         return until_it_lands(
             base,
@@ -74,6 +75,8 @@ def merge_frame(
             retries,
             choices.surroundings,
         )
+    except LanceTableError as error:
+        raise error.at(base.location.uri, base.version) from error.__cause__
     finally:
         source.unpersist()
 
@@ -82,8 +85,7 @@ def _merge_onto(
     base: Snapshot, merge: FrameMerge, choices: CommitChoices, once: OnceOnly | None
 ) -> Merged:
     if merge.adds_columns:
-        shown = merge.source.drop(_SOURCE_ROW).schema
-        base = widened(base, arrow_schema(shown), choices)
+        base = widened(base, arrow_schema(merge.source.schema), choices)
     parts = _OneMerge(base, merge).parts()
     keys = parts.keys
     gone = take_out(base, parts.gone, choices.surroundings.ids)
@@ -102,12 +104,11 @@ class _OneMerge:
     def __init__(self, base: Snapshot, merge: FrameMerge) -> None:
         self._base = base
         self._merge = merge
-        columns = tuple(c for c in merge.source.columns if c != _SOURCE_ROW)
         self._maker = RowMaker(
             base=base,
             target_name=merge.target_name,
             source_name=merge.source_name,
-            source_columns=columns,
+            source_columns=tuple(merge.source.columns),
             binding=merge.binding,
         )
 
@@ -131,33 +132,59 @@ class _OneMerge:
             lonely = self._not_matched_by_source()
             frames.append(self._maker.changed(lonely, clauses.not_matched_by_source))
         if matched is not None and clauses.not_matched:
-            seen = matched.select(_SOURCE_ROW).distinct()
-            rows = self._merge.source.join(seen, _SOURCE_ROW, "left_anti")
-            frames.append(self._maker.new(rows, clauses.not_matched))
+            frames.append(self._maker.new(self._not_matched(matched), clauses.not_matched))
         return frames
+
+    def _not_matched(self, matched: DataFrame) -> DataFrame:
+        """Return the source rows that match nothing: rows alike in what joins match alike.
+
+        Numbers for rows would not do: rows that are computed anew, since an executor died, may
+        come in another order.
+        """
+        joining = self._joining_columns()
+        struct = f.col(quoted(self._merge.source_name))
+        values = [_comparable(struct.getField(c.name), c) for c in joining]
+        seen = matched.select(*[v.alias(f"{_SEEN}{i}") for i, v in enumerate(values)])
+        is_same = f.lit(True)
+        for number, field in enumerate(joining):
+            mine = _comparable(f.col(quoted(field.name)), field)
+            is_same = is_same & mine.eqNullSafe(f.col(f"{_SEEN}{number}"))
+        return self._merge.source.join(seen.distinct(), is_same, "left_anti")
+
+    def _joining_columns(self) -> list[t.StructField]:
+        """Return the source's columns that the condition names; all when that cannot be told."""
+        merge = self._merge
+        fields = merge.source.schema.fields
+        if merge.binding is not None:
+            return [fields[i] for i in merge.binding.source_positions([merge.condition])]
+        named = columns_named([merge.condition], [field.name for field in fields])
+        return [field for field in fields if named is None or field.name in named]
 
     def _matched(self) -> DataFrame:
         """Return source rows, as a struct, with the address of each row that they match."""
         name = self._merge.source_name
         source = self._merge.source.alias(name)
-        joined = source.join(self._target(), as_column(self._merge.condition), "inner")
+        condition = as_column(self._merge.condition)
+        joined = self._with_target(lambda target: source.join(target, condition, "inner"))
         whole = f.struct(*[f.col(f"{name}.{quoted(c)}") for c in self._maker.source_columns])
-        return joined.select(f.col(_SOURCE_ROW), whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
+        return joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
 
     def _not_matched_by_source(self) -> DataFrame:
         source = self._merge.source.alias(self._merge.source_name)
-        lonely = self._target().join(source, as_column(self._merge.condition), "left_anti")
+        condition = as_column(self._merge.condition)
+        lonely = self._with_target(lambda target: target.join(source, condition, "left_anti"))
         return lonely.select(f.col(ADDRESS), f.col(ROW_ID))
 
-    def _target(self) -> DataFrame:
-        """Return the columns of the table that join it, and where its rows are."""
-        columns, binding = self._maker.columns, self._merge.binding
-        condition = self._merge.condition
-        named = binding.named([condition]) if binding else columns_named([condition], columns)
-        frame = addressed_frame(
-            self._merge.source.sparkSession, self._base, columns if named is None else named
-        )
-        return (binding.of_target(frame) if binding else frame).alias(self._merge.target_name)
+    def _with_target(self, build: Callable[[DataFrame], DataFrame]) -> DataFrame:
+        """Build a frame from the columns of the table that join it, and where its rows are."""
+        binding, condition = self._merge.binding, self._merge.condition
+        spark, name = self._merge.source.sparkSession, self._merge.target_name
+
+        def built(columns: Sequence[str]) -> DataFrame:
+            frame = addressed_frame(spark, self._base, columns)
+            return build((binding.of_target(frame) if binding else frame).alias(name))
+
+        return explained(built, self._maker.named([condition]), self._maker.columns)
 
     def _written(self, frames: list[DataFrame]) -> Parts:
         key = self._key()
@@ -194,3 +221,9 @@ def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str])
 def as_column(condition: Column | str) -> Column:
     """Return a condition as a column."""
     return f.expr(condition) if isinstance(condition, str) else condition
+
+
+def _comparable(value: Column, field: t.StructField) -> Column:
+    """Return a value that can be compared: maps cannot, but their text can."""
+    can = not any(kind in field.dataType.simpleString() for kind in ("map<", "variant"))
+    return value if can else f.to_json(f.struct(value))

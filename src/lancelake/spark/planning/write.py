@@ -140,7 +140,9 @@ class _BatchWrite(Proxy):
         return writer_factory(self.door, self._plan.task, self._schema)
 
     def useCommitCoordinator(self) -> bool:
-        return True
+        # Attempts write files of their own and Spark hands over one message for each task. With
+        # the coordinator a write fails when an executor dies between its permission and its answer.
+        return False
 
     def onDataWriterCommit(self, message: Any) -> None:
         """Nothing is kept of single tasks."""

@@ -71,11 +71,13 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         query = next((part.query for part in parts if part.query), "")
         once = self._once(query, batchId)
         keys = _keys(self._parsed().get("mergeKeys"))
-        planned = replace(self._planned(), once=once)
-        if planned.base is not None and keys:
-            _merge(planned.base, planned, fragments, keys)
+        planned = self._planned()
+        if keys:
+            # Keys may repeat in the first batch too, so a new table begins without rows.
+            base = planned.base or commit_write(planned, (), LocalEngine())
+            _merge(base, replace(self._planned(), once=once), fragments, keys)
         else:
-            commit_write(planned, fragments, LocalEngine())
+            commit_write(replace(planned, once=once), fragments, LocalEngine())
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Leave everything: files that no version refers to are the business of cleanup."""

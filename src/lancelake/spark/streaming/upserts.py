@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from pyspark.sql import DataFrame
 
@@ -34,7 +35,8 @@ def merge_batches(
         once = OnceOnly(app_id=txn_app_id or _query(batch), version=number)
         base = existing(table)
         if base is None:
-            write_planned(batch, plan_write(table, batch.schema, SaveMode.ERROR))
+            first = plan_write(table, batch.schema, SaveMode.ERROR)
+            write_planned(batch, None if first is None else replace(first, once=once))
             return
         if landed(base, once) is None and not batch.isEmpty():
             merge_frame(base, _by_keys(batch, keys), once=once)
