@@ -16,7 +16,8 @@ from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
 from lancelake.table.cleanup import run as cleaning
-from lancelake.table.cleanup.planner import Planned
+from lancelake.table.cleanup.lines import Family
+from lancelake.table.cleanup.planner import Planned, make_plan
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from tests.support import cleanup_oracle as oracle
@@ -104,21 +105,21 @@ def test_exactly_what_nothing_needs_is_removed(seed: int, tmp_path: Path) -> Non
 @contextmanager
 def interleaved(life: Life, steps: random.Random) -> Iterator[None]:
     """Let others change the table after the plan is made, and after manifests are gone."""
-    plan, load = cleaning.make_plan, cleaning.Family.load
+    load = Family.load
 
     def planned(*args: object) -> Planned:
-        made = plan(*args)  # type: ignore[arg-type]  # passed on
+        made = make_plan(*args)  # type: ignore[arg-type]  # passed on
         life.live(steps.randint(0, 3))
         return made
 
-    def loaded(*args: object) -> cleaning.Family:
+    def loaded(*args: object) -> Family:
         if steps.random() < 0.5:
             life.live(1)
         return load(*args)  # type: ignore[arg-type]  # passed on
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cleaning, "make_plan", planned)
-        patch.setattr(cleaning.Family, "load", staticmethod(loaded))
+        patch.setattr(Family, "load", staticmethod(loaded))
         yield
 
 
