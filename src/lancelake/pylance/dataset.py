@@ -45,6 +45,7 @@ from lancelake.pylance.transaction import Transaction, from_transaction
 from lancelake.pylance.uris import uri_of
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
+from lancelake.table.check.ensure import ensure_in_order
 from lancelake.table.history import history, summarize
 from lancelake.table.open import AtVersion, Latest, open_snapshot
 from lancelake.table.snapshot import Snapshot
@@ -345,6 +346,10 @@ class LanceDataset(
         if filter is None:
             return count_rows(self._snapshot.source)
         return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
+
+    def validate(self) -> None:
+        """Raise unless files are there, and rows, ids and indices are as this version says."""
+        ensure_in_order(self._snapshot)
 
     def _fragment_value(self, fragment_id: int) -> Fragment | None:
         fragments = self._snapshot.manifest.fragments

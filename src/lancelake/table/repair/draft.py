@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from lancelake.errors import LanceTableError
 from lancelake.format import index_meta
 from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
@@ -105,6 +106,15 @@ def _entries(
 def _index_change(head: Snapshot, entries: FrozenMap[UUID, IndexMetadata | None]) -> Change:
     operation = ops.CreateIndex(
         new_indices=tuple(index for index in entries.values() if index is not None),
-        removed_indices=tuple(i for i in head.indices if entries.get(i.uuid, i) is None),
+        removed_indices=tuple(_readable(i) for i in head.indices if entries.get(i.uuid, i) is None),
     )
     return Change(operation=operation, mending=Mending(indices=entries))
+
+
+def _readable(index: IndexMetadata) -> IndexMetadata:
+    """Return an entry that can be recorded: readers decode transactions, too."""
+    try:
+        index.fragments()
+    except LanceTableError:
+        return replace(index, fragment_bitmap=None)
+    return index

@@ -1,0 +1,27 @@
+"""Is a version sound? An error when it is not, for those who do not want a list."""
+
+from __future__ import annotations
+
+from itertools import chain
+
+from lancelake.errors import CorruptTableError
+from lancelake.table.check.counts import check_counts
+from lancelake.table.check.file_sizes import FileSizes
+from lancelake.table.check.finding import Severity
+from lancelake.table.check.subject import Subject
+from lancelake.table.check.version import VersionChecks
+from lancelake.table.snapshot import Snapshot
+
+
+def ensure_in_order(snapshot: Snapshot) -> None:
+    """Raise what is found first; data files are opened, but no value is read."""
+    subject = Subject(snapshot, FileSizes())
+    for finding in chain(VersionChecks(data=False)(subject), check_counts(subject)):
+        if finding.severity is Severity.ERROR:
+            raise CorruptTableError(
+                finding.message,
+                table=snapshot.location.uri,
+                version=snapshot.version,
+                path=finding.path,
+                action="Run `lancelake check` to see all that is wrong, then `lancelake repair`.",
+            )
