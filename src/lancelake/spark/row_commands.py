@@ -22,6 +22,7 @@ from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.clauses import Clause, Clauses, Remove, SetColumns
 from lancelake.spark.merge.run import FrameMerge, merge_frame
+from lancelake.spark.patience import PATIENCE
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.table.rows.delete import delete
 
@@ -67,7 +68,8 @@ class RowCommand:
         condition = self._plan.condition()
         sql = self._table.condition_sql(translated(self._door, condition))
         if sql is not None:
-            delete(self._table.newest(), sql, engine=SparkEngine(self._door.spark))
+            engine = SparkEngine(self._door.spark)
+            delete(self._table.newest(), sql, engine=engine, retries=PATIENCE)
             return
         self._change(condition, Remove())
 

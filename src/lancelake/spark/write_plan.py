@@ -33,6 +33,7 @@ from lancelake.spark.file_versions import suitable
 from lancelake.spark.frame_writer import write_frame
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.patience import PATIENCE
 from lancelake.spark.types import arrow_schema
 from lancelake.table.open import Latest, OnBranch, open_snapshot
 from lancelake.table.publish import (
@@ -44,7 +45,7 @@ from lancelake.table.publish import (
 )
 from lancelake.table.rows.find import find_rows
 from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import DEFAULT, until_it_lands
+from lancelake.table.run_again import until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
 
@@ -251,7 +252,7 @@ def _replace_rows(
         choices = replace(plan.choices, affected_rows=gone.affected)
         return publish(version, _stamped(plan, operation, version.version), choices)
 
-    return until_it_lands(base, work, DEFAULT, plan.choices.surroundings)
+    return until_it_lands(base, work, PATIENCE, plan.choices.surroundings)
 
 
 def _text(value: object) -> str:

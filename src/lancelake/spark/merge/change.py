@@ -15,10 +15,11 @@ from lancelake.spark.merge.explain import explained
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
 from lancelake.spark.merge.run import addressed_frame, as_column
+from lancelake.spark.patience import PATIENCE
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.run_again import Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 
@@ -31,7 +32,7 @@ def change_rows(
     target_name: str = "target",
     binding: Binding | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
+    retries: Retries = PATIENCE,
 ) -> Merged:
     """Change or remove rows on the executors and commit; after a conflict again."""
 

@@ -24,12 +24,13 @@ from lancelake.spark.merge.rows_out import (
     Parts,
 )
 from lancelake.spark.once import OnceOnly
+from lancelake.spark.patience import PATIENCE
 from lancelake.spark.target_frame import target_frame
 from lancelake.spark.types import arrow_schema
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.run_again import Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
 from lancelake.txn import key_bloom
@@ -63,7 +64,7 @@ def merge_frame(
     merge: FrameMerge,
     *,
     choices: CommitChoices = DEFAULT_CHOICES,
-    retries: Retries = DEFAULT,
+    retries: Retries = PATIENCE,
     once: OnceOnly | None = None,
 ) -> Merged:
     """Merge on the executors and commit; after a conflict again on the newest version."""

@@ -22,12 +22,13 @@ from lancelake.scan.stream import run
 from lancelake.spark.frame_writer import written
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.patience import PATIENCE
 from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import prepare
 from lancelake.table.merge.source import kept
 from lancelake.table.publish import publish
-from lancelake.table.run_again import DEFAULT, until_it_lands
+from lancelake.table.run_again import until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 SINK_OPTIONS = (*WRITE_OPTIONS, "checkpointLocation", "mergeKeys", "queryName")
@@ -132,7 +133,7 @@ def _merge(
             choices = replace(planned.choices, affected_rows=ready.affected)
             return publish(version, once.stamped(ready.transaction), choices)
 
-        until_it_lands(base, work, DEFAULT, planned.choices.surroundings)
+        until_it_lands(base, work, PATIENCE, planned.choices.surroundings)
 
 
 def _staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:
