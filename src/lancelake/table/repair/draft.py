@@ -116,5 +116,5 @@ def _readable(index: IndexMetadata) -> IndexMetadata:
     try:
         index.fragments()
     except LanceTableError:
-        return replace(index, fragment_bitmap=None)
+        return replace(index, fragment_bitmap=b"")
     return index
