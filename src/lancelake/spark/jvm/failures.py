@@ -11,6 +11,7 @@ from lancelake.errors import LanceTableError, UnsupportedError, type_registry
 from lancelake.spark.jvm.door import Door
 
 _MARK = "lancelake-error:"
+_CATALOG = "org.apache.spark.sql.classic.Catalog"
 _IN_TRACEBACK = re.compile(r"lancelake\.errors\.(\w+): ([^\n]+)")
 
 
@@ -21,6 +22,12 @@ def to_java(door: Door, error: LanceTableError) -> Py4JJavaError:
     if isinstance(error, UnsupportedError):
         return thrown(lang.UnsupportedOperationException(str(error), inside))
     return thrown(lang.IllegalArgumentException(str(error), inside))
+
+
+def asks_for_existence(door: Door) -> bool:
+    """Whether Spark is about to answer `spark.catalog.tableExists`, seen from its calls."""
+    frames = door.jvm.java.lang.Thread.currentThread().getStackTrace()
+    return any(frame.getClassName() == _CATALOG for frame in frames)
 
 
 def thrown(exception: Any) -> Py4JJavaError:

@@ -9,6 +9,7 @@ from lancelake.spark.directory import CHANGES, Directory, Named, Namespace, is_p
 from lancelake.spark.feed import Versions
 from lancelake.spark.jvm.changelog import changelog_versions
 from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.failures import asks_for_existence
 from lancelake.spark.options import split_storage
 from lancelake.spark.planning.facts_table import FactsTable
 from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
@@ -57,7 +58,10 @@ class LanceCatalog(TableChanges):
         try:
             snapshot = _opened(named, travel)
         except TableNotFoundError as error:
-            raise self.no_such_table(ident) from error
+            if not is_path(ident.name()) or self._may_be_missing(context):
+                raise self.no_such_table(ident) from error
+            # Spark would go on to look for files of a format of this name.
+            raise
         name = f"{self._name}.{ident.toString()}"
         if named.facts == CHANGES:
             return FeedTable(self.door, snapshot, Versions(), name)
@@ -106,6 +110,9 @@ class LanceCatalog(TableChanges):
 
     def dropNamespace(self, namespace: Any, cascade: bool) -> bool:
         return self.directory.drop_namespace(tuple(namespace), cascade=cascade)
+
+    def _may_be_missing(self, context: tuple[Any, ...]) -> bool:
+        return _is_for_writing(context) or asks_for_existence(self.door)
 
     def _known(self, namespace: Any) -> Namespace:
         parts = tuple(namespace)
@@ -165,6 +172,15 @@ def _time_travel(context: tuple[Any, ...]) -> Reference | None:
     if "AsOfVersion" in travel.get().getClass().getName():
         return _version(travel.get().version())
     return AsOf(travel.get().micros() * 1000)
+
+
+def _is_for_writing(context: tuple[Any, ...]) -> bool:
+    """Whether a table is loaded to be written, and may be created when there is none."""
+    if not context or isinstance(context[0], str | int):
+        return False
+    asked = context[0]
+    wishes = asked.writePrivileges() if hasattr(asked, "writePrivileges") else asked
+    return not wishes.isEmpty()
 
 
 def _version(text: str) -> Reference:
