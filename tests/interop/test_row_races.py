@@ -5,17 +5,11 @@ LANCELAKE_RACE_ROUNDS says how many rounds each race has.
 
 from __future__ import annotations
 
-import itertools
-import json
 import os
 import random
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -23,12 +17,10 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
-from tests.support.official import interpreter, is_installed
+from tests.support.racers import OURS, Ask, Racers
 
-REPO = Path(__file__).resolve().parents[2]
-SCRIPT = REPO / "tests" / "support" / "row_racer.py"
 ROUNDS = int(os.environ.get("LANCELAKE_RACE_ROUNDS", "3"))
-OURS, THEIRS = "ours", "14.0.2"
+THEIRS = "14.0.2"
 NEW_KEYS = 20
 ACCOUNTS = 8
 BALANCE = 1000
@@ -57,74 +49,6 @@ rows = pa.table({"id": pa.array(keys, pa.int64()), "v": pa.array([who] * len(key
 lance.write_dataset(rows.cast(ds.schema), uri, mode="append")
 result = len(keys)
 """
-
-
-@dataclass(frozen=True, slots=True)
-class Ask:
-    """Statements and their inputs."""
-
-    code: str
-    inputs: dict[str, Any]
-
-
-class Racers:
-    """Processes that begin a round at the same time, started when first needed."""
-
-    def __init__(self) -> None:
-        self._started: dict[str, list[subprocess.Popen[str]]] = {}
-
-    def race(self, uri: str, crew: list[str], asks: list[Ask]) -> list[Any]:
-        """Let each of a crew do its part; return what each says."""
-        processes = self._crew(crew)
-        for process, ask in zip(processes, asks, strict=True):
-            assert process.stdin is not None
-            asked = {"uri": uri, "code": ask.code, "inputs": ask.inputs}
-            process.stdin.write(json.dumps(asked) + "\n")
-        for process in processes:
-            assert process.stdin is not None
-            process.stdin.flush()
-        return [json.loads(_line(process)) for process in processes]
-
-    def close(self) -> None:
-        """Let all processes end."""
-        for process in itertools.chain(*self._started.values()):
-            process.communicate()
-
-    def _crew(self, crew: list[str]) -> list[subprocess.Popen[str]]:
-        fresh = []
-        for name, count in Counter(crew).items():
-            started = self._started.setdefault(name, [])
-            missing = [_start(name) for _ in range(count - len(started))]
-            started += missing
-            fresh += missing
-        for process in fresh:
-            _line(process)
-        ready = {name: iter(started) for name, started in self._started.items()}
-        return [next(ready[name]) for name in crew]
-
-
-def _start(name: str) -> subprocess.Popen[str]:
-    """Start a process of ours, or of an official release."""
-    if name != OURS and not is_installed(name):
-        pytest.skip(f"official release {name} is not installed under .interop/")
-    python = sys.executable if name == OURS else str(interpreter(name))
-    return subprocess.Popen(
-        [python, str(SCRIPT), "lancelake.pylance" if name == OURS else "lance"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": f"{REPO / 'src'}:{REPO}"},
-    )
-
-
-def _line(process: subprocess.Popen[str]) -> str:
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    if not line:
-        assert process.stderr is not None
-        raise AssertionError(process.stderr.read())
-    return line
 
 
 @pytest.fixture(scope="module")
