@@ -30,6 +30,10 @@ def find_version(location: Location, version: int) -> ManifestName:
         return found
     if is_detached(version):
         raise VersionNotFoundError("no such version", table=location.uri, version=version)
-    latest = latest_version(location)
-    problem = f"version {version} was not found; the latest is {latest.version}"
-    raise VersionNotFoundError(problem, table=location.uri, version=version)
+    latest = latest_version(location).version
+    problem = f"version {version} was not found; the latest is {latest}"
+    action = None
+    if version < latest:
+        oldest = min(name.version for name in list_versions(location))
+        action = f"Old versions are removed by cleanup; the oldest that is left is {oldest}."
+    raise VersionNotFoundError(problem, table=location.uri, version=version, action=action)
