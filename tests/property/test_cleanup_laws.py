@@ -22,7 +22,7 @@ from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from tests.support import cleanup_oracle as oracle
 from tests.support.cleanup_oracle import DETACHED, Ask
-from tests.support.random_lives import Life
+from tests.support.random_lives import REUSES, Life
 
 HISTORIES = range(60)
 STEPS = 12
@@ -109,12 +109,12 @@ def interleaved(life: Life, steps: random.Random) -> Iterator[None]:
 
     def planned(*args: object) -> Planned:
         made = make_plan(*args)  # type: ignore[arg-type]  # passed on
-        life.live(steps.randint(0, 3))
+        life.live(steps.randint(0, 3), REUSES)
         return made
 
     def loaded(*args: object) -> Family:
         if steps.random() < 0.5:
-            life.live(1)
+            life.live(1, REUSES)
         return load(*args)  # type: ignore[arg-type]  # passed on
 
     with pytest.MonkeyPatch.context() as patch:
@@ -133,6 +133,8 @@ def test_nothing_that_others_commit_meanwhile_is_removed(seed: int, tmp_path: Pa
     policy, ask = drawn_policy(life, root, now_ns)
     rows = life.rows()
     own = oracle.own_versions(root)
+    # Others are most in the way on the same line.
+    life.branches = [branch]
     with interleaved(life, random.Random(seed)):
         cleaned(root, policy, now_ns)
     assert oracle.missing(life.top) == []

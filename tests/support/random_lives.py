@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,6 +13,8 @@ import pyarrow as pa
 
 import lancelake.pylance as ours
 from lancelake.errors import LanceTableError
+
+Step = Callable[["Life"], None]
 
 
 class Life:
@@ -26,16 +28,12 @@ class Life:
         stable = self.chance.random() < 0.5
         ours.write_dataset(self._rows(), top, enable_stable_row_ids=stable)
 
-    def live(self, steps: int) -> None:
+    def live(self, count: int, among: Sequence[Step] = ()) -> None:
         """Take random steps; those that the table as it is does not allow change nothing."""
-        for _ in range(steps):
-            self.step()
-
-    def step(self) -> None:
-        """Take one random step."""
-        step = self.chance.choice(STEPS)
-        with suppress(LanceTableError, ValueError, OSError, KeyError):
-            step(self)
+        for _ in range(count):
+            step = self.chance.choice(among or STEPS)
+            with suppress(LanceTableError, ValueError, OSError, KeyError):
+                step(self)
 
     def root(self, branch: str | None) -> Path:
         """Where a line of versions lies."""
@@ -141,7 +139,8 @@ def branch(life: Life) -> None:
 def clone_inside(life: Life) -> None:
     target = life.top / "clones" / f"n{life.unique()}"
     dataset = life.open()
-    dataset.shallow_clone(target, dataset.version)
+    version = life.chance.choice(dataset.versions())["version"]
+    dataset.checkout_version(version).shallow_clone(target, version)
     if life.chance.random() < 0.5:
         ours.dataset(target).delete("id % 2 = 0")
 
@@ -190,7 +189,10 @@ def stray(life: Life) -> None:
     path.write_bytes(b"x")
 
 
-STEPS: list[Callable[[Life], None]] = [
+REUSES: list[Step] = [restore, restore, clone_inside, clone_inside, branch, tag, append, detached]
+"""Steps most of which may need files of an old version."""
+
+STEPS: list[Step] = [
     append,
     append,
     overwrite,
