@@ -116,7 +116,8 @@ class _Walk:
 
     def _unchanged(self, version: int, before: Rows, found: Difference) -> None:
         for operation in self._claims.get(version, ()):
-            self._land(version, operation, before, found)
+            if operation.id not in self.landed.versions:
+                self._land(version, operation, before, found)
 
     def _land(self, version: int, operation: Operation, before: Rows, found: Difference) -> None:
         self.landed.versions[operation.id] = version
