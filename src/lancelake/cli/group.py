@@ -37,6 +37,7 @@ COMMANDS = {
     "update": "Set columns of the rows that match.",
     "merge": "Merge files into a table by key.",
     "compact": "Write rows into fewer and fuller files.",
+    "optimize": "Compact and clean up, where it is worth it.",
     "columns": "Add, drop, rename and alter columns.",
     "config": "Show and change settings: config and metadata.",
     "tag": "Show and change tags: names of versions.",

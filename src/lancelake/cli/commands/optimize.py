@@ -1,0 +1,93 @@
+"""`lancelake optimize`: a table kept in shape in one call."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_head
+from lancelake.cli.console import OutputFormat
+from lancelake.cli.job_bar import job_bar
+from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.report import report, version_body, version_rows
+from lancelake.table.optimize import OptimizeRun, OptimizeSummary, optimize
+from lancelake.table.publish import CommitChoices
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+
+
+@app.command("optimize")
+def optimize_command(
+    uri: Uri,
+    dry_run: DryRun = False,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Compact a table, keep its indices up to date and clean up old versions, where it is worth it.
+
+    Thresholds come from the table's config: `lancelake.optimize.*`, `lance.compaction.*` and
+    `lance.auto_cleanup.*`. Where there is nothing to do no version is made. It can run as often
+    as wanted, beside writers and beside itself.
+    """
+    base = open_head(location(uri, options), branch)
+    with job_bar("task") as step:
+        run = OptimizeRun(choices=CommitChoices(message=message), progress=step)
+        summary = optimize(base, dry_run=dry_run, run=run)
+    report(output, _document(summary), _rows(summary))
+
+
+def _document(summary: OptimizeSummary) -> dict[str, Any]:  # JSON
+    compaction, cleanup = summary.compaction, summary.cleanup
+    return {
+        **version_body(summary.snapshot),
+        "dry_run": summary.is_dry_run,
+        "compaction": None if compaction is None else asdict(compaction),
+        "indices": list(summary.indices),
+        "cleanup": None
+        if cleanup is None
+        else {
+            "versions": list(cleanup.versions),
+            "files": cleanup.files_removed,
+            "bytes": cleanup.bytes_removed,
+        },
+        "skipped": list(summary.skipped),
+        "conflict": summary.conflict,
+    }
+
+
+def _rows(summary: OptimizeSummary) -> Iterator[tuple[str, Text]]:
+    yield from version_rows(summary.snapshot)
+    would = "would be " if summary.is_dry_run else ""
+    if summary.compaction is not None:
+        before = words.plural(summary.compaction.fragments_removed, "fragment")
+        after = words.plural(summary.compaction.fragments_added, "fragment")
+        yield "compacted", Text(f"{before} {would}rewritten as {after}")
+    for what in summary.indices:
+        yield "indices", Text(words.printable(what))
+    if summary.cleanup is not None:
+        yield "cleaned up", _cleanup_text(summary, would)
+    for reason in summary.skipped:
+        yield "skipped", Text(words.printable(reason), style="dim")
+    if summary.conflict is not None:
+        yield "conflict", Text(f"{words.printable(summary.conflict)}; try later", style="yellow")
+    if not summary.has_work:
+        yield "", Text("nothing to do", style="green")
+
+
+def _cleanup_text(summary: OptimizeSummary, would: str) -> Text:
+    assert summary.cleanup is not None
+    cleanup = summary.cleanup
+    if not cleanup.versions and not cleanup.files_removed:
+        return Text("no version is old enough", style="dim")
+    versions = words.plural(len(cleanup.versions), "version")
+    files = words.plural(cleanup.files_removed, "file")
+    return Text(f"{versions}, {files}, {words.size(cleanup.bytes_removed)} {would}removed")

@@ -1,0 +1,165 @@
+"""A table kept in shape in one call: compacted, its indices kept up, and cleaned up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from lancelake.commit.versions import list_versions
+from lancelake.engine.port import Engine, Progress
+from lancelake.errors import ConflictError, UnsupportedError
+from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
+from lancelake.table.compact.plan import CompactionPlan, plan
+from lancelake.table.compact.run import CompactionMetrics, CompactionRun, compact
+from lancelake.table.compact.task import CompactFragments
+from lancelake.table.optimize.settings import OptimizeSettings, from_config
+from lancelake.table.optimize.upkeep import INDEX_UPKEEP, IndexUpkeep
+from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
+from lancelake.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeRun:
+    """Where the work runs, and how it is committed."""
+
+    engine: Engine | None = None
+    choices: CommitChoices = DEFAULT_CHOICES
+    progress: Progress | None = None
+    upkeep: tuple[IndexUpkeep, ...] = INDEX_UPKEEP
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeSummary:
+    """What was done, or would be, and why other things were not.
+
+    `snapshot` is the newest version known of. `conflict` says what another writer did first: the
+    work is left to the next call.
+    """
+
+    before: Snapshot
+    snapshot: Snapshot
+    compaction: CompactionMetrics | None = None
+    indices: tuple[str, ...] = ()
+    cleanup: CleanupReport | None = None
+    skipped: tuple[str, ...] = ()
+    conflict: str | None = None
+    is_dry_run: bool = False
+
+    @property
+    def has_work(self) -> bool:
+        """Whether anything was done, or would be."""
+        removed = self.cleanup is not None and bool(
+            self.cleanup.files_removed or self.cleanup.versions
+        )
+        return self.compaction is not None or bool(self.indices) or removed
+
+    def without(self, what: str) -> OptimizeSummary:
+        """Return the summary with a reason why something was not done."""
+        return replace(self, skipped=(*self.skipped, what))
+
+
+def optimize(
+    base: Snapshot,
+    settings: OptimizeSettings | None = None,
+    *,
+    dry_run: bool = False,
+    run: OptimizeRun | None = None,
+) -> OptimizeSummary:
+    """Do what is worth it; without settings, as the table's config says.
+
+    Nothing to do makes no version. Several calls at once do no harm: what one has done the others
+    leave alone. With `dry_run` nothing is done.
+    """
+    how = settings or from_config(base.manifest.config)
+    running = run or OptimizeRun()
+    summary = OptimizeSummary(before=base, snapshot=base, is_dry_run=dry_run)
+    try:
+        summary = _compacted(summary, how, running)
+        summary = _kept_up(summary, running)
+    except ConflictError as conflict:
+        summary = replace(summary, conflict=conflict.problem)
+    return _cleaned_up(summary, how, running)
+
+
+def _compacted(
+    summary: OptimizeSummary, how: OptimizeSettings, run: OptimizeRun
+) -> OptimizeSummary:
+    if not how.compact:
+        return summary.without("compaction is turned off")
+    try:
+        planned = plan(summary.snapshot, how.compaction)
+    except UnsupportedError as error:
+        return summary.without(f"no compaction: {error.problem}")
+    saved, deleted = _gain(planned)
+    if not planned.tasks:
+        return summary.without("no fragment is worth rewriting")
+    if saved < how.min_fragments_saved and not deleted:
+        return summary.without(
+            f"a compaction would save {saved} of at least {how.min_fragments_saved} fragments"
+        )
+    if summary.is_dry_run:
+        return replace(summary, compaction=_expected(planned))
+    running = CompactionRun(engine=run.engine, choices=run.choices, progress=run.progress)
+    done = compact(summary.snapshot, how.compaction, running)
+    # Another call may have been first with all of it.
+    metrics = done.metrics if done.metrics.fragments_removed else None
+    return replace(summary, snapshot=done.snapshot, compaction=metrics)
+
+
+def _kept_up(summary: OptimizeSummary, run: OptimizeRun) -> OptimizeSummary:
+    for upkeep in run.upkeep:
+        due = upkeep.due(summary.snapshot)
+        if not due:
+            continue
+        at = summary.snapshot
+        if not summary.is_dry_run:
+            at = upkeep.run(at, run.engine, run.choices)
+        summary = replace(summary, snapshot=at, indices=(*summary.indices, *due))
+    return summary
+
+
+def _cleaned_up(
+    summary: OptimizeSummary, how: OptimizeSettings, run: OptimizeRun
+) -> OptimizeSummary:
+    if not how.cleanup:
+        return summary.without("cleanup is turned off")
+    versions = len(list_versions(summary.snapshot.location))
+    if versions < how.min_versions:
+        return summary.without(
+            f"the table keeps {versions} versions; it is cleaned up from {how.min_versions} on"
+        )
+    running = CleanupRun() if run.engine is None else CleanupRun(engine=run.engine)
+    report = clean_up(
+        summary.snapshot,
+        how.policy,
+        dry_run=summary.is_dry_run,
+        progress=run.progress,
+        run=running,
+    )
+    return replace(summary, cleanup=report)
+
+
+def _gain(planned: CompactionPlan) -> tuple[int, int]:
+    """Return how many fragments would be saved, and how many deleted rows would go."""
+    saved = len([f for task in planned.tasks for f in task.fragments]) - _files_made(planned)
+    fragments = (f for task in planned.tasks for f in task.fragments)
+    return saved, sum(f.num_deleted_rows or 0 for f in fragments)
+
+
+def _expected(planned: CompactionPlan) -> CompactionMetrics:
+    """Return what a compaction would take away, and how many fragments it would make."""
+    old = [fragment for task in planned.tasks for fragment in task.fragments]
+    return CompactionMetrics(
+        fragments_removed=len(old),
+        fragments_added=_files_made(planned),
+        files_removed=sum(len(f.files) + (f.deletion_file is not None) for f in old),
+        files_added=_files_made(planned),
+        bytes_removed=sum(file.file_size_bytes or 0 for f in old for file in f.files),
+    )
+
+
+def _files_made(planned: CompactionPlan) -> int:
+    """Count the files that tasks are to write; one that sorts writes about as many as it reads."""
+    return sum(
+        len(task.file_rows if isinstance(task, CompactFragments) else task.fragments)
+        for task in planned.tasks
+    )

@@ -1,0 +1,91 @@
+"""When is it time to compact, and to clean up? What callers ask for, and what the config says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lancelake.errors import InvalidRequestError
+from lancelake.table.auto_cleanup import OLDER_THAN
+from lancelake.table.cleanup.auto import policy_of
+from lancelake.table.cleanup.policy import DEFAULT_AGE, CleanupPolicy
+from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import from_config as compaction_from_config
+
+CONFIG_PREFIX = "lancelake.optimize."
+
+_FEW_FRAGMENTS = 4
+_FEW_VERSIONS = 20
+_TRUTHS = {"true": True, "false": False}
+
+
+def _careful() -> CleanupPolicy:
+    return CleanupPolicy(older_than=DEFAULT_AGE, error_if_tagged_old_versions=False)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OptimizeSettings:
+    """What is done, and from when on it is worth it."""
+
+    compact: bool = True
+    cleanup: bool = True
+
+    min_fragments_saved: int = _FEW_FRAGMENTS
+    """A compaction that makes fewer fragments go waits, unless it gets rid of deleted rows."""
+
+    min_versions: int = _FEW_VERSIONS
+    """A table that keeps fewer versions is not cleaned up."""
+
+    compaction: CompactionOptions = field(default_factory=CompactionOptions)
+    policy: CleanupPolicy = field(default_factory=_careful)
+
+    def __post_init__(self) -> None:
+        """Refuse numbers that mean nothing."""
+        for name in ("min_fragments_saved", "min_versions"):
+            if getattr(self, name) < 0:
+                raise InvalidRequestError(f"{name} must not be negative", found=getattr(self, name))
+
+
+def from_config(config: Mapping[str, str]) -> OptimizeSettings:
+    """Read what a table's config sets; the rest has its defaults.
+
+    How to compact is told by `lance.compaction.*`, what a cleanup keeps by `lance.auto_cleanup.*`.
+    Versions younger than two weeks stay when the config names no age.
+    """
+    given: dict[str, Any] = {}
+    for key, text in config.items():
+        name = key.removeprefix(CONFIG_PREFIX)
+        if name != key and name in _READERS:
+            given[name] = _READERS[name](key, text)
+    policy = policy_of(config)
+    if OLDER_THAN not in config:
+        policy = replace(policy, older_than=DEFAULT_AGE)
+    return OptimizeSettings(**given, compaction=compaction_from_config(config), policy=policy)
+
+
+def _number(key: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise _wrong(key, text, "a number from 0 up")
+    return int(text)
+
+
+def _truth(key: str, text: str) -> bool:
+    if text not in _TRUTHS:
+        raise _wrong(key, text, "true or false")
+    return _TRUTHS[text]
+
+
+def _wrong(key: str, text: str, expected: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"config {key} is {text!r}, and must be {expected}",
+        action="Set the table's config right, or remove the key.",
+    )
+
+
+_READERS: dict[str, Callable[[str, str], object]] = {
+    "compact": _truth,
+    "cleanup": _truth,
+    "min_fragments_saved": _number,
+    "min_versions": _number,
+}
