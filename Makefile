@@ -28,6 +28,10 @@ test: setup ## Run the tests (TESTS=path for a part of them)
 test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## Run the Spark tests on an older Spark
 	.interop/spark-$*/bin/pytest -n 2 --dist worksteal tests/spark
 
+.PHONY: faults
+faults: setup ## Kill parts of Spark applications, each in turn, many times (ROUNDS=20)
+	LANCELAKE_FAULT_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest -n0 tests/spark_faults
+
 .PHONY: check lint types layers sizes locks
 check: lint types layers sizes locks ## Lint, format, types, layers, sizes, lock files
 
@@ -61,7 +65,7 @@ docs: .venv/.installed ## Build the documentation site into site/
 	$(BIN)/mkdocs build --strict --quiet
 
 .PHONY: bench
-bench: setup ## Run the benchmarks
+bench: setup .interop/spark-4.2/.synced ## Run the benchmarks
 	$(BIN)/python -m benchmarks.run
 
 .PHONY: demo

@@ -1,31 +1,31 @@
 """How fast does Spark read Lance tables, compared with Parquet in the same session?
 
-python -m benchmarks.spark_reading --rows 8000000
+python -m benchmarks.spark_reading --only limit
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import os
-import statistics
-import tempfile
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as fn
 
 import lancelake
-from lancelake.spark import session
+from benchmarks import tables
+from benchmarks.measure import Case
+from benchmarks.spark_runs import noop, quiet_session, report
 
+_ROWS = 8_000_000
 _FRAGMENT_ROWS = 1_000_000
+_ROUNDS = 7
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,12 +38,8 @@ class Question:
     ask: Callable[[DataFrame], object]
 
 
-def _noop(frame: DataFrame) -> None:
-    frame.write.format("noop").mode("overwrite").save()
-
-
 QUESTIONS = (
-    Question(name="full scan to noop", target=1.1, table="narrow", ask=_noop),
+    Question(name="full scan to noop", target=1.1, table="narrow", ask=noop),
     Question(
         name="2 of 20 columns, pushed aggregate",
         target=0.8,
@@ -54,16 +50,16 @@ QUESTIONS = (
         name="2 of 20 columns, pushed aggregate by group",
         target=0.8,
         table="wide",
-        ask=lambda f: f.groupBy("g").agg(fn.sum("c3")).collect(),
+        ask=lambda f: sorted(f.groupBy("g").agg(fn.sum("c3")).collect()),
     ),
     Question(
         name="2 of 20 columns, aggregate in Spark",
         target=1.5,
         table="wide",
-        ask=lambda f: f.agg(fn.sum(fn.col("c3") % 7), fn.stddev("c7")).collect(),
+        ask=lambda f: f.agg(fn.sum(fn.col("c3") % 7), fn.bit_xor("c7")).collect(),
     ),
     Question(name="count", target=0.5, table="narrow", ask=lambda f: f.count()),
-    Question(name="limit 10", target=0.5, table="narrow", ask=lambda f: f.limit(10).collect()),
+    Question(name="limit 10", target=0.5, table="narrow", ask=lambda f: len(f.limit(10).collect())),
     Question(
         name="point filter",
         target=1.2,
@@ -80,81 +76,40 @@ QUESTIONS = (
 
 
 def main() -> None:
-    """Print a table of medians."""
+    """Report every question."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=8_000_000)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", default="")
-    parser.add_argument("--folder", type=Path, default=None)
-    given = parser.parse_args()
-    folder = given.folder or Path(tempfile.mkdtemp(prefix="spark-reading-"))
-    _prepare(folder, given.rows)
-    conf: dict[str, Any] = {
-        "spark.ui.enabled": False,
-        "spark.ui.showConsoleProgress": False,
-        "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": 2,
-        "spark.driver.memory": "3g",
-    }
-    spark = session("local[2]", **conf)
+    folder = tables.ROOT / "spark-reading"
+    _prepare(folder)
+    report(cases(folder), parser.parse_args().only)
+
+
+def cases(folder: Path) -> Iterator[Case]:
+    """Yield a case per question, in one session."""
+    spark = quiet_session()
+    lance = spark.read.format("lance")
     for question in QUESTIONS:
-        if given.only in question.name:
-            print(_compare(spark, folder, question, given.rounds), flush=True)
+        place = str(folder / question.table)
+        yield Case(
+            name=question.name,
+            target=question.target,
+            ours=partial(lambda q, p: q.ask(lance.load(p)), question, f"{place}.lance"),
+            official=partial(
+                lambda q, p: q.ask(spark.read.parquet(p)), question, f"{place}.parquet"
+            ),
+            rounds=_ROUNDS,
+        )
     spark.stop()
 
 
-def _compare(spark: SparkSession, folder: Path, question: Question, rounds: int) -> str:
-    lance, parquet = (str(folder / f"{question.table}.{kind}") for kind in ("lance", "parquet"))
-    ways: dict[str, Callable[[], object]] = {
-        "lance": lambda: question.ask(spark.read.format("lance").load(lance)),
-        "parquet": lambda: question.ask(spark.read.parquet(parquet)),
-    }
-    times: dict[str, list[float]] = {kind: [] for kind in ways}
-    work: dict[str, list[float]] = {kind: [] for kind in ways}
-    for turn in range(rounds + 1):
-        for kind, way in ways.items():
-            start, used = time.perf_counter(), _cpu_seconds()
-            way()
-            if turn:
-                times[kind].append(time.perf_counter() - start)
-                work[kind].append(_cpu_seconds() - used)
-    ours, theirs = (statistics.median(times[kind]) for kind in ("lance", "parquet"))
-    our_work, their_work = (statistics.median(work[kind]) for kind in ("lance", "parquet"))
-    ratio = ours / theirs
-    verdict = "ok" if ratio <= question.target else "slow"
-    return (
-        f"{question.name:43} lance {ours:6.2f} s  parquet {theirs:6.2f} s  ratio {ratio:5.2f}  "
-        f"target {question.target:4.2f} {verdict:4}  processor {our_work:5.2f} s and "
-        f"{their_work:5.2f} s: {our_work / max(their_work, 0.01):5.2f}"
-    )
-
-
-def _cpu_seconds() -> float:
-    """Add up the processor time of this process and all below it, which load does not change."""
-    ticks: dict[int, int] = {}
-    children: dict[int, list[int]] = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            pid, parent = int(folder.name), int(fields[1])
-            ticks[pid] = sum(map(int, fields[11:15]))
-            children.setdefault(parent, []).append(pid)
-    found, waiting = 0, [os.getpid()]
-    while waiting:
-        pid = waiting.pop()
-        found += ticks.get(pid, 0)
-        waiting += children.get(pid, [])
-    return found / os.sysconf("SC_CLK_TCK")
-
-
-def _prepare(folder: Path, rows: int) -> None:
+def _prepare(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, batch in (("narrow", _narrow), ("wide", _wide)):
         target = folder / f"{name}.lance"
         if not target.exists():
-            lancelake.write_dataset(_reader(batch, rows), target)
+            lancelake.write_dataset(_reader(batch), target)
         if not (folder / f"{name}.parquet").exists():
-            _write_parquet(folder / f"{name}.parquet", _reader(batch, rows))
+            _write_parquet(folder / f"{name}.parquet", _reader(batch))
 
 
 def _write_parquet(path: Path, reader: pa.RecordBatchReader) -> None:
@@ -164,10 +119,10 @@ def _write_parquet(path: Path, reader: pa.RecordBatchReader) -> None:
         pq.write_table(table, path / f"{number}.parquet", compression="snappy")
 
 
-def _reader(batch: Callable[[int, int], pa.RecordBatch], rows: int) -> pa.RecordBatchReader:
+def _reader(batch: Callable[[int, int], pa.RecordBatch]) -> pa.RecordBatchReader:
     def batches() -> Iterator[pa.RecordBatch]:
-        for start in range(0, rows, _FRAGMENT_ROWS):
-            yield batch(start, min(_FRAGMENT_ROWS, rows - start))
+        for start in range(0, _ROWS, _FRAGMENT_ROWS):
+            yield batch(start, min(_FRAGMENT_ROWS, _ROWS - start))
 
     return pa.RecordBatchReader.from_batches(batch(0, 1).schema, batches())
 

@@ -1,0 +1,89 @@
+"""Benchmarks that need a Spark: a session for each, in a process of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from benchmarks.measure import Case, Comparison, compare
+from lancelake.spark import session
+
+_CONF: dict[str, Any] = {
+    "spark.ui.enabled": False,
+    "spark.ui.showConsoleProgress": False,
+    "spark.log.level": "OFF",
+    "spark.sql.shuffle.partitions": 2,
+    "spark.driver.memory": "4g",
+}
+_RESULT = "result: "
+
+
+def quiet_session(**conf: Any) -> SparkSession:
+    """Return a session of two cores that says nothing."""
+    return session("local[2]", **_CONF, **conf)
+
+
+def noop(frame: DataFrame) -> None:
+    """Compute every row, and keep none."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def report(cases: Iterable[Case], only: str = "") -> None:
+    """Measure in this process, for `measured` in another one."""
+    for case in cases:
+        if only in case.name:
+            result = replace(compare(case), note=f"a Python worker up to {_worker_peak_mb()} MB")
+            print(_RESULT + json.dumps(asdict(result)), flush=True)
+
+
+def measured(module: str, python: Path | None = None) -> Iterator[Comparison]:
+    """Run a module of this folder and yield what it measured."""
+    interpreter = str(python or sys.executable)
+    command = [interpreter, "-m", f"benchmarks.{module}"]
+    env = {**os.environ, "PYSPARK_PYTHON": interpreter, "LANCELAKE_FSYNC": "off"}
+    with (
+        tempfile.TemporaryFile("w+") as noise,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=noise, text=True, env=env) as run,
+    ):
+        for line in run.stdout or ():
+            if line.startswith(_RESULT):
+                yield Comparison(**json.loads(line.removeprefix(_RESULT)))
+        if run.wait():
+            noise.seek(0)
+            raise RuntimeError(noise.read()[-4000:])
+
+
+def _worker_peak_mb() -> int:
+    """Return the peak resident size of the Python worker that needed most, now that all idle."""
+    peaks = [0]
+    for folder in _below(os.getpid()):
+        with contextlib.suppress(OSError):
+            if b"lancelake.spark.daemon" in (folder / "cmdline").read_bytes():
+                status = (folder / "status").read_text()
+                peaks.append(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+    return max(peaks)
+
+
+def _below(pid: int) -> list[Path]:
+    """Return the folders in /proc of all processes below one."""
+    children: dict[int, list[int]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            fields = (folder / "stat").read_text().rpartition(")")[2].split()
+            children.setdefault(int(fields[1]), []).append(int(folder.name))
+    found, waiting = [], [pid]
+    while waiting:
+        below = children.get(waiting.pop(), [])
+        found += below
+        waiting += below
+    return [Path("/proc") / str(each) for each in found]
