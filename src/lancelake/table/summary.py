@@ -13,7 +13,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format import index_details
 from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import unknown_writer_flags
-from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.names import ManifestNaming
 from lancelake.format.refs import Branch, Tag
 from lancelake.table.check.file_sizes import FileSizes
@@ -184,7 +184,7 @@ class _Description:
             yield Advice(
                 code="small-fragments",
                 message=f"{small:,} fragments have fewer than {_SMALL_FRAGMENT_ROWS:,} rows.",
-                advice="Compact the table: scans open fewer files.",
+                advice="Run `lancelake compact` or `lancelake optimize`: scans open fewer files.",
             )
         counts = summarize(self._snapshot)
         physical, deleted = counts.total_data_file_rows, counts.total_deletion_file_rows
@@ -192,17 +192,23 @@ class _Description:
             yield Advice(
                 code="many-deletions",
                 message=f"{deleted / physical:.0%} of the stored rows are deleted.",
-                advice="Compact the table: scans read less, and the space can be freed.",
+                advice="Run `lancelake compact` or `lancelake optimize`: scans read less.",
             )
         versions = len(self._line.newest_first)
         if versions > _MANY_VERSIONS:
             yield Advice(
                 code="many-versions",
                 message=f"The table keeps {versions:,} versions.",
-                advice="Clean up old versions: finding the latest gets quicker, space is freed.",
+                advice="Run `lancelake cleanup` or `lancelake optimize`: space is freed.",
             )
 
     def _index_warnings(self) -> Iterator[Advice]:
+        if any(index.name == FRAGMENT_REUSE for index in self._indices):
+            yield Advice(
+                code="deferred-index-work",
+                message="Indices still name rows where they lay before a compaction.",
+                advice="Optimize the indices: queries look up where each row went.",
+            )
         for index in self._indices:
             if index.unindexed_fragments and not index.is_system:
                 rows = f" with {index.unindexed_rows:,} rows" if index.unindexed_rows else ""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 from lancelake.format.names import ManifestNaming, manifest_name
-from lancelake.proto.table_pb2 import Manifest
+from lancelake.proto.table_pb2 import IndexSection, Manifest
 from lancelake.storage.location import Location
 from lancelake.table import summary
 from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
@@ -106,6 +107,25 @@ def test_many_small_fragments_are_a_warning(sound: Path, monkeypatch: pytest.Mon
 def test_many_versions_are_a_warning(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(summary, "_MANY_VERSIONS", 4)
     assert _codes(sound) == ["many-versions"]
+
+
+def test_advice_names_commands_that_exist(sound: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(summary, "_MANY_VERSIONS", 4)
+    monkeypatch.setattr(summary, "_MANY_SMALL_FRAGMENTS", 3)
+    monkeypatch.setattr(summary, "_MANY_DELETED", 0.05)
+    named = re.findall(
+        "`lancelake ([a-z]+)`", " ".join(w.advice for w in _described(sound).warnings)
+    )
+    assert set(named) == {"compact", "optimize", "cleanup"}
+
+
+def test_deferred_index_work_is_a_warning(table: Path) -> None:
+    def change(section: IndexSection) -> None:
+        entry = section.indices.add(name="__lance_frag_reuse", dataset_version=5)
+        entry.uuid.uuid = bytes(16)
+
+    edit_indices(table, change)
+    assert _codes(table) == ["deferred-index-work"]
 
 
 def test_unknown_writer_flags_are_a_warning(table: Path) -> None:
