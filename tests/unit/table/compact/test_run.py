@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Job
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.operations import ReserveFragments, Rewrite
@@ -119,6 +121,51 @@ def test_groups_that_are_done_stay_when_a_later_one_fails(base: Snapshot) -> Non
     done = compact(half, THIRDS)
     assert sizes(done.snapshot) == [27, 30]
     assert contents(done.snapshot) == contents(base)
+
+
+@dataclass
+class Disturbed:
+    """Lets somebody else change the table once a number of tasks have run."""
+
+    left: int
+    change: Callable[[], object]
+    parallelism: int = 1
+
+    def run(self, job: Job) -> Iterator[bytes]:
+        for result in LocalEngine(parallelism=1).run(job):
+            self.left -= 1
+            if self.left == 0:
+                self.change()
+            yield result
+
+
+ORDERS = {
+    "plain": THIRDS,
+    "sorted": replace(THIRDS, sort_by=(Ordering(column="id"),)),
+    "along a curve": replace(THIRDS, z_order_by=("id", "name")),
+}
+
+
+@pytest.mark.parametrize("order", sorted(ORDERS))
+@pytest.mark.parametrize("together", [True, False], ids=["at once", "one by one"])
+def test_a_row_deleted_while_tasks_run_does_not_return(
+    order: str, together: bool, base: Snapshot
+) -> None:
+    engine = Disturbed(1, lambda: lance.dataset(base.location.uri).delete("id IN (7, 45)"))
+    run = CompactionRun(engine=engine, groups_per_commit=None if together else 1)
+    done = compact(base, ORDERS[order], run)
+    ids = contents(done.snapshot)["id"].to_pylist()
+    assert ids == [i for i in range(60) if i not in (3, 4, 25, 7, 45)]
+    assert list(check(base.location, data=True)) == []
+
+
+def test_only_what_others_changed_is_written_again(base: Snapshot) -> None:
+    data = Path(base.location.uri, "data")
+    before = len(list(data.iterdir()))
+    engine = Disturbed(2, lambda: lance.dataset(base.location.uri).delete("id = 45"))
+    done = compact(base, THIRDS, CompactionRun(engine=engine))
+    assert done.metrics.fragments_removed == 6
+    assert len(list(data.iterdir())) - before == 2 + 1
 
 
 def test_rows_can_be_sorted(base: Snapshot) -> None:
