@@ -38,6 +38,7 @@ COMMANDS = {
     "merge": "Merge files into a table by key.",
     "compact": "Write rows into fewer and fuller files.",
     "optimize": "Compact and clean up, where it is worth it.",
+    "cleanup": "Remove old versions, and files that no version needs.",
     "columns": "Add, drop, rename and alter columns.",
     "config": "Show and change settings: config and metadata.",
     "tag": "Show and change tags: names of versions.",

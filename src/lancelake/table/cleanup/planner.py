@@ -268,13 +268,13 @@ def _versions(
     def reason(found: FoundVersion) -> Reason:
         if found.is_dropped:
             return Reason.OLD
-        if found.version in tagged:
-            return Reason.TAGGED
-        if found.version in forks:
-            return Reason.FORK
         if is_detached(found.version):
             return Reason.DETACHED
-        return Reason.LATEST if found.version >= bound else Reason.RECENT
+        if found.version >= bound:
+            return Reason.LATEST
+        if found.version in tagged:
+            return Reason.TAGGED
+        return Reason.FORK if found.version in forks else Reason.RECENT
 
     return [
         PlannedVersion(

@@ -1,0 +1,200 @@
+"""`lancelake cleanup`: old versions, and files that nothing needs, are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_head
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.job_bar import job_bar
+from lancelake.cli.options import Branch, Output, StorageOptions, Uri, location
+from lancelake.cli.report import version_body, version_rows
+from lancelake.cli.tables import Column, Listing, cut, facts, right
+from lancelake.clock import SystemClock
+from lancelake.format.durations import parse_duration
+from lancelake.table.cleanup.plan import PlannedFile, PlannedVersion, Reason
+from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.run import CleanupReport, clean_up
+from lancelake.table.snapshot import Snapshot
+
+app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+OlderThan = Annotated[
+    str | None,
+    typer.Option(
+        "--older-than",
+        metavar="AGE",
+        show_default=False,
+        help="Remove versions older than this, such as 14days, 12h or 0s. Without it and without "
+        "--retain, 14days.",
+    ),
+]
+Retain = Annotated[
+    int | None,
+    typer.Option("--retain", min=1, show_default=False, help="Keep so many of the newest."),
+]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Only say what would be removed, and why the rest stays.")
+]
+Unverified = Annotated[
+    bool,
+    typer.Option(
+        "--delete-unverified",
+        help="Remove files of no version even if they are younger than a week. Only when nobody "
+        "is writing.",
+    ),
+]
+RateLimit = Annotated[
+    int | None,
+    typer.Option("--rate-limit", min=1, show_default=False, help="Files to delete per second."),
+]
+AllBranches = Annotated[
+    bool, typer.Option("--branches", help="Clean the branches that begin here as well.")
+]
+ShowFiles = Annotated[bool, typer.Option("--files", help="With --dry-run, list every file.")]
+
+
+@app.command()
+def cleanup(
+    uri: Uri,
+    older_than: OlderThan = None,
+    retain: Retain = None,
+    dry_run: DryRun = False,
+    delete_unverified: Unverified = False,
+    rate_limit: RateLimit = None,
+    branches: AllBranches = False,
+    files: ShowFiles = False,
+    branch: Branch = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Remove old versions, and files that no version needs.
+
+    The newest version stays, and so do versions with a tag or where a branch begins, and all files
+    that any of them, a branch or a detached version needs. Clones of this table that lie elsewhere
+    cannot be seen from here: what they need may go.
+    """
+    clock = SystemClock()
+    began = clock.monotonic_s()
+    base = open_head(location(uri, options), branch)
+    policy = CleanupPolicy(
+        older_than=None if older_than is None else _age(older_than),
+        retain_versions=retain,
+        delete_unverified=delete_unverified,
+        error_if_tagged_old_versions=False,
+        delete_rate_limit=rate_limit,
+        clean_referenced_branches=branches,
+    )
+    with job_bar("step") as step:
+        report = clean_up(base, policy, dry_run=dry_run, progress=step)
+    milliseconds = round((clock.monotonic_s() - began) * 1000)
+    if output is OutputFormat.JSON:
+        print_json(_document(base, report, milliseconds, files=files))
+    else:
+        _show(base, report, milliseconds, files=files)
+    if report.failed:
+        raise typer.Exit(1)
+
+
+def _age(text: str) -> timedelta:
+    try:
+        return timedelta(microseconds=parse_duration(text) // 1000)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(str(error), param_hint="'--older-than'") from error
+
+
+def _show(base: Snapshot, report: CleanupReport, milliseconds: int, *, files: bool) -> None:
+    console = stdout()
+    console.print(facts(_rows(base, report, milliseconds)))
+    table = Listing([Column("kind"), right("files"), right("size")])
+    for each in (report, *_below(report)):
+        on = f"{each.plan.branch}: " if each is not report else ""
+        for kind, total in each.totals.items():
+            table.add(f"{on}{kind}", f"{total.files:,}", words.size(total.size_bytes))
+    if table.rows:
+        console.print(table)
+    if report.is_dry_run and files:
+        listing = Listing([Column(""), Column("kind"), right("size"), cut("file"), cut("why")])
+        for sign, each_file in _signed(report):
+            size = words.size(each_file.size_bytes)
+            path = Text(words.printable(each_file.path))
+            listing.add(sign, each_file.kind, size, path, each_file.reason)
+        console.print(listing)
+
+
+def _rows(
+    base: Snapshot, report: CleanupReport, milliseconds: int
+) -> Iterator[tuple[str, Text | str]]:
+    yield from version_rows(base)
+    done = "would go" if report.is_dry_run else "removed"
+    files = words.plural(report.files_removed, "file")
+    size = words.size(report.bytes_removed)
+    yield done, f"{words.plural(len(report.versions), 'version')}, {files}, {size}"
+    kept: dict[Reason, list[PlannedVersion]] = {}
+    for version in report.plan.staying_versions:
+        kept.setdefault(version.reason, []).append(version)
+    for reason, versions in kept.items():
+        yield "stays", f"{_numbers(versions)}: {reason}"
+    if report.failed:
+        yield "failed", Text(words.plural(len(report.failed), "file"), style="red")
+    yield "took", f"{milliseconds:,} ms"
+
+
+def _numbers(versions: list[PlannedVersion]) -> str:
+    first, last = versions[0].version, versions[-1].version
+    if len(versions) == 1:
+        return f"version {first}"
+    if last - first == len(versions) - 1:
+        return f"versions {first} to {last}"
+    return f"{words.plural(len(versions), 'version')} from {first} to {last}"
+
+
+def _below(report: CleanupReport) -> Iterator[CleanupReport]:
+    for each in report.branches:
+        yield each
+        yield from _below(each)
+
+
+def _signed(report: CleanupReport) -> Iterable[tuple[str, PlannedFile]]:
+    yield from (("-", file) for file in report.plan.going)
+    yield from ((" ", file) for file in report.plan.staying)
+
+
+def _document(
+    base: Snapshot, report: CleanupReport, milliseconds: int, *, files: bool
+) -> dict[str, Any]:  # JSON
+    body: dict[str, Any] = {  # JSON
+        **version_body(base),
+        **_body(report),
+        "dry_run": report.is_dry_run,
+        "files_removed": report.files_removed,
+        "bytes_removed": report.bytes_removed,
+        "branches": {each.plan.branch: _body(each) for each in _below(report)},
+        "milliseconds": milliseconds,
+    }
+    if report.is_dry_run and files:
+        body["going"] = [_file(file) for file in report.plan.going]
+        body["staying"] = [_file(file) for file in report.plan.staying]
+    return body
+
+
+def _body(report: CleanupReport) -> dict[str, Any]:  # JSON
+    return {
+        "versions_removed": list(report.versions),
+        "versions_kept": {v.version: v.reason for v in report.plan.staying_versions},
+        "kinds": {
+            kind: {"files": total.files, "bytes": total.size_bytes}
+            for kind, total in report.totals.items()
+        },
+        "failed": sorted(report.failed),
+    }
+
+
+def _file(file: PlannedFile) -> dict[str, Any]:  # JSON
+    return {"path": file.path, "kind": file.kind, "bytes": file.size_bytes, "why": file.reason}

@@ -1,0 +1,85 @@
+"""Does `lancelake cleanup` say what would go, and remove it?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+
+Document = Callable[..., Any]
+Output = Callable[..., str]
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """Return a table of five versions, the second with a tag."""
+    uri = tmp_path / "old.lance"
+    for number in range(5):
+        lance.write_dataset(pa.table({"a": [number]}), uri, mode="overwrite")
+    lance.dataset(uri).tags.create("kept", 2)
+    return uri
+
+
+def test_versions_of_the_last_weeks_stay(document: Document, old: Path) -> None:
+    body = document("cleanup", old)
+    assert (body["versions_removed"], body["files_removed"]) == ([], 0)
+
+
+def test_a_dry_run_removes_nothing(document: Document, old: Path) -> None:
+    before = sorted(old.rglob("*"))
+    body = document("cleanup", old, "--older-than", "0s", "--dry-run")
+    assert body["versions_removed"] == [1, 3, 4]
+    assert sorted(old.rglob("*")) == before
+
+
+def test_a_dry_run_names_every_file_when_asked(document: Document, old: Path) -> None:
+    body = document("cleanup", old, "--retain", 2, "--dry-run", "--files")
+    named = {file["path"] for file in (*body["going"], *body["staying"])}
+    there = {path.relative_to(old).as_posix() for path in old.rglob("*") if path.is_file()}
+    assert named == {path for path in there if not path.startswith(("_refs", "_versions"))} | {
+        file["path"] for file in body["going"] if file["kind"] == "manifest"
+    }
+    assert all(file["why"] for file in body["staying"])
+
+
+def test_old_versions_go_and_tagged_ones_stay(document: Document, old: Path) -> None:
+    body = document("cleanup", old, "--retain", 1)
+    assert body["kinds"]["manifest"]["files"] == 3
+    assert body["versions_kept"]["2"] == "a tag names it"
+    assert [v["version"] for v in lance.dataset(old).versions()] == [2, 5]
+
+
+def test_files_of_no_version_go_when_nobody_writes(document: Document, old: Path) -> None:
+    stray = old / "data" / "stray.lance"
+    stray.touch()
+    document("cleanup", old)
+    assert stray.exists()
+    document("cleanup", old, "--delete-unverified")
+    assert not stray.exists()
+
+
+def test_branches_can_be_cleaned_as_well(document: Document, old: Path) -> None:
+    lance.dataset(old).create_branch("b")
+    lance.write_dataset(pa.table({"a": [9]}), old / "tree" / "b", mode="overwrite")
+    body = document("cleanup", old, "--retain", 1, "--branches")
+    assert body["branches"]["b"]["versions_removed"] == [5]
+
+
+def test_a_branch_can_be_cleaned_alone(document: Document, old: Path) -> None:
+    lance.dataset(old).create_branch("b")
+    lance.write_dataset(pa.table({"a": [9]}), old / "tree" / "b", mode="overwrite")
+    body = document("cleanup", old, "--retain", 1, "--branch", "b")
+    assert (body["branch"], body["versions_removed"]) == ("b", [5])
+    assert len(lance.dataset(old).versions()) == 5
+
+
+def test_people_see_kinds_and_sizes(output: Output, old: Path) -> None:
+    shown = output("cleanup", old, "--retain", 1)
+    assert "removed  3 versions, 9 files" in shown
+    assert "transaction" in shown
+    assert "version 2: a tag names it" in shown
