@@ -35,6 +35,8 @@ def answer(spark: SparkSession, query: Query, names: Names) -> Sequence[str] | s
         found = spark.sql(names.fill(query.sql)).collect()
     except PySparkException as error:
         return f"error {error.getCondition()}: {str(error)[:800]}" if _ours(error) else "error"
+    except (OverflowError, ValueError):
+        return "a value that Python does not know"
     rows = [repr(_plain(row, exact=query.exact)) for row in found]
     return rows if query.ordered else sorted(rows)
 
