@@ -32,7 +32,7 @@ from lancelake.spark.source_writer import LanceWriter
 from lancelake.spark.splits import SplitLimits
 from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
 from lancelake.spark.streaming.sink import LanceStreamWriter
-from lancelake.spark.types import arrow_schema, spark_schema
+from lancelake.spark.types import arrow_schema, shown_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,7 +57,7 @@ class LanceDataSource(DataSource):
         given = _given(self.options)
         known = (*READ_OPTIONS, *STREAM_OPTIONS, *FEED_OPTIONS)
         snapshot = open_version(parse(given, known))
-        return feed_schema(spark_schema(snapshot.manifest.schema), given)
+        return feed_schema(shown_schema(snapshot.manifest.schema), given)
 
     def reader(self, schema: StructType) -> LanceReader:
         """Return a reader of the columns that `schema` names."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Sequence
 
 import pyarrow as pa
@@ -66,6 +67,17 @@ _PLAIN: dict[type[t.DataType], pa.DataType] = {
 def spark_schema(schema: Schema) -> t.StructType:
     """Return the schema in which Spark sees a table."""
     return t.StructType([spark_field(f) for f in public_schema(described_schema(schema))])
+
+
+def shown_schema(schema: Schema) -> t.StructType:
+    """Return the columns that Spark can show; a warning names each of the others, and why."""
+    fields: list[t.StructField] = []
+    for field in public_schema(described_schema(schema)):
+        try:
+            fields.append(spark_field(field))
+        except UnsupportedError as error:
+            warnings.warn(f"{error.problem}; the other columns are read", stacklevel=2)
+    return t.StructType(fields)
 
 
 def spark_field(field: pa.Field, path: Sequence[str] = ()) -> t.StructField:

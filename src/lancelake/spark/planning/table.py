@@ -13,7 +13,7 @@ from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
 from lancelake.spark.planning.scan_builder import LanceScanBuilder
 from lancelake.spark.read_plan import ReadRequest
 from lancelake.spark.splits import SplitLimits
-from lancelake.spark.types import declared, spark_schema
+from lancelake.spark.types import declared, shown_schema
 from lancelake.table.snapshot import Snapshot
 
 
@@ -50,7 +50,7 @@ class VersionTable(TableProxy):
         super().__init__(door)
         self.snapshot = snapshot
         self._name = name
-        self._schema = spark_schema(snapshot.manifest.schema)
+        self._schema = shown_schema(snapshot.manifest.schema)
         self._metadata: Any = None
 
     def identity(self) -> str:
