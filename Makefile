@@ -68,6 +68,13 @@ docs: .venv/.installed ## Build the documentation site into site/
 bench: setup .interop/spark-4.2/.synced ## Run the benchmarks
 	$(BIN)/python -m benchmarks.run
 
+MINUTES ?= 10
+SEED ?= 1
+
+.PHONY: soak
+soak: setup ## Many writers, readers and faults at once (MINUTES=10 SEED=1 ARGS="--docs")
+	$(BIN)/python -m soak.run --minutes $(MINUTES) --seed $(SEED) $(ARGS)
+
 .PHONY: demo
 demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 100000")
 	$(BIN)/python examples/demo.py $(ARGS)
