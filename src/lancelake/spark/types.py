@@ -18,6 +18,10 @@ from lancelake.format.schema import Schema
 SPARK_METADATA = b"SPARK::metadata::json"
 """Key under which Spark keeps a field's metadata, such as comments, in Arrow."""
 
+SPARK_TYPE = b"lancelake:spark_type"
+"""Key under which a type of Spark is kept that has the same values as another, but another name."""
+
+_NARROWED = (t.TimeType, t.DayTimeIntervalType)
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
 _BOUNDED = re.compile(r"(char|varchar)\((\d+)\)")
 _MOST_DIGITS = 38
@@ -85,7 +89,19 @@ def spark_field(field: pa.Field, path: Sequence[str] = ()) -> t.StructField:
     where = (*path, field.name)
     metadata = (field.metadata or {}).get(SPARK_METADATA)
     kept = json.loads(metadata) if metadata else None
-    return t.StructField(field.name, spark_type(field.type, where), field.nullable, kept)
+    dtype = _narrowed(field) or spark_type(field.type, where)
+    return t.StructField(field.name, dtype, field.nullable, kept)
+
+
+def _narrowed(field: pa.Field) -> t.DataType | None:
+    """Return the type that a field had in Spark, unless its values are of another by now."""
+    kept = (field.metadata or {}).get(SPARK_TYPE)
+    if kept is None:
+        return None
+    shape = {"name": field.name, "type": json.loads(kept), "nullable": True, "metadata": {}}
+    found = t.StructField.fromJson(shape).dataType
+    same = isinstance(found, _NARROWED) and arrow_type(found) == field.type
+    return found if same else None
 
 
 def spark_type(dtype: pa.DataType, path: Sequence[str] = ()) -> t.DataType:
@@ -164,8 +180,11 @@ def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
     metadata = dict(field.metadata or {})
     if isinstance(field.dataType, t.CharType | t.VarcharType):
         metadata[_CHAR_VARCHAR] = field.dataType.simpleString()
-    kept = {SPARK_METADATA: json.dumps(metadata).encode()} if metadata else None
-    return pa.field(field.name, arrow_type(field.dataType, where), field.nullable, kept)
+    kept = {SPARK_METADATA: json.dumps(metadata).encode()} if metadata else {}
+    dtype = arrow_type(field.dataType, where)
+    if isinstance(field.dataType, _NARROWED) and spark_type(dtype) != field.dataType:
+        kept[SPARK_TYPE] = field.dataType.json().encode()
+    return pa.field(field.name, dtype, field.nullable, kept or None)
 
 
 def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
@@ -192,7 +211,9 @@ def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
 
 def _plain(dtype: t.DataType, path: Sequence[str]) -> pa.DataType:
     kept = next((arrow for cls, arrow in _PLAIN.items() if isinstance(dtype, cls)), None)
-    if kept is not None:
+    # Text that is compared in a way of its own would be compared by its bytes afterwards.
+    is_collated = isinstance(dtype, t.StringType) and dtype != t.StringType()
+    if kept is not None and not is_collated:
         return kept
     where = ".".join(path)
     kind = dtype.simpleString()

@@ -8,7 +8,14 @@ from pyspark.sql import types as t
 
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
-from lancelake.spark.types import arrow_schema, declared, spark_schema, spark_type
+from lancelake.spark.types import (
+    arrow_schema,
+    declared,
+    shown_schema,
+    spark_field,
+    spark_schema,
+    spark_type,
+)
 
 KEPT = [
     t.BooleanType(),
@@ -25,6 +32,10 @@ KEPT = [
     t.TimestampNTZType(),
     t.DecimalType(38, 18),
     t.DayTimeIntervalType(),
+    t.DayTimeIntervalType(t.DayTimeIntervalType.DAY, t.DayTimeIntervalType.HOUR),
+    t.TimeType(),
+    t.TimeType(0),
+    t.StructType([t.StructField("a", t.TimeType(3))]),
     t.NullType(),
     t.ArrayType(t.IntegerType(), containsNull=False),
     t.MapType(t.StringType(), t.ArrayType(t.LongType()), valueContainsNull=False),
@@ -41,7 +52,12 @@ def test_types_of_spark_come_back(dtype: t.DataType) -> None:
 
 @pytest.mark.parametrize(
     "dtype",
-    [t.VariantType(), t.YearMonthIntervalType(), t.CalendarIntervalType()],
+    [
+        t.VariantType(),
+        t.YearMonthIntervalType(),
+        t.CalendarIntervalType(),
+        t.StringType("UTF8_LCASE"),
+    ],
     ids=lambda d: type(d).__name__,
 )
 def test_types_that_tables_lack_are_refused_by_column(dtype: t.DataType) -> None:
@@ -84,3 +100,14 @@ def test_lengths_of_strings_and_comments_come_back() -> None:
     ]
     schema = t.StructType(fields)
     assert declared(spark_schema(from_arrow(arrow_schema(schema)))) == schema
+
+
+def test_a_column_that_spark_cannot_show_is_left_out_with_a_warning() -> None:
+    schema = from_arrow(pa.schema([("id", pa.int64()), ("big", pa.decimal256(50, 2))]))
+    with pytest.warns(UserWarning, match=r"column big has type decimal256\(50, 2\), which Spark"):
+        assert shown_schema(schema).fieldNames() == ["id"]
+
+
+def test_a_narrowed_type_is_forgotten_when_the_column_has_another() -> None:
+    (field,) = arrow_schema(t.StructType([t.StructField("c", t.TimeType(0))]))
+    assert spark_field(field.with_type(pa.int32())).dataType == t.IntegerType()
