@@ -12,13 +12,15 @@ import random
 import signal
 import sys
 import time
+from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from soak.drawing import Drawing
+from soak.drawing import DECK, Drawing
 from soak.journal import Journal, now
-from soak.moves import MOVES, Place, feed
+from soak.moves import MOVES, Move, Place, feed
 
 OURS = "lancelake.pylance"
 _LOOK_S = 0.02
@@ -53,19 +55,23 @@ class Part:
 class Actor:
     """One process."""
 
-    def __init__(self, part: Part, lance: Any) -> None:
+    moves: Mapping[str, Move] = MOVES
+    deck: Counter[str] = DECK
+
+    def __init__(self, part: Part, place: Place) -> None:
         """Get ready."""
         self.part = part
-        self.journal = Journal(part.log, part.process, part.release)
-        self.place = Place(lance=lance, uri=part.uri, options=part.options, journal=self.journal)
+        self.journal = place.journal
+        self.place = place
         self.drawing = Drawing(
             random.Random(part.seed),
             slot=part.slot,
             incarnation=part.incarnation,
-            is_official=part.library != OURS,
+            is_official=part.library == "lance",
             is_keyed=part.is_keyed,
             has_feed=part.is_stable and part.library == OURS,
             retention_s=part.retention_s,
+            deck=self.deck,
         )
         self.pauses = random.Random(f"{part.seed}/pauses")
         self.is_over = False
@@ -111,9 +117,9 @@ class Actor:
         op = f"{self.part.process}.{self.drawing.number}"
         self.journal.invoke(op, kind, args, ds.version)
         try:
-            version, result = MOVES[kind](self.place, ds, op, args)
+            version, result = self.moves[kind](self.place, ds, op, args)
         except Exception as error:  # noqa: BLE001  # a refusal is an outcome too
-            self.journal.end(op, self._verdict(error), error=text_of(error))
+            self.journal.end(op, self.verdict(kind, error), error=text_of(error))
         except BaseException as error:
             if type(error).__name__ != "PanicException":
                 raise
@@ -121,10 +127,10 @@ class Actor:
         else:
             self.journal.end(op, "ok", version=version, result=result)
 
-    def _verdict(self, error: Exception) -> str:
+    def verdict(self, kind: str, error: Exception) -> str:  # noqa: ARG002
         """Tell whether an operation that failed can have happened all the same."""
         if self.part.library == OURS:
-            return "unknown" if type(error).__name__ == "UncertainCommitError" else "fail"
+            return "unknown" if "UncertainCommit" in text_of(error) else "fail"
         is_conflict = any(word in str(error).lower() for word in _CONFLICT_WORDS)
         return "unknown" if self.part.has_faults and not is_conflict else "fail"
 
@@ -175,13 +181,22 @@ def text_of(error: BaseException) -> str:
     return f"{type(error).__name__}: {error}"[:500]
 
 
-def main() -> None:
-    """Play the part that the argument tells."""
+def prepared() -> tuple[Part, Journal]:
+    """Return the part that the argument tells, and its log; let the store misbehave if asked to."""
     part = Part(**json.loads(sys.argv[1]))
+    journal = Journal(part.log, part.process, part.release)
     if part.faults:
         faulty = importlib.import_module("soak.faulty_store")
-        faulty.install(faulty.Faults(**part.faults), part.seed)
-    Actor(part, importlib.import_module(part.library)).run()
+        faulty.install(faulty.Faults(**part.faults), part.seed, journal)
+    return part, journal
+
+
+def main() -> None:
+    """Play the part that the argument tells."""
+    part, journal = prepared()
+    lance = importlib.import_module(part.library)
+    place = Place(lance=lance, uri=part.uri, options=part.options, journal=journal)
+    Actor(part, place).run()
 
 
 if __name__ == "__main__":

@@ -48,8 +48,10 @@ class Drawing:
         is_keyed: bool,
         has_feed: bool,
         retention_s: float,
+        deck: Counter[str] = DECK,
     ) -> None:
         """Begin with a new deck."""
+        self._cards = deck
         self.number = 0
         self._chance = chance
         self._slot = slot
@@ -64,7 +66,7 @@ class Drawing:
         """Return the next operation and its arguments."""
         self.number += 1
         if not self._deck:
-            self._deck = list(DECK.elements())
+            self._deck = list(self._cards.elements())
             self._chance.shuffle(self._deck)
         kind = self._deck.pop()
         args = getattr(self, f"_{kind}")(ds)
@@ -76,6 +78,9 @@ class Drawing:
             "ids": own_keys(self._slot, self._incarnation, self.number, count),
             "value": self._chance.randrange(1000),
         }
+
+    def _stream(self, _: Any) -> dict[str, Any]:
+        return self._append(_)
 
     def _delete(self, ds: Any) -> dict[str, Any] | None:
         keys = _keys(ds)

@@ -1,7 +1,7 @@
 """Where is S3? A moto server on loopback that can be slow and can fail, in a process of its own.
 
-Its argument is a JSON object: `seed`, `slow`, `slow_s`, `fail`. The first line of its output is
-the port.
+Its argument is a JSON object: `seed`, `log`, `slow`, `slow_s`, `fail`. The first line of its output
+has the ports: one without faults, one with them.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from typing import Any
 
 import boto3  # type: ignore[import-untyped]  # it has no stubs
 
+from soak.journal import Journal
+
 _REPO = Path(__file__).resolve().parents[1]
 BUCKET = "soak"
 
@@ -35,9 +37,9 @@ def options_of(port: int) -> dict[str, str]:
 
 
 @contextmanager
-def endpoint(seed: str, faults: dict[str, float]) -> Iterator[tuple[int, int]]:
+def endpoint(seed: str, log: Path, faults: dict[str, float]) -> Iterator[tuple[int, int]]:
     """Run a server with a bucket; return a port without faults, and one with them."""
-    given = json.dumps({"seed": seed, **faults})
+    given = json.dumps({"seed": seed, "log": str(log), **faults})
     server = subprocess.Popen(
         [sys.executable, "-m", "soak.endpoint", given],
         stdout=subprocess.PIPE,
@@ -80,12 +82,16 @@ class _Faulty:
         self._app = app
         self._given = given
         self._chance = random.Random(given["seed"])
+        self._journal = Journal(given["log"], "endpoint", "s3")
 
     def __call__(self, environ: Any, start_response: Any) -> Iterable[bytes]:
         given, chance = self._given, self._chance
+        call, path = environ["REQUEST_METHOD"], environ["PATH_INFO"]
         if chance.random() < given.get("slow", 0):
+            self._journal.fault("slow", call, path)
             time.sleep(chance.random() * given["slow_s"])
         if chance.random() < given.get("fail", 0):
+            self._journal.fault("failed", call, path)
             # The body is read, or the next request on the connection would begin with it.
             environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
             start_response("503 Slow Down", [("Content-Type", "text/plain")])

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import lancelake.storage.open as opening
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.storage.store import ObjectStore
+from soak.journal import Journal
 from tests.support.failing_store import InterceptedStore
 
 T = TypeVar("T")
@@ -29,9 +30,9 @@ class Faults:
     """Of calls that must not be made twice: how often the reply is lost."""
 
 
-def install(faults: Faults, seed: str) -> None:
-    """Let every store that is opened from now on misbehave."""
-    around = _Around(faults, random.Random(seed))
+def install(faults: Faults, seed: str, journal: Journal) -> None:
+    """Let every store that is opened from now on misbehave, and tell when it does."""
+    around = _Around(faults, random.Random(seed), journal)
     names: Any = opening  # the two ways to a store that `open_store` looks up when it is called
     local, cloud = names.LocalStore, names.cloud_store
     names.LocalStore = lambda root: _faulty(local(root), around)
@@ -43,19 +44,23 @@ def _faulty(inner: ObjectStore, around: _Around) -> ObjectStore:
 
 
 class _Around:
-    def __init__(self, faults: Faults, chance: random.Random) -> None:
+    def __init__(self, faults: Faults, chance: random.Random, journal: Journal) -> None:
         self._faults = faults
         self._chance = chance
+        self._journal = journal
 
     def __call__(self, call: str, path: str, carry_out: Callable[[], T]) -> T:
         faults, chance = self._faults, self._chance
         if chance.random() < faults.slow:
+            self._journal.fault("slow", call, path)
             time.sleep(chance.random() * faults.slow_s)
         if chance.random() < faults.fail:
+            self._journal.fault("failed", call, path)
             raise StorageUnavailableError(f"{call} of {path} was not carried out")
         is_lost = chance.random() < (faults.lost_create if call in _CREATES else faults.lost)
         if not is_lost:
             return carry_out()
+        self._journal.fault("reply lost", call, path)
         try:
             carry_out()
         except LanceTableError:

@@ -17,7 +17,7 @@ class Journal:
         self.process = process
         self.library = library
 
-    def write(self, what: str, **facts: Any) -> None:
+    def write(self, what: str, /, **facts: Any) -> None:
         """Add a line."""
         line = json.dumps({"t": what, **facts}, separators=(",", ":")) + "\n"
         os.write(self._file, line.encode())
@@ -60,6 +60,10 @@ class Journal:
     def feed(self, begin: int, end: int, changes: list[list[Any]]) -> None:
         """Say what the change feed tells."""
         self.write("feed", begin=begin, end=end, changes=changes, process=self.process)
+
+    def fault(self, what: str, call: str, path: str) -> None:
+        """Say which call of a store went wrong on purpose."""
+        self.write("fault", what=what, call=call, path=path)
 
     def commit(self, version: int, kind: str, read_version: int, restored: int | None) -> None:
         """Say how a version came to be."""

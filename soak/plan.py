@@ -10,9 +10,9 @@ OURS = "ours"
 SPARK = "spark"
 RELEASES = ("4.0.2", "14.0.2")
 CREW = (OURS, OURS, *RELEASES)
-_FIRST_KILL_S = 2.5
-_BETWEEN_KILLS_S = (2.0, 6.0)
-_LAST_CALM_S = 2.0
+_KILL_AFTER = (10, 45)
+_MOST_KILLS = 100
+_SPARK_KILL_AFTER = (6, 14)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,13 +26,15 @@ class RoundPlan:
     is_keyed: bool
     is_stable: bool
     crew: tuple[str, ...]
-    kills: tuple[tuple[float, int], ...]
-    """When to kill, and which member of the crew."""
+    kills: tuple[tuple[int, ...], ...]
+    """For each member of the crew, after how many operations it is killed, again and again."""
     faults: dict[str, float] = field(default_factory=dict)
     """What the stores of our own processes do."""
     endpoint_faults: dict[str, float] = field(default_factory=dict)
     """What the S3 endpoint does to everyone."""
     retention_s: float = 20.0
+    least: int = 0
+    """How often each kind of operation must be done before the round ends."""
 
     def __str__(self) -> str:
         key = "declared key" if self.is_keyed else "no declared key"
@@ -53,6 +55,7 @@ class Wishes:
     has_kills: bool = True
     has_faults: bool = True
     retention_s: float = 20.0
+    least: int = 1
 
 
 # Whether a key is declared, whether row ids are stable.
@@ -78,21 +81,19 @@ def plans(wishes: Wishes) -> Iterator[RoundPlan]:
             is_keyed=is_keyed,
             is_stable=is_stable,
             crew=wishes.crew,
-            kills=_kills(chance, wishes) if wishes.has_kills else (),
+            kills=tuple(_kills(chance, who) if wishes.has_kills else () for who in wishes.crew),
             faults=dict(_FAULTS) if has_faults else {},
             endpoint_faults=dict(_ENDPOINT) if has_faults and store == "s3" else {},
             retention_s=wishes.retention_s,
+            least=wishes.least,
         )
 
 
-def _kills(chance: random.Random, wishes: Wishes) -> tuple[tuple[float, int], ...]:
-    found = []
-    at_s = _FIRST_KILL_S + chance.random()
-    targets = [slot for slot, who in enumerate(wishes.crew) if who != SPARK]
-    while targets and at_s < wishes.round_seconds - _LAST_CALM_S:
-        found.append((at_s, chance.choice(targets)))
-        at_s += chance.uniform(*_BETWEEN_KILLS_S)
-    return tuple(found)
+def _kills(chance: random.Random, who: str) -> tuple[int, ...]:
+    if who == SPARK:
+        # It takes long to start again.
+        return (chance.randint(*_SPARK_KILL_AFTER),)
+    return tuple(chance.randint(*_KILL_AFTER) for _ in range(_MOST_KILLS))
 
 
 def as_json(plan: RoundPlan) -> dict[str, object]:

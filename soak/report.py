@@ -29,7 +29,7 @@ def progress(tally: Tally, results: Sequence[RoundResult], rounds: int) -> Table
     table = Table(
         title=f"round {plan.number + 1} of {rounds}: {plan}; "
         f"{tally.elapsed_s:.0f} of {plan.seconds:.0f} s, version {tally.version}, "
-        f"{tally.kills} kills; findings so far: {wrong}"
+        f"{tally.kills} kills, {tally.faults.total()} faults; findings so far: {wrong}"
     )
     for name in ("who", *_OUTCOMES):
         table.add_column(name, justify="left" if name == "who" else "right")
@@ -48,8 +48,9 @@ def line(result: RoundResult) -> str:
     return (
         f"round {result.plan.number + 1} ({result.plan}): {verdict.versions} versions, "
         f"{counts['ok']} done, {counts['fail']} refused, {counts['unknown']} unknown, "
-        f"{result.kills} kills, {verdict.steps} steps, {verdict.reads} reads, "
-        f"{verdict.feeds} feeds, {verdict.audits} audits: {state}"
+        f"{result.kills} kills, {result.faults.total()} faults, "
+        f"{verdict.steps} steps, {verdict.reads} reads, {verdict.feeds} feeds, "
+        f"{verdict.audits} audits: {state}"
     )
 
 
@@ -96,9 +97,9 @@ def _body(wishes: Wishes, results: Sequence[RoundResult]) -> list[str]:
         f"{len(results)} rounds; {', '.join(wishes.crew)}; {versions}; "
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores.",
         "",
-        "| round | table | versions | done | refused | unknown | kills | steps | reads | feeds "
-        "| audits | findings |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "| round | table | versions | done | refused | unknown | kills | faults | steps | reads "
+        "| feeds | audits | findings |",
+        "|---" * 13 + "|",
         *(_round(result) for result in results),
         "",
         *_kinds(results),
@@ -121,6 +122,7 @@ def _round(result: RoundResult) -> str:
         verdict.versions,
         *(counts[outcome] for outcome in _OUTCOMES),
         result.kills,
+        result.faults.total(),
         verdict.steps,
         verdict.reads,
         verdict.feeds,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ class RoundResult:
     plan: RoundPlan
     verdict: Verdict
     kills: int
+    faults: Counter[str]
     folder: Path
     """Where logs and table stay when something is wrong."""
 
@@ -43,7 +45,13 @@ def play(
     (folder / "findings.txt").write_text("\n".join(map(str, verdict.findings)))
     if not verdict.findings and not keep:
         shutil.rmtree(folder)
-    return RoundResult(plan=plan, verdict=verdict, kills=stage.tally.kills, folder=folder)
+    return RoundResult(
+        plan=plan,
+        verdict=verdict,
+        kills=stage.tally.kills,
+        faults=stage.tally.faults,
+        folder=folder,
+    )
 
 
 def _final(plan: RoundPlan, place: Place, folder: Path, stage: Stage) -> Final:

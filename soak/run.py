@@ -20,7 +20,7 @@ _HERE = Path(__file__).parent
 def main() -> int:
     """Play all rounds, tell what was found, and write it down; return 1 if something is wrong."""
     options = _options()
-    crew = tuple(options.crew.split(",")) + ((SPARK,) if options.spark else ())
+    crew = tuple(options.crew.split(",")) + (() if options.no_spark else (SPARK,))
     wishes = Wishes(
         seed=options.seed,
         seconds=60 * options.minutes,
@@ -73,7 +73,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--round-seconds", type=float, default=60.0)
     parser.add_argument("--round", type=int, help="play this round of the run only")
     parser.add_argument("--crew", default=",".join(CREW), help="ours and official releases")
-    parser.add_argument("--spark", action="store_true", help="a Spark application too")
+    parser.add_argument("--no-spark", action="store_true", help="no Spark application")
     parser.add_argument("--stores", default="disk,s3", help="disk, s3, or both in turns")
     parser.add_argument("--retention", type=float, default=20.0, help="seconds that versions stay")
     parser.add_argument("--no-kills", action="store_true")

@@ -17,6 +17,7 @@ from pathlib import Path
 import lancelake.pylance as lance
 from soak.actor import OURS as OUR_LIBRARY
 from soak.actor import Part
+from soak.drawing import DECK
 from soak.endpoint import BUCKET, endpoint, options_of
 from soak.plan import OURS, SPARK, RoundPlan
 from soak.table import first_rows
@@ -25,6 +26,8 @@ from tests.support.official import interpreter
 _REPO = Path(__file__).resolve().parents[1]
 _PATIENCE_S = 120.0
 _TICK_S = 0.2
+_LONGER = 5
+"""How many times as long a round may take until everything was done often enough."""
 # Official writers are so quick that on few cores ours would hardly get a turn.
 _PAUSE_S = 0.6
 OBSERVER = "observer"
@@ -47,8 +50,10 @@ class Tally:
     elapsed_s: float = 0.0
     outcomes: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How often a member of the crew had an outcome."""
-    kinds: Counter[str] = field(default_factory=Counter)
+    done: Counter[str] = field(default_factory=Counter)
+    """How often an operation of a kind was acknowledged."""
     kills: int = 0
+    faults: Counter[str] = field(default_factory=Counter)
     version: int = 0
     crashes: list[str] = field(default_factory=list)
 
@@ -59,7 +64,7 @@ def place_of(plan: RoundPlan, folder: Path) -> Iterator[Place]:
     if plan.store == "disk":
         yield Place(uri=str(folder / "table.lance"), calm=None, options=None)
         return
-    with endpoint(plan.seed, plan.endpoint_faults) as (calm, faulty):
+    with endpoint(plan.seed, folder / "endpoint.jsonl", plan.endpoint_faults) as (calm, faulty):
         yield Place(
             uri=f"s3://{BUCKET}/table.lance", calm=options_of(calm), options=options_of(faulty)
         )
@@ -81,6 +86,8 @@ class Stage:
         self._processes: list[subprocess.Popen[bytes]] = []
         self._read: Counter[Path] = Counter()
         self._ready = 0
+        self._kinds: dict[str, str] = {}
+        self._begun: Counter[str] = Counter()
         self._go = folder / "go"
         lance.write_dataset(
             first_rows(is_keyed=plan.is_keyed),
@@ -127,17 +134,29 @@ class Stage:
 
     def _work(self) -> None:
         begun = time.monotonic()
-        kills = list(self.plan.kills)
-        while (elapsed_s := time.monotonic() - begun) < self.plan.seconds:
-            self.tally.elapsed_s = elapsed_s
-            while kills and kills[0][0] <= elapsed_s:
-                self._kill(kills.pop(0)[1])
+        while not self._is_enough():
+            self.tally.elapsed_s = time.monotonic() - begun
+            self._look()
             for slot, process in enumerate(self._processes):
                 if process.poll() is not None:
                     self._crashed(self._name(slot), process)
                     self._restart(slot)
-            self._look()
+                elif self._is_due(slot):
+                    self._kill(slot)
             time.sleep(_TICK_S)
+
+    def _is_enough(self) -> bool:
+        """True when the time is over, and nothing was left out; or when it takes too long."""
+        plan, done = self.plan, self.tally.done
+        kinds = DECK.keys() - (set() if plan.is_stable else {"changes"})
+        has_all = all(done[kind] >= plan.least for kind in kinds)
+        longest_s = plan.seconds * (1 if has_all else _LONGER)
+        return self.tally.elapsed_s >= longest_s
+
+    def _is_due(self, slot: int) -> bool:
+        """True when a process has done what it may do before it is killed."""
+        kills = self.plan.kills[slot][self._incarnations[slot] :]
+        return bool(kills) and self._begun[self._name(slot)] >= kills[0]
 
     def _kill(self, slot: int) -> None:
         process = self._processes[slot]
@@ -214,10 +233,16 @@ class Stage:
         if what == "ready":
             self._ready += 1
         elif what in ("ok", "fail", "unknown"):
-            slot = int(json.loads(line)["op"].split(".")[0])
+            op = json.loads(line)["op"]
+            slot = int(op.split(".")[0])
             self.tally.outcomes[self.plan.crew[slot], what] += 1
+            self.tally.done[self._kinds.pop(op)] += what == "ok"
+        elif what == "fault":
+            self.tally.faults[json.loads(line)["what"]] += 1
         elif what == "invoke":
-            self.tally.kinds[json.loads(line)["kind"]] += 1
+            call = json.loads(line)
+            self._kinds[call["op"]] = call["kind"]
+            self._begun[call["process"]] += 1
         elif what == "seen":
             self.tally.version = max(self.tally.version, json.loads(line)["version"])
 
