@@ -10,17 +10,18 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.column_reader import RowOffsets
+from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.row_meta import META_TYPE, MetaColumn, RowMeta
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import LanceTableError
 from lancelake.format.arrow_schema import storage_field
-from lancelake.format.blobs import described
+from lancelake.format.blobs import described, has_blobs
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.rows import LiveRows
-from lancelake.scan.width import column_widths, row_bytes
+from lancelake.scan.width import Widths, column_widths, row_bytes
 from lancelake.table.compact.blob_columns import value_field, with_blobs
 
 LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
@@ -34,7 +35,7 @@ _WINDOW_BYTES = 32 << 20
 _SPARSE_SHARE = 0.25
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """The version that is read."""
 
@@ -44,22 +45,32 @@ class Source:
     schema: Schema
     has_stable_row_ids: bool
 
-    @property
+    @computed_once
     def columns(self) -> pa.Schema:
         """Schema of the rows without their lineage."""
         fields = [value_field(field) or storage_field(field) for field in self.schema.fields]
         return pa.schema(fields)
 
-    @property
+    @computed_once
     def row_schema(self) -> pa.Schema:
         """Schema of the rows as `stored_rows` yields them: columns, then lineage."""
         return pa.schema([*self.columns, *self._lineage])
 
-    @property
+    @computed_once
     def described_schema(self) -> pa.Schema:
         """Schema of the rows as `described_rows` yields them: columns, then lineage."""
         fields = [storage_field(described(field)) for field in self.schema.fields]
         return pa.schema([*fields, *self._lineage])
+
+    @computed_once
+    def widths(self) -> Widths:
+        """Bytes per row of each column, None where rows differ."""
+        return column_widths(self.schema)
+
+    @computed_once
+    def has_blobs(self) -> bool:
+        """Whether a column is, or holds, blobs."""
+        return any(has_blobs(field) for field in self.schema.fields)
 
     @property
     def _lineage(self) -> list[pa.Field]:
@@ -82,6 +93,9 @@ def stored_rows(
     count = len(source.schema.fields)
     schema = source.row_schema
     for rows in described_rows(source, fragment, batch_rows):
+        if not source.has_blobs:
+            yield rows.batch
+            continue
         columns, lineage = rows.batch.select(range(count)), rows.batch.columns[count:]
         for values, start in with_blobs(source.files, fragment, source.schema, columns):
             parts = [column.slice(start, len(values[0])) for column in lineage]
@@ -100,7 +114,7 @@ def described_rows(
 
 def row_width(source: Source, fragment: Fragment) -> float:
     """Estimate the bytes of a row, at least one."""
-    return max(1.0, row_bytes(fragment, column_widths(source.schema), source.schema))
+    return max(1.0, row_bytes(fragment, source.widths, source.schema))
 
 
 def lineage_of_all(source: Source, fragment: Fragment) -> pa.RecordBatch:
