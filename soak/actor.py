@@ -75,10 +75,10 @@ class Actor:
         )
         self.pauses = random.Random(f"{part.seed}/pauses")
         self.is_over = False
-        signal.signal(signal.SIGTERM, self._stop)
 
     def run(self) -> None:
         """Work until told to stop."""
+        signal.signal(signal.SIGTERM, self._stop)
         if self.part.role == "observer":
             Observer(self).run()
             return
