@@ -44,26 +44,8 @@ class FragmentColumns(_message.Message):
     fragments: FragmentColumns.Fragments
     def __init__(self, fragments: _Optional[_Union[FragmentColumns.Fragments, _Mapping]] = ...) -> None: ...
 
-class VersionNeeds(_message.Message):
+class VersionOutline(_message.Message):
     __slots__ = ("fragments", "version", "index_section", "timestamp", "reader_feature_flags", "writer_feature_flags", "transaction_file")
-    class Files(_message.Message):
-        __slots__ = ("path",)
-        PATH_FIELD_NUMBER: _ClassVar[int]
-        path: _containers.RepeatedScalarFieldContainer[str]
-        def __init__(self, path: _Optional[_Iterable[str]] = ...) -> None: ...
-    class Fragments(_message.Message):
-        __slots__ = ("files", "deletion_file", "external_row_ids", "external_last_updated_at_versions", "external_created_at_versions")
-        FILES_FIELD_NUMBER: _ClassVar[int]
-        DELETION_FILE_FIELD_NUMBER: _ClassVar[int]
-        EXTERNAL_ROW_IDS_FIELD_NUMBER: _ClassVar[int]
-        EXTERNAL_LAST_UPDATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
-        EXTERNAL_CREATED_AT_VERSIONS_FIELD_NUMBER: _ClassVar[int]
-        files: VersionNeeds.Files
-        deletion_file: _containers.RepeatedScalarFieldContainer[bytes]
-        external_row_ids: _containers.RepeatedScalarFieldContainer[bytes]
-        external_last_updated_at_versions: _containers.RepeatedScalarFieldContainer[bytes]
-        external_created_at_versions: _containers.RepeatedScalarFieldContainer[bytes]
-        def __init__(self, files: _Optional[_Union[VersionNeeds.Files, _Mapping]] = ..., deletion_file: _Optional[_Iterable[bytes]] = ..., external_row_ids: _Optional[_Iterable[bytes]] = ..., external_last_updated_at_versions: _Optional[_Iterable[bytes]] = ..., external_created_at_versions: _Optional[_Iterable[bytes]] = ...) -> None: ...
     class Time(_message.Message):
         __slots__ = ("seconds", "nanos")
         SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -78,14 +60,14 @@ class VersionNeeds(_message.Message):
     READER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
     WRITER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_FILE_FIELD_NUMBER: _ClassVar[int]
-    fragments: VersionNeeds.Fragments
+    fragments: _containers.RepeatedScalarFieldContainer[bytes]
     version: int
     index_section: int
-    timestamp: VersionNeeds.Time
+    timestamp: VersionOutline.Time
     reader_feature_flags: int
     writer_feature_flags: int
     transaction_file: str
-    def __init__(self, fragments: _Optional[_Union[VersionNeeds.Fragments, _Mapping]] = ..., version: _Optional[int] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[_Union[VersionNeeds.Time, _Mapping]] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., transaction_file: _Optional[str] = ...) -> None: ...
+    def __init__(self, fragments: _Optional[_Iterable[bytes]] = ..., version: _Optional[int] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[_Union[VersionOutline.Time, _Mapping]] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., transaction_file: _Optional[str] = ...) -> None: ...
 
 class IndexIds(_message.Message):
     __slots__ = ("indices",)

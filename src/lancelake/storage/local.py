@@ -40,8 +40,13 @@ class LocalStore:
 
     def get(self, path: str) -> bytes:
         """Read a whole object."""
-        with DiskErrors(path), self._opened(path) as fd:
-            return _read(fd, 0, os.fstat(fd).st_size)
+        full = self._full(path)
+        with DiskErrors(path):
+            fd = os.open(full, _READ)
+            try:
+                return _read(fd, 0, os.fstat(fd).st_size)
+            finally:
+                os.close(fd)
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes:
         """Read exactly `length` bytes."""

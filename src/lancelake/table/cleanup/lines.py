@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lancelake.commit.external_store import ExternalHandler
 from lancelake.commit.line import open_line
 from lancelake.format import layout
-from lancelake.format.names import ManifestName, parse_manifest_name
 from lancelake.format.refs import Branch, Tag
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -18,44 +18,30 @@ from lancelake.table.snapshot import Snapshot
 _OWN = frozenset(
     {layout.DATA, layout.DELETIONS, layout.INDICES, layout.TRANSACTIONS, layout.VERSIONS}
 )
+_MANIFEST = re.compile(r"d?\d{1,20}\.manifest")
 # Folders of folders in which a clone is looked for.
 _DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """The manifests below one root."""
+    """The manifests below one root, by the names of their files."""
 
     location: Location
-    names: tuple[ManifestName, ...]
+    names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Family:
-    """The line to clean, the others that may need its files, and what is recorded about them."""
+class Refs:
+    """The tags and branches of a table."""
 
-    own: Line
-    others: tuple[Line, ...]
     tags: dict[str, Tag]
     branches: dict[str, Branch]
 
     @staticmethod
-    def load(at: Snapshot) -> Family:
-        """Find all lines of a table; one may be a branch that is being made."""
-        main = at.main_location
-        branches = list_branches(main)
-        roots = {main.uri: main}
-        roots |= {place.uri: place for place in (branch_location(main, b) for b in branches)}
-        roots |= {place.uri: place for place in _tables_within(main, _DEPTH)}
-        roots.pop(at.location.uri, None)
-        # Tags and branches are read before versions: what they name is then listed.
-        tags = list_tags(main)
-        return Family(
-            own=_line(at.location),
-            others=tuple(_line(root) for root in roots.values()),
-            tags=tags,
-            branches=branches,
-        )
+    def load(main: Location) -> Refs:
+        """Read them."""
+        return Refs(tags=list_tags(main), branches=list_branches(main))
 
     def tagged(self, branch: str | None) -> dict[str, int]:
         """Return the tags of a line and the versions they name."""
@@ -65,10 +51,39 @@ class Family:
 
     def forks(self, branch: str | None) -> dict[str, int]:
         """Return the branches that begin on a line, and at which version."""
-        begun = {
-            b: found for b, found in self.branches.items() if _same(found.parent_branch, branch)
+        return {
+            name: found.parent_version
+            for name, found in self.branches.items()
+            if _same(found.parent_branch, branch)
         }
-        return {name: found.parent_version for name, found in begun.items()}
+
+    def held(self, branch: str | None) -> frozenset[int]:
+        """Return the versions of a line that a tag names or where a branch begins."""
+        return frozenset((*self.tagged(branch).values(), *self.forks(branch).values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The line to clean, and the others that may need its files."""
+
+    own: Line
+    others: tuple[Line, ...]
+    refs: Refs
+
+    @staticmethod
+    def load(at: Snapshot) -> Family:
+        """Find all lines of a table; one may be a branch that is being made.
+
+        Tags and branches are read before versions are listed: what they name is then there.
+        """
+        main = at.main_location
+        refs = Refs.load(main)
+        roots = {main.uri: main}
+        roots |= {place.uri: place for place in (branch_location(main, b) for b in refs.branches)}
+        roots |= {place.uri: place for place in _tables_within(main, _DEPTH)}
+        roots.pop(at.location.uri, None)
+        others = tuple(_line(root) for root in roots.values())
+        return Family(own=_line(at.location), others=others, refs=refs)
 
 
 def _same(recorded: str | None, branch: str | None) -> bool:
@@ -80,8 +95,8 @@ def _line(location: Location) -> Line:
     if isinstance(handler, ExternalHandler):
         # A version that the service recorded comes under its own name.
         handler.latest()
-    parsed = (parse_manifest_name(n) for n in open_store(location).list_names(layout.VERSIONS))
-    return Line(location=location, names=tuple(name for name in parsed if name is not None))
+    names = open_store(location).list_names(layout.VERSIONS)
+    return Line(location=location, names=tuple(filter(_MANIFEST.fullmatch, names)))
 
 
 def _tables_within(root: Location, depth: int) -> Iterator[Location]:

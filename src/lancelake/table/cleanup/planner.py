@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import InvalidRequestError, LanceTableError
-from lancelake.format import layout, version_needs
+from lancelake.format import layout
 from lancelake.format.ids import is_detached
-from lancelake.format.names import ManifestName
+from lancelake.format.names import ManifestName, parse_manifest_name
+from lancelake.format.version_outline import files_of_transaction
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup import listing, reach
@@ -91,13 +92,13 @@ def make_plan(at: Snapshot, planning: Planning) -> Planned:
 def seen(family: Family) -> dict[str, frozenset[str]]:
     """Return the names of all manifests of a family, by the root of their line."""
     lines = (family.own, *family.others)
-    return {line.location.uri: frozenset(name.name for name in line.names) for line in lines}
+    return {line.location.uri: frozenset(line.names) for line in lines}
 
 
 def read_lines(lines: Iterable[Line], planning: Planning) -> Reach:
     """Return what all versions of lines need."""
     tasks = tuple(
-        ReadVersions(location=line.location, names=tuple(name.name for name in names))
+        ReadVersions(location=line.location, names=names)
         for line in lines
         for names in _parts(line.names)
     )
@@ -155,16 +156,17 @@ def _in_versions(location: Location) -> tuple[list[ListedFile], dict[str, int]]:
 
 
 def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
-    policy = planning.policy
-    old = frozenset(_old_by_number(at, family.own.names, policy))
-    held = _held(at, family)
+    parsed = [name for name in map(parse_manifest_name, family.own.names) if name is not None]
+    old = frozenset(_old_by_number(at, parsed, planning.policy))
+    versions = family.refs.held(at.branch)
+    held = frozenset(name.name for name in parsed if name.version in versions)
     tasks = tuple(
         ReadVersions(
             location=at.location,
-            names=tuple(name.name for name in names),
-            old=frozenset(name.name for name in names if name.name in old),
-            held=frozenset(name.name for name in names if name.version in held),
-            before_ns=policy.before_ns(planning.now_ns),
+            names=names,
+            old=old.intersection(names),
+            held=held.intersection(names),
+            before_ns=planning.policy.before_ns(planning.now_ns),
         )
         for names in _parts(family.own.names)
     )
@@ -186,7 +188,7 @@ def _read(tasks: Sequence[ReadVersions], planning: Planning) -> Reading:
     return reach.from_bytes(planning.engine.run(job))
 
 
-def _parts(names: Sequence[ManifestName]) -> Iterator[Sequence[ManifestName]]:
+def _parts(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     size = _VERSIONS_PER_TASK
     return (names[start : start + size] for start in range(0, len(names), size))
 
@@ -211,19 +213,15 @@ def _old_by_number(
             yield name.name
 
 
-def _held(at: Snapshot, family: Family) -> frozenset[int]:
-    """Return the versions of the line that a tag names or where a branch begins."""
-    tagged = family.tagged(at.branch).values()
-    return frozenset((*tagged, *family.forks(at.branch).values()))
-
-
 def _ensure_no_tags(
     at: Snapshot, family: Family, versions: Iterable[FoundVersion], policy: CleanupPolicy
 ) -> None:
     if not policy.error_if_tagged_old_versions:
         return
     old = {version.version for version in versions if version.is_old}
-    tags = {tag: version for tag, version in family.tagged(at.branch).items() if version in old}
+    tags = {
+        tag: version for tag, version in family.refs.tagged(at.branch).items() if version in old
+    }
     if tags:
         shown = ", ".join(f'"{tag}": {version}' for tag, version in tags.items())
         raise InvalidRequestError(
@@ -249,7 +247,7 @@ def _in_flight(
             continue
         if file.known_as not in committed:
             try:
-                found.add(version_needs.decode_transaction(store.get(file.path)))
+                found.add(files_of_transaction(store.get(file.path)))
             except LanceTableError:
                 # Gone meanwhile, or not whole: nobody can commit that.
                 continue
@@ -257,12 +255,11 @@ def _in_flight(
 
 
 def _versions(
-    at: Snapshot, family: Family, versions: Iterable[FoundVersion]
+    at: Snapshot, family: Family, versions: Sequence[FoundVersion]
 ) -> list[PlannedVersion]:
-    tagged = frozenset(family.tagged(at.branch).values())
-    forks = frozenset(family.forks(at.branch).values())
-    attached = [n.version for n in family.own.names if not is_detached(n.version)]
-    newest = max(attached, default=0)
+    tagged = frozenset(family.refs.tagged(at.branch).values())
+    forks = frozenset(family.refs.forks(at.branch).values())
+    newest = max((v.version for v in versions if not is_detached(v.version)), default=0)
     bound = newest if is_detached(at.version) else min(newest, at.version)
 
     def reason(found: FoundVersion) -> Reason:
@@ -305,5 +302,5 @@ def _branches(
     old = {version.version for version in versions if version.is_old}
     return tuple(
         ReferencedBranch(name=name, version=version, is_candidate=version in old)
-        for name, version in sorted(family.forks(at.branch).items())
+        for name, version in sorted(family.refs.forks(at.branch).items())
     )

@@ -7,10 +7,17 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-from lancelake.errors import LanceTableError, ObjectNotFoundError
-from lancelake.format import layout, version_needs
-from lancelake.format.names import parse_manifest_name
-from lancelake.format.version_needs import VersionNeeds
+from lancelake.errors import LanceTableError, ObjectNotFoundError, UnsupportedError
+from lancelake.format import layout
+from lancelake.format.flags import READABLE, WRITABLE
+from lancelake.format.names import ManifestNaming, manifest_name
+from lancelake.format.version_outline import (
+    FileNames,
+    VersionOutline,
+    decode,
+    files_of_fragment,
+    index_ids,
+)
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.file_kinds import FileKind
@@ -19,6 +26,7 @@ _TASK_BYTES = 64 << 20
 # Manifests that are asked for at once where each answer takes its time.
 _REQUESTS = 32
 _LOCAL = {"file", "memory"}
+_KNOWN_FLAGS = int(READABLE | WRITABLE)
 
 
 @dataclass(slots=True)
@@ -30,13 +38,11 @@ class Reach:
     indices: set[str] = field(default_factory=set)
     transactions: set[str] = field(default_factory=set)
 
-    def add(self, needs: VersionNeeds) -> None:
-        """Take in what a version needs."""
-        self.data.update(needs.data)
-        self.deletions.update(needs.deletions)
-        self.indices.update(needs.indices)
-        if needs.transaction:
-            self.transactions.add(needs.transaction)
+    def add(self, names: FileNames) -> None:
+        """Take in names of files."""
+        self.data.update(names.data)
+        self.deletions.update(names.deletions)
+        self.indices.update(names.indices)
 
     def update(self, other: Reach) -> None:
         """Take in what other versions need."""
@@ -72,6 +78,26 @@ class Reach:
     def from_json(body: Sequence[Iterable[str]]) -> Reach:
         """Undo `to_json`."""
         return Reach(*(set(names) for names in body))
+
+
+@dataclass(slots=True)
+class _Gathering:
+    """What some versions need, gathered one by one: what two have in common is decoded once."""
+
+    reach: Reach = field(default_factory=Reach)
+    _fragments: set[bytes] = field(default_factory=set)
+    _sections: set[bytes] = field(default_factory=set)
+
+    def add(self, outline: VersionOutline) -> None:
+        for fragment in set(outline.fragments).difference(self._fragments):
+            self._fragments.add(fragment)
+            self.reach.add(files_of_fragment(fragment))
+        section = outline.index_section
+        if section is not None and section not in self._sections:
+            self._sections.add(section)
+            self.reach.indices.update(index_ids(section))
+        if outline.transaction_file:
+            self.reach.transactions.add(outline.transaction_file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,27 +153,27 @@ class ReadVersions:
 
     def read(self) -> Reading:
         """Read the versions; those that vanished meanwhile need nothing."""
-        reading = Reading()
+        kept, dropped = _Gathering(), _Gathering()
         found: list[FoundVersion] = []
         for name, data in self._manifests():
             try:
-                needs = version_needs.decode(data)
+                outline = decode(data)
+                _ensure_known(outline)
+                version = self._judged(name, outline)
+                (dropped if version.is_dropped else kept).add(outline)
             except LanceTableError as error:
                 raise error.at(self.location.uri) from error.__cause__
-            version = self._judged(name, needs)
             found.append(version)
-            (reading.dropped if version.is_dropped else reading.kept).add(needs)
-        return Reading(versions=tuple(found), kept=reading.kept, dropped=reading.dropped)
+        return Reading(versions=tuple(found), kept=kept.reach, dropped=dropped.reach)
 
-    def _judged(self, name: str, needs: VersionNeeds) -> FoundVersion:
-        parsed = parse_manifest_name(name)
+    def _judged(self, name: str, outline: VersionOutline) -> FoundVersion:
         # A manifest that states another number than its name stands for that number.
-        is_itself = parsed is not None and parsed.version == needs.version
-        is_old = is_itself and name in self.old and self._is_early(needs.timestamp_ns)
+        is_itself = any(name == manifest_name(outline.version, naming) for naming in ManifestNaming)
+        is_old = is_itself and name in self.old and self._is_early(outline.timestamp_ns)
         return FoundVersion(
             name=name,
-            version=needs.version,
-            timestamp_ns=needs.timestamp_ns,
+            version=outline.version,
+            timestamp_ns=outline.timestamp_ns,
             is_old=is_old,
             is_dropped=is_old and name not in self.held,
         )
@@ -185,3 +211,15 @@ def from_bytes(results: Iterable[bytes]) -> Reading:
         kept.update(Reach.from_json(body["kept"]))
         dropped.update(Reach.from_json(body["dropped"]))
     return Reading(versions=tuple(versions), kept=kept.settle(), dropped=dropped.settle())
+
+
+def _ensure_known(outline: VersionOutline) -> None:
+    """Refuse features that are not known: their files would not be found."""
+    flags = outline.reader_feature_flags | outline.writer_feature_flags
+    if unknown := flags & ~_KNOWN_FLAGS:
+        raise UnsupportedError(
+            f"the table has features that are not supported (flags {unknown:#x}), "
+            "so it is not known which files they need",
+            version=outline.version,
+            flags=unknown,
+        )

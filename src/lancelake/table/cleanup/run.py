@@ -11,10 +11,11 @@ from lancelake.commit.line import open_line
 from lancelake.commit.versions import latest_version
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
+from lancelake.format import layout
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.file_kinds import FileKind, classify
-from lancelake.table.cleanup.lines import Family, Line
+from lancelake.table.cleanup.lines import Family, Line, Refs
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Reason, Totals, count
 from lancelake.table.cleanup.planner import Planned, Planning, make_plan, read_lines
 from lancelake.table.cleanup.policy import CleanupPolicy
@@ -108,7 +109,7 @@ def _clean_branches(
             progress=planning.progress,
             run=run,
         )
-        for name in Family.load(base).forks(base.branch)
+        for name in Refs.load(main).forks(base.branch)
     )
 
 
@@ -150,14 +151,13 @@ def _still_free(base: Snapshot, planned: Planned, planning: Planning) -> Cleanup
     plan = planned.plan
     if not plan.going_versions:
         return plan
-    family = Family.load(base)
-    held = {*family.tagged(base.branch).values(), *family.forks(base.branch).values()}
+    held = Refs.load(base.main_location).held(base.branch)
     saved = tuple(version for version in plan.going_versions if version.version in held)
     if not saved:
         return plan
-    names = tuple(n for n in family.own.names if n.version in held)
+    names = tuple(version.name for version in saved)
     needed = read_lines([Line(location=base.location, names=names)], planning)
-    manifests = {f"_versions/{version.name}" for version in saved}
+    manifests = {layout.manifest(name) for name in names}
     return replace(
         plan,
         going_versions=tuple(v for v in plan.going_versions if v not in saved),
@@ -172,9 +172,7 @@ def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -
     lines = (
         replace(
             line,
-            names=tuple(
-                name for name in line.names if name.name not in seen.get(line.location.uri, ())
-            ),
+            names=tuple(name for name in line.names if name not in seen.get(line.location.uri, ())),
         )
         for line in (family.own, *family.others)
     )
