@@ -91,7 +91,7 @@ def plan_write(options: TableOptions, schema: t.StructType, mode: SaveMode) -> W
     base = existing(options)
     if base is not None and mode is SaveMode.IGNORE:
         return None
-    if base is not None and mode is SaveMode.ERROR:
+    if base is not None and mode is SaveMode.ERROR and not _has_landed(base, _number(options)):
         raise AlreadyExistsError(
             f"a table exists at {options.location.uri}",
             table=options.location.uri,
@@ -196,8 +196,16 @@ def _plan(
         overwrites=overwrites,
         replace_where=where if base is not None else None,
         choices=replace(choices, data_version=version if base is None or overwrites else None),
-        once=OnceOnly.of(options.get("txnAppId"), options.whole("txnVersion")),
+        once=_number(options),
     )
+
+
+def _number(options: TableOptions) -> OnceOnly | None:
+    return OnceOnly.of(options.get("txnAppId"), options.whole("txnVersion"))
+
+
+def _has_landed(base: Snapshot, once: OnceOnly | None) -> bool:
+    return once is not None and landed(base, once) is not None
 
 
 def _schema(
