@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
+from lancelake.spark.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.merge.builder import Expression, LanceMergeBuilder, Values, as_values
 from lancelake.spark.merge.change import change_rows
@@ -35,6 +37,8 @@ from lancelake.table.restore import restore
 from lancelake.table.snapshot import Snapshot
 
 _TARGET = "target"
+
+NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
 
 class LanceTable:
@@ -155,17 +159,37 @@ class LanceTable:
         counts = self._change(condition, SetColumns(values=as_values(set))).counts
         return self._counted("num_affected_rows", counts.updated)
 
-    def addColumns(self, columns: Mapping[str, str] | t.StructType | str) -> None:
-        """Add columns: SQL expressions by name, computed on the executors, or a schema of nulls.
+    def addColumns(
+        self,
+        columns: NewColumns,
+        *,
+        types: Mapping[str, pa.DataType] | None = None,
+        checkpoint: str | None = None,
+        outputSchema: pa.Schema | None = None,
+    ) -> None:
+        """Add columns that are computed on the executors, or a schema of nulls.
 
-        Expressions are in the SQL of filters (DataFusion's); no row is rewritten.
+        By name: Spark's expressions, UDFs of pandas and Arrow among them, or texts in the SQL of
+        filters (DataFusion's). A function gets Arrow batches of the table and returns
+        `outputSchema`. No row is rewritten. With the path of a checkpoint, Spark's expressions
+        are not computed again for fragments that a run before has written; `types` stores them
+        as other Arrow types, such as lists of fixed size.
         """
-        if isinstance(columns, Mapping):
-            engine = SparkEngine(self._spark)
-            add_computed_columns(self.snapshot(), dict(columns), engine=engine)
-            return
-        schema = _parsed(columns) if isinstance(columns, str) else columns
-        add_null_columns(self.snapshot(), arrow_schema(schema))
+        spark, base = self._spark, self.snapshot()
+        if isinstance(columns, str | t.StructType):
+            schema = _parsed(columns) if isinstance(columns, str) else columns
+            add_null_columns(base, arrow_schema(schema))
+        elif not isinstance(columns, Mapping):
+            if outputSchema is None:
+                raise InvalidRequestError("say what the function returns: outputSchema=...")
+            add_function_columns(spark, base, columns, outputSchema)
+        elif columns and all(isinstance(value, str) for value in columns.values()):
+            texts = {name: str(value) for name, value in columns.items()}
+            add_computed_columns(base, texts, engine=SparkEngine(spark))
+        else:
+            kept = None if checkpoint is None else Path(checkpoint)
+            values = _only_columns(columns)
+            add_spark_columns(spark, base, values, types=types, checkpoint=kept)
 
     def dropColumns(self, *columns: str) -> None:
         """Take columns out of the schema."""
@@ -231,6 +255,16 @@ def _bound(which: str, point: int | datetime) -> dict[str, str]:
     if isinstance(point, datetime):
         return {f"{which}Timestamp": point.isoformat()}
     return {f"{which}Version": str(point)}
+
+
+def _only_columns(columns: Mapping[str, str | Column]) -> dict[str, Column]:
+    texts = [name for name, value in columns.items() if isinstance(value, str)]
+    if texts or not columns:
+        raise InvalidRequestError(
+            "expressions must all be texts or all be columns",
+            action="Texts are in the SQL of filters; expr(...) makes a column of Spark's SQL.",
+        )
+    return {name: value for name, value in columns.items() if not isinstance(value, str)}
 
 
 def _parsed(columns: str) -> t.StructType:

@@ -10,7 +10,7 @@ from pyspark.sql import types as t
 
 from lancelake.data.projection import columns_of, prune
 from lancelake.data.scan_source import ScanSource
-from lancelake.format.ids import FieldId
+from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Field, Schema, quote_segment
 from lancelake.scan.count import count_rows
 from lancelake.scan.plan import ScanPlan
@@ -54,6 +54,7 @@ class ReadRequest:
     top: TopRows | None = None
     aggregation: Aggregation | None = None
     batch_rows: int | None = None
+    fragment_ids: tuple[FragmentId, ...] | None = None
     limits: SplitLimits = field(default_factory=SplitLimits)
 
 
@@ -72,6 +73,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
         filter=" AND ".join(f.sql for f in request.filters) or None,
         limit=request.limit if by_count else None,
         batch_size=request.batch_rows,
+        fragment_ids=request.fragment_ids,
     )
     narrow = replace(source, manifest=replace(source.manifest, schema=pruned))
     plan = plan_scan(narrow, scan)

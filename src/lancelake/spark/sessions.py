@@ -27,6 +27,8 @@ _DEFAULTS = {
     # Tables of a warehouse are not Hive's.
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Spark queues columns for Python functions without a bound, and rows within one.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.python.daemon.module": "lancelake.spark.daemon",
     "spark.driver.defaultJavaOptions": _ARROW_UNCHECKED,
     "spark.executor.defaultJavaOptions": _ARROW_UNCHECKED,

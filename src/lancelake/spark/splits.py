@@ -24,11 +24,15 @@ _SAMPLED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitLimits:
-    """How much one partition should read at most, and into how many cores' work to divide."""
+    """How much one partition should read at most, and into how many cores' work to divide.
+
+    With `whole_fragments`, all rows of a fragment are read by one partition.
+    """
 
     max_bytes: int = 128 << 20
     max_rows: int = 16_000_000
     cores: int = 1
+    whole_fragments: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,16 +74,18 @@ def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
         math.ceil(rows / limits.max_rows),
         min(limits.cores, worth),
     )
-    return list(_filled(weighed, total / count)) if weighed else []
+    return list(_filled(weighed, total / count, limits)) if weighed else []
 
 
-def _filled(tasks: Sequence[_Weighed], quota: float) -> Iterator[tuple[ScanTask, ...]]:
+def _filled(
+    tasks: Sequence[_Weighed], quota: float, limits: SplitLimits
+) -> Iterator[tuple[ScanTask, ...]]:
     """Fill partitions up to a cost; a task that goes beyond it is divided where it can be."""
     held: list[ScanTask] = []
     room = quota
     for task in tasks:
         rest = task
-        while rest.cost > room + quota * _SLACK:
+        while not limits.whole_fragments and rest.cost > room + quota * _SLACK:
             parts = rest.cut(int(rest.rows * room / rest.cost))
             if parts is None:
                 break

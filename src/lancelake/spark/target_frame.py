@@ -11,11 +11,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.data.row_meta import MetaColumn
+from lancelake.format.ids import FragmentId
 from lancelake.spark import metadata_columns
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import is_classic, open_door
 from lancelake.spark.jvm.relation import data_frame
 from lancelake.spark.partition import ReadPartition
+from lancelake.spark.planning.fragments_table import FragmentsTable
 from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.read_plan import ReadRequest, partitions
 from lancelake.spark.splits import SplitLimits
@@ -32,17 +35,40 @@ def target_frame(
         table = VersionTable(door, snapshot, f"lance.`{snapshot.location.uri}`")
         names = ["`" + name.replace("`", "``") + "`" for name in columns]
         return data_frame(door, table).select(*[f.col(name) for name in [*names, *metas]])
-    return _through_tasks(spark, snapshot, columns, metas)
+    limits = SplitLimits(cores=SparkEngine(spark).parallelism)
+    return _through_tasks(spark, snapshot, columns, metas, limits)
+
+
+def fragments_frame(
+    spark: SparkSession, snapshot: Snapshot, ids: Sequence[FragmentId], columns: Sequence[str]
+) -> DataFrame:
+    """Return fragments with the addresses of their rows; each is read whole by one partition.
+
+    There are at least the columns named, and no more than the table has.
+    """
+    address = MetaColumn.ROW_ADDRESS.value
+    if is_classic(spark):
+        door = open_door(spark)
+        name = f"lance.`{snapshot.location.uri}`"
+        frame = data_frame(door, FragmentsTable(door, snapshot, name, tuple(ids)))
+        return frame.select("*", address)
+    limits = SplitLimits(cores=SparkEngine(spark).parallelism, whole_fragments=True)
+    return _through_tasks(spark, snapshot, columns, (address,), limits, tuple(ids))
 
 
 def _through_tasks(
-    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str]
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    metas: Sequence[str],
+    limits: SplitLimits,
+    ids: tuple[FragmentId, ...] | None = None,
 ) -> DataFrame:
     own = spark_schema(snapshot.manifest.schema)
     added = {field.name: field for field in metadata_columns.fields()}
     schema = t.StructType([*(own[name] for name in columns), *(added[name] for name in metas)])
-    limits = SplitLimits(cores=SparkEngine(spark).parallelism)
-    found = partitions(ReadRequest(snapshot=snapshot, schema=schema, limits=limits))
+    request = ReadRequest(snapshot=snapshot, schema=schema, limits=limits, fragment_ids=ids)
+    found = partitions(request)
     read = _ReadPartitions([pickle.dumps(part) for part in found])
     return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(read, schema)
 

@@ -3,6 +3,9 @@ package lancelake;
 import java.io.Serializable;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
+import java.util.LinkedHashSet;
+import org.apache.arrow.memory.BufferAllocator;
+import org.apache.arrow.vector.util.TransferPair;
 import org.apache.spark.TaskContext;
 import org.apache.spark.sql.catalyst.InternalRow;
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow;
@@ -14,12 +17,13 @@ import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomMetric;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonCustomTaskMetric;
 import org.apache.spark.sql.execution.datasources.v2.python.PythonInputPartition;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
-
 import org.apache.spark.sql.types.StructType;
+import org.apache.spark.sql.util.ArrowUtils;
 import org.apache.spark.sql.vectorized.ArrowColumnVector;
 import org.apache.spark.sql.vectorized.ColumnVector;
 import org.apache.spark.sql.vectorized.ColumnarBatch;
 import org.apache.spark.util.AccumulatorV2;
+import org.apache.spark.util.TaskCompletionListener;
 
 /**
  * Hands the Arrow batches of a Python worker to Spark as columns. Spark's own reader of Python
@@ -74,15 +78,58 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
     return found.getConstructor(new Class[] {evaluator, int[][].class});
   }
 
-  /** Columns that the next batch is loaded into again: they are closed when the task ends. */
-  public static class Batch extends ColumnarBatch {
-    Batch(ColumnVector[] columns) {
-      super(columns);
+  /**
+   * Batches that were handed out and not closed yet. Python functions keep a batch while the next
+   * ones are read, so each owns its memory, and the worker's allocator is closed before they are.
+   */
+  public static class Open implements TaskCompletionListener {
+    private final LinkedHashSet batches = new LinkedHashSet();
+    private final BufferAllocator allocator =
+        ArrowUtils.rootAllocator().newChildAllocator("lancelake", 0, Long.MAX_VALUE);
+
+    /** Moves values to a column of their own, without a copy. */
+    ColumnVector owned(ArrowColumnVector column) {
+      TransferPair pair = column.getValueVector().getTransferPair(allocator);
+      pair.transfer();
+      return new ArrowColumnVector(pair.getTo());
     }
 
-    public void close() {}
+    synchronized void add(Batch batch) {
+      batches.add(batch);
+    }
 
-    public void closeIfFreeable() {}
+    synchronized boolean remove(Batch batch) {
+      return batches.remove(batch);
+    }
+
+    public void onTaskCompletion(TaskContext context) {
+      Object[] left = batches.toArray();
+      for (int i = 0; i < left.length; i++) {
+        ((Batch) left[i]).close();
+      }
+      allocator.close();
+    }
+  }
+
+  /** Columns that are closed once, by whoever comes first. */
+  public static class Batch extends ColumnarBatch {
+    private final Open open;
+
+    Batch(ColumnVector[] columns, Open open) {
+      super(columns);
+      this.open = open;
+      open.add(this);
+    }
+
+    public void close() {
+      if (open.remove(this)) {
+        super.close();
+      }
+    }
+
+    public void closeIfFreeable() {
+      close();
+    }
   }
 
   /** Reads one partition. */
@@ -90,6 +137,7 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
     private final scala.collection.immutable.Map metrics;
     private final scala.collection.Iterator batches;
     private final int columns;
+    private final Open open;
 
     Reader(
         UserDefinedPythonDataSource source,
@@ -104,6 +152,8 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
             runner(evaluator.getClass())
                 .newInstance(new Object[] {evaluator, new int[][] {new int[] {0}}});
         this.batches = compute(runner, partition);
+        this.open = new Open();
+        TaskContext.get().addTaskCompletionListener(open);
       } catch (Exception error) {
         throw new RuntimeException("the Python worker could not be started", error);
       }
@@ -151,9 +201,9 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
       ArrowColumnVector struct = (ArrowColumnVector) batch.column(0);
       ColumnVector[] members = new ColumnVector[columns];
       for (int i = 0; i < columns; i++) {
-        members[i] = (ColumnVector) struct.getChild(i);
+        members[i] = open.owned((ArrowColumnVector) struct.getChild(i));
       }
-      ColumnarBatch result = new Batch(members);
+      ColumnarBatch result = new Batch(members, open);
       result.setNumRows(batch.numRows());
       return result;
     }

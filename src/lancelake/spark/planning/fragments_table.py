@@ -1,0 +1,31 @@
+"""Some fragments of a version as Spark sees them, each read whole by one partition."""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import replace
+
+from lancelake.format.ids import FragmentId
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.read_plan import ReadRequest
+from lancelake.table.snapshot import Snapshot
+
+
+class FragmentsTable(VersionTable):
+    """Rows keep the order that they have in their fragment."""
+
+    def __init__(
+        self, door: Door, snapshot: Snapshot, name: str, ids: tuple[FragmentId, ...]
+    ) -> None:
+        super().__init__(door, snapshot, name)
+        self._ids = ids
+
+    def identity(self) -> str:
+        chosen = zlib.crc32(repr(self._ids).encode())
+        return f"{super().identity()}, {len(self._ids)} whole fragments ({chosen:08x})"
+
+    def _request(self, given: dict[str, str]) -> ReadRequest:
+        found = super()._request(given)
+        limits = replace(found.limits, whole_fragments=True)
+        return replace(found, fragment_ids=self._ids, limits=limits)
