@@ -15,6 +15,8 @@ from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import FragmentId
 from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.change_feed import DatasetHistory
 from lancelake.pylance.changing import DatasetChanges
@@ -352,8 +354,8 @@ class LanceDataset(
         ensure_in_order(self._snapshot)
 
     def _fragment_value(self, fragment_id: int) -> Fragment | None:
-        fragments = self._snapshot.manifest.fragments
-        return next((f for f in fragments if f.id == fragment_id), None)
+        fragments = FragmentList.of(self._snapshot.manifest.fragments)
+        return fragments.by_id().get(FragmentId(fragment_id))
 
 
 def _version(snapshot: Snapshot) -> Version:
