@@ -54,6 +54,24 @@ def test_rows_can_be_sorted(document: Document, small: Path) -> None:
     assert ids == sorted(ids)
 
 
+def test_a_minus_sorts_the_other_way(document: Document, small: Path) -> None:
+    lance.dataset(small).add_columns({"half": "id / 2"})
+    document("compact", small, "--sort-by", "-half,id")
+    found = lance.dataset(small).to_table().to_pylist()
+    assert found == sorted(found, key=lambda row: (-row["half"], row["id"]))
+
+
+def test_rows_can_follow_a_curve(document: Document, small: Path) -> None:
+    lance.dataset(small).add_columns({"other": "id % 7"})
+    body = document("compact", small, "--z-order-by", "id,other", "--target-rows", 20)
+    assert body["fragments_removed"] == 6
+    assert document("count", small)["rows"] == 60
+
+
+def test_two_orders_exit_with_2(run: Callable[..., Result], small: Path) -> None:
+    assert run("compact", small, "--sort-by", "id", "--z-order-by", "id").exit_code == 2
+
+
 def test_groups_can_be_committed_one_by_one(document: Document, small: Path) -> None:
     body = document("compact", small, "--target-rows", 20, "--groups-per-commit", 1)
     assert body["version"] == 7

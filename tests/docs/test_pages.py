@@ -11,7 +11,9 @@ DOCS = Path(__file__).parents[2] / "docs"
 PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
-@pytest.mark.parametrize("name", ["changes.md", "optimize.md", "repair.md", "rows.md"])
+@pytest.mark.parametrize(
+    "name", ["changes.md", "compaction.md", "optimize.md", "repair.md", "rows.md"]
+)
 def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     blocks = PYTHON_BLOCK.findall((DOCS / name).read_text(encoding="utf-8"))
