@@ -87,7 +87,7 @@ class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._schema = schema
         self._batches = self._noted(batches)
-        self.failure: Exception | None = None
+        self.failure: BaseException | None = None
 
     @property
     def schema(self) -> pa.Schema:
@@ -109,7 +109,9 @@ class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         """Yield batches, and keep the error that ends them."""
         try:
             yield from batches
-        except Exception as error:
+        except GeneratorExit:
+            raise
+        except BaseException as error:
             self.failure = error
             raise
 
