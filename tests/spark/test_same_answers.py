@@ -126,6 +126,8 @@ QUERIES = [
     "SELECT sum(i), sum(k), sum(h), avg(i), min(i), max(i) FROM {t}",
     "SELECT sum(cast(l / 1000 AS bigint)), min(l), max(l), avg(l % 1000) FROM {t}",
     "SELECT sum(id), avg(id), min(id), max(id) FROM {t} WHERE i IS NOT NULL",
+    "SELECT avg(l), count(*) FROM {t}",
+    "SELECT s, avg(l), max(l) FROM {t} GROUP BY s",
     "SELECT sum(n), avg(n), min(n), max(n) FROM {t}",
     "SELECT min(f), max(f), min(d), max(d) FROM {t}",
     "SELECT min(d), max(d) FROM {t} WHERE NOT isnan(d)",

@@ -87,6 +87,17 @@ def aggregation_of(
     return Aggregation(paths=paths, partial=partial), t.StructType(fields)
 
 
+def averages_longs(aggregation: Any, expressions: JavaExpressions) -> bool:
+    """Whether an average of 64-bit numbers is wanted.
+
+    Spark takes it from a sum of floating-point numbers. Of a pushed average it makes a sum of
+    64-bit numbers, which may be too large for them.
+    """
+    found = [f for f in aggregation.aggregateExpressions() if f.getClass().getSimpleName() == "Avg"]
+    columns = [expressions.column(function.column()) for function in found]
+    return any(column is not None and pa.types.is_int64(column.dtype) for column in columns)
+
+
 def top_of(orders: Any, count: int, expressions: JavaExpressions) -> TopRows | None:
     """Return the first rows by these orders; None when Arrow sorts otherwise than Spark."""
     keys: list[SortKey] = []

@@ -12,7 +12,13 @@ from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.planning.proxy import ScanBuilderProxy, implements
 from lancelake.spark.planning.scan import LanceScan, LocalCount
 from lancelake.spark.read_plan import ReadRequest
-from lancelake.spark.translate import aggregation_of, column_types, filter_of, top_of
+from lancelake.spark.translate import (
+    aggregation_of,
+    averages_longs,
+    column_types,
+    filter_of,
+    top_of,
+)
 
 
 @implements(
@@ -31,6 +37,7 @@ class LanceScanBuilder(ScanBuilderProxy):
         types = column_types(request.snapshot.manifest.schema)
         self._expressions = JavaExpressions(door, types)
         self._pushed: list[Any] = []
+        self._averages_longs = False
 
     def pruneColumns(self, required: Any) -> None:
         if self._request.aggregation is None:
@@ -62,11 +69,13 @@ class LanceScanBuilder(ScanBuilderProxy):
         return True
 
     def supportCompletePushDown(self, aggregation: Any) -> bool:
+        # Only here are averages still averages; what is pushed has sums and counts.
+        self._averages_longs = averages_longs(aggregation, self._expressions)
         return self._counts_only(aggregation)
 
     def pushAggregation(self, aggregation: Any) -> bool:
         found = aggregation_of(aggregation, self._expressions)
-        if found is None:
+        if found is None or self._averages_longs:
             return False
         pushed, schema = found
         self._request = replace(self._request, aggregation=pushed, schema=schema)
