@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import shutil
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -27,14 +29,10 @@ def cases(versions: int = 2_000, listed: int = 5_000) -> Iterator[Case]:
     """Yield the comparisons of cleanups and of histories; neither waits for the disk."""
     for name, path in (("overwrites", overwritten(versions)), ("appends", appended(versions))):
         yield _case(f"clean up {versions:,} versions, {name}", Path(path))
-    uri = tables.many_versions(listed)
-    yield Case(
-        name=f"versions() of {listed:,} versions",
-        target=0.5,
-        ours=lambda: _versions(lancelake, uri),
-        official=lambda: _versions(lance, uri),
-        rounds=ROUNDS,
-    )
+    source = Path(tables.many_versions(listed))
+    yield _case_of_versions(f"versions() of {listed:,} versions", source, target=0.5, is_new=False)
+    name = f"versions() of {listed:,} versions, never seen before"
+    yield _case_of_versions(name, source, target=1.0, is_new=True)
 
 
 def overwritten(count: int) -> str:
@@ -65,6 +63,26 @@ def _case(name: str, path: Path) -> Case:
         before=lambda: fresh_copy(path, _WORK),
         ours=_ours,
         official=lambda: _cleaned(lance),
+        rounds=ROUNDS,
+    )
+
+
+def _case_of_versions(name: str, source: Path, *, target: float, is_new: bool) -> Case:
+    """Compare histories; a table that this process has not seen lies at another path."""
+    numbers = itertools.count()
+    at = [source]
+
+    def moved() -> None:
+        shutil.rmtree(_WORK, ignore_errors=True)
+        at[0] = _WORK / f"{next(numbers)}.lance"
+        fresh_copy(source, at[0])
+
+    return Case(
+        name=name,
+        target=target,
+        before=moved if is_new else None,
+        ours=lambda: _versions(lancelake, str(at[0])),
+        official=lambda: _versions(lance, str(at[0])),
         rounds=ROUNDS,
     )
 

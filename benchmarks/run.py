@@ -75,6 +75,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "rows": lambda: rows.cases(options.rows),
         "columns": lambda: columns.cases(options.rows),
         "maintenance": maintenance.cases,
+        "cleaning": cleaning.cases,
         "spark reading": lambda: spark_runs.measured("spark_reading"),
         "spark writing": lambda: spark_runs.measured("spark_writing"),
         "spark merging": lambda: spark_runs.measured("spark_merging", _OLDER_SPARK),

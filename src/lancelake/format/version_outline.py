@@ -34,6 +34,8 @@ class VersionOutline:
     fragments: Sequence[bytes]
     transaction_file: str
     index_section: bytes | None
+    names_writer: bool
+    """Whether it says who wrote it; the oldest writers did not, and miscounted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +63,7 @@ def decode(data: bytes) -> VersionOutline:
         fragments=message.fragments,
         transaction_file=message.transaction_file,
         index_section=manifest_codec.section(data, message, "index_section"),
+        names_writer=message.HasField("writer_version"),
     )
 
 

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlancelake/proto/columns.proto\x12\x11lancelake.columns\"%\n\x10\x46ragmentPayloads\x12\x11\n\tfragments\x18\x02 \x03(\x0c\"\xed\x02\n\x0f\x46ragmentColumns\x12?\n\tfragments\x18\x02 \x01(\x0b\x32,.lancelake.columns.FragmentColumns.Fragments\x1a\x66\n\x05\x46iles\x12\x0c\n\x04path\x18\x01 \x03(\x0c\x12\x1a\n\x12\x66ile_major_version\x18\x04 \x03(\r\x12\x1a\n\x12\x66ile_minor_version\x18\x05 \x03(\r\x12\x17\n\x0f\x66ile_size_bytes\x18\x06 \x03(\x04\x1a\xb0\x01\n\tFragments\x12\n\n\x02id\x18\x01 \x03(\x04\x12\x37\n\x05\x66iles\x18\x02 \x01(\x0b\x32(.lancelake.columns.FragmentColumns.Files\x12\x15\n\rdeletion_file\x18\x03 \x03(\x0c\x12\x15\n\rphysical_rows\x18\x04 \x03(\x04\x12\x16\n\x0einline_row_ids\x18\x05 \x03(\x0c\x12\x18\n\x10\x65xternal_row_ids\x18\x06 \x03(\x0c\"\x9b\x02\n\x0eVersionOutline\x12\x11\n\tfragments\x18\x02 \x03(\x0c\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x1a\n\rindex_section\x18\x06 \x01(\x04H\x00\x88\x01\x01\x12\x39\n\ttimestamp\x18\x07 \x01(\x0b\x32&.lancelake.columns.VersionOutline.Time\x12\x1c\n\x14reader_feature_flags\x18\t \x01(\x04\x12\x1c\n\x14writer_feature_flags\x18\n \x01(\x04\x12\x18\n\x10transaction_file\x18\x0c \x01(\t\x1a&\n\x04Time\x12\x0f\n\x07seconds\x18\x01 \x01(\x03\x12\r\n\x05nanos\x18\x02 \x01(\x05\x42\x10\n\x0e_index_section\"\x89\x01\n\x08IndexIds\x12\x32\n\x07indices\x18\x01 \x01(\x0b\x32!.lancelake.columns.IndexIds.Index\x1a\x12\n\x02Id\x12\x0c\n\x04uuid\x18\x01 \x03(\x0c\x1a\x35\n\x05Index\x12,\n\x04uuid\x18\x01 \x01(\x0b\x32\x1e.lancelake.columns.IndexIds.Idb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dlancelake/proto/columns.proto\x12\x11lancelake.columns\"%\n\x10\x46ragmentPayloads\x12\x11\n\tfragments\x18\x02 \x03(\x0c\"\xed\x02\n\x0f\x46ragmentColumns\x12?\n\tfragments\x18\x02 \x01(\x0b\x32,.lancelake.columns.FragmentColumns.Fragments\x1a\x66\n\x05\x46iles\x12\x0c\n\x04path\x18\x01 \x03(\x0c\x12\x1a\n\x12\x66ile_major_version\x18\x04 \x03(\r\x12\x1a\n\x12\x66ile_minor_version\x18\x05 \x03(\r\x12\x17\n\x0f\x66ile_size_bytes\x18\x06 \x03(\x04\x1a\xb0\x01\n\tFragments\x12\n\n\x02id\x18\x01 \x03(\x04\x12\x37\n\x05\x66iles\x18\x02 \x01(\x0b\x32(.lancelake.columns.FragmentColumns.Files\x12\x15\n\rdeletion_file\x18\x03 \x03(\x0c\x12\x15\n\rphysical_rows\x18\x04 \x03(\x04\x12\x16\n\x0einline_row_ids\x18\x05 \x03(\x0c\x12\x18\n\x10\x65xternal_row_ids\x18\x06 \x03(\x0c\"\xcb\x02\n\x0eVersionOutline\x12\x11\n\tfragments\x18\x02 \x03(\x0c\x12\x0f\n\x07version\x18\x03 \x01(\x04\x12\x1a\n\rindex_section\x18\x06 \x01(\x04H\x00\x88\x01\x01\x12\x39\n\ttimestamp\x18\x07 \x01(\x0b\x32&.lancelake.columns.VersionOutline.Time\x12\x1c\n\x14reader_feature_flags\x18\t \x01(\x04\x12\x1c\n\x14writer_feature_flags\x18\n \x01(\x04\x12\x18\n\x10transaction_file\x18\x0c \x01(\t\x12\x1b\n\x0ewriter_version\x18\r \x01(\x0cH\x01\x88\x01\x01\x1a&\n\x04Time\x12\x0f\n\x07seconds\x18\x01 \x01(\x03\x12\r\n\x05nanos\x18\x02 \x01(\x05\x42\x10\n\x0e_index_sectionB\x11\n\x0f_writer_version\"\x89\x01\n\x08IndexIds\x12\x32\n\x07indices\x18\x01 \x01(\x0b\x32!.lancelake.columns.IndexIds.Index\x1a\x12\n\x02Id\x12\x0c\n\x04uuid\x18\x01 \x03(\x0c\x1a\x35\n\x05Index\x12,\n\x04uuid\x18\x01 \x01(\x0b\x32\x1e.lancelake.columns.IndexIds.Idb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,13 +40,13 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_FRAGMENTCOLUMNS_FRAGMENTS']._serialized_start=281
   _globals['_FRAGMENTCOLUMNS_FRAGMENTS']._serialized_end=457
   _globals['_VERSIONOUTLINE']._serialized_start=460
-  _globals['_VERSIONOUTLINE']._serialized_end=743
-  _globals['_VERSIONOUTLINE_TIME']._serialized_start=687
-  _globals['_VERSIONOUTLINE_TIME']._serialized_end=725
-  _globals['_INDEXIDS']._serialized_start=746
-  _globals['_INDEXIDS']._serialized_end=883
-  _globals['_INDEXIDS_ID']._serialized_start=810
-  _globals['_INDEXIDS_ID']._serialized_end=828
-  _globals['_INDEXIDS_INDEX']._serialized_start=830
-  _globals['_INDEXIDS_INDEX']._serialized_end=883
+  _globals['_VERSIONOUTLINE']._serialized_end=791
+  _globals['_VERSIONOUTLINE_TIME']._serialized_start=716
+  _globals['_VERSIONOUTLINE_TIME']._serialized_end=754
+  _globals['_INDEXIDS']._serialized_start=794
+  _globals['_INDEXIDS']._serialized_end=931
+  _globals['_INDEXIDS_ID']._serialized_start=858
+  _globals['_INDEXIDS_ID']._serialized_end=876
+  _globals['_INDEXIDS_INDEX']._serialized_start=878
+  _globals['_INDEXIDS_INDEX']._serialized_end=931
 # @@protoc_insertion_point(module_scope)

@@ -45,7 +45,7 @@ class FragmentColumns(_message.Message):
     def __init__(self, fragments: _Optional[_Union[FragmentColumns.Fragments, _Mapping]] = ...) -> None: ...
 
 class VersionOutline(_message.Message):
-    __slots__ = ("fragments", "version", "index_section", "timestamp", "reader_feature_flags", "writer_feature_flags", "transaction_file")
+    __slots__ = ("fragments", "version", "index_section", "timestamp", "reader_feature_flags", "writer_feature_flags", "transaction_file", "writer_version")
     class Time(_message.Message):
         __slots__ = ("seconds", "nanos")
         SECONDS_FIELD_NUMBER: _ClassVar[int]
@@ -60,6 +60,7 @@ class VersionOutline(_message.Message):
     READER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
     WRITER_FEATURE_FLAGS_FIELD_NUMBER: _ClassVar[int]
     TRANSACTION_FILE_FIELD_NUMBER: _ClassVar[int]
+    WRITER_VERSION_FIELD_NUMBER: _ClassVar[int]
     fragments: _containers.RepeatedScalarFieldContainer[bytes]
     version: int
     index_section: int
@@ -67,7 +68,8 @@ class VersionOutline(_message.Message):
     reader_feature_flags: int
     writer_feature_flags: int
     transaction_file: str
-    def __init__(self, fragments: _Optional[_Iterable[bytes]] = ..., version: _Optional[int] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[_Union[VersionOutline.Time, _Mapping]] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., transaction_file: _Optional[str] = ...) -> None: ...
+    writer_version: bytes
+    def __init__(self, fragments: _Optional[_Iterable[bytes]] = ..., version: _Optional[int] = ..., index_section: _Optional[int] = ..., timestamp: _Optional[_Union[VersionOutline.Time, _Mapping]] = ..., reader_feature_flags: _Optional[int] = ..., writer_feature_flags: _Optional[int] = ..., transaction_file: _Optional[str] = ..., writer_version: _Optional[bytes] = ...) -> None: ...
 
 class IndexIds(_message.Message):
     __slots__ = ("indices",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypedDict
 
@@ -48,11 +49,18 @@ from lancelake.pylance.uris import uri_of
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.check.ensure import ensure_in_order
-from lancelake.table.history import history, summarize
+from lancelake.table.history import (
+    VersionFacts,
+    VersionSummary,
+    facts_of,
+    history,
+    history_in_numbers,
+)
 from lancelake.table.open import AtVersion, Latest, open_snapshot
 from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
+_TOTALS = sorted(name for name in dir(VersionSummary) if name.startswith("total_"))
 _SCAN_OPTIONS = frozenset(
     {
         "blob_handling",
@@ -211,11 +219,11 @@ class LanceDataset(
 
     def versions(self) -> list[Version]:
         """Return all versions, oldest first."""
-        return [_version(snapshot) for snapshot in history(self._snapshot.location)]
+        return [_version(facts) for facts in history_in_numbers(self._snapshot.location)]
 
     def get_version(self) -> Version:
         """Return the version that is open, as `versions` does."""
-        return _version(self._snapshot)
+        return _version(facts_of(self._snapshot))
 
     def checkout_version(self, version: VersionLike) -> LanceDataset:
         """Return the table at another version, tag, or branch and version."""
@@ -358,13 +366,16 @@ class LanceDataset(
         return fragments.by_id().get(FragmentId(fragment_id))
 
 
-def _version(snapshot: Snapshot) -> Version:
-    summary = summarize(snapshot)
-    names = sorted(n for n in dir(summary) if n.startswith("total_"))
+def _version(facts: VersionFacts) -> Version:
     # pylance gives local times without a zone.
-    written = utc_from_ns(snapshot.manifest.timestamp_ns or 0).astimezone().replace(tzinfo=None)
-    metadata = {name: str(getattr(summary, name)) for name in names}
-    return Version(version=snapshot.version, timestamp=written, metadata=metadata)
+    written = utc_from_ns(facts.timestamp_ns or 0).astimezone().replace(tzinfo=None)
+    metadata = dict(_totals(facts.summary))
+    return Version(version=facts.version, timestamp=written, metadata=metadata)
+
+
+@lru_cache(maxsize=4096)
+def _totals(summary: VersionSummary) -> tuple[tuple[str, str], ...]:
+    return tuple((name, str(getattr(summary, name))) for name in _TOTALS)
 
 
 def _reopen(

@@ -2,13 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
+from itertools import repeat
 
+from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.line import open_line
 from lancelake.commit.versions import list_versions
-from lancelake.errors import VersionNotFoundError
+from lancelake.data.recently_used import RecentlyUsed
+from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
+from lancelake.format import layout
+from lancelake.format.flags import ensure_readable
+from lancelake.format.ids import is_detached
+from lancelake.format.names import parse_manifest_name
+from lancelake.format.unknown import parse
+from lancelake.format.version_outline import VersionOutline, decode
+from lancelake.proto import table_pb2
 from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
 from lancelake.table.snapshot import Snapshot
+
+_LOCAL = {"file", "memory"}
+# Manifests that are asked for at once where each answer takes its time.
+_REQUESTS = 32
+_MOST_KNOWN = 100_000
+_KINDS_OF_COUNTS = 5
+_Counts = tuple[int, int, int, int, int]
+"""Files, their bytes, deletion files, rows and deleted rows of a fragment."""
+
+_Seen = tuple[str, str, str | None]
+"""A manifest: its table, its path, and what tells it from another under the same name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +53,18 @@ class VersionSummary:
         return self.total_data_file_rows - self.total_deletion_file_rows
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionFacts:
+    """A version in numbers."""
+
+    version: int
+    timestamp_ns: int | None
+    summary: VersionSummary
+
+
+_KNOWN: RecentlyUsed[_Seen, VersionFacts] = RecentlyUsed(_MOST_KNOWN)
+
+
 def history(location: Location, *, newest_first: bool = False) -> Iterator[Snapshot]:
     """Yield every version that is still there, one at a time."""
     names = list_versions(location)
@@ -37,6 +74,29 @@ def history(location: Location, *, newest_first: bool = False) -> Iterator[Snaps
         except VersionNotFoundError:
             # Cleaned up since the versions were listed.
             continue
+
+
+def history_in_numbers(location: Location) -> list[VersionFacts]:
+    """Return every version that is still there, oldest first.
+
+    Little of each is decoded, and nothing of those that this process has seen before.
+    """
+    line = open_line(location)
+    if isinstance(line.handler, ExternalHandler):
+        # A version that the service recorded comes under its own name.
+        line.handler.latest()
+    found: dict[_Seen, VersionFacts | None] = {}
+    for info in line.store.list(layout.VERSIONS):
+        seen = (location.uri, info.path, info.e_tag)
+        found[seen] = _KNOWN.peek(seen) if info.e_tag is not None else None
+    unknown = [seen for seen, facts in found.items() if facts is None and _is_attached(seen[1])]
+    sums = _Sums()
+    for seen, data in _manifests(location, unknown):
+        facts = _facts(location, seen[1], data, sums)
+        found[seen] = _KNOWN.get(seen, partial(_same, facts))
+    # Both names of a version that is being renamed tell the same.
+    every = {facts.version: facts for facts in found.values() if facts is not None}
+    return [every[version] for version in sorted(every)]
 
 
 def summarize(snapshot: Snapshot) -> VersionSummary:
@@ -51,3 +111,85 @@ def summarize(snapshot: Snapshot) -> VersionSummary:
         total_data_file_rows=sum(f.physical_rows or 0 for f in fragments),
         total_deletion_file_rows=sum(d.num_deleted_rows or 0 for d in deletions),
     )
+
+
+def facts_of(snapshot: Snapshot) -> VersionFacts:
+    """Return a version in numbers."""
+    return VersionFacts(
+        version=snapshot.version,
+        timestamp_ns=snapshot.manifest.timestamp_ns,
+        summary=summarize(snapshot),
+    )
+
+
+class _Sums:
+    """Sums up fragments; those that many versions share are decoded once."""
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, _Counts] = {}
+
+    def of(self, outline: VersionOutline) -> VersionSummary:
+        fragments = outline.fragments
+        found = [self._known.get(each) or self._counted(each) for each in fragments]
+        columns = zip(*found, strict=True) if found else repeat((), _KINDS_OF_COUNTS)
+        files, size, deletions, rows, deleted = map(sum, columns)
+        return VersionSummary(
+            total_fragments=len(found),
+            total_data_files=files,
+            total_files_size=size,
+            total_deletion_files=deletions,
+            total_data_file_rows=rows if outline.names_writer else 0,
+            total_deletion_file_rows=deleted if outline.names_writer else 0,
+        )
+
+    def _counted(self, encoded: bytes) -> _Counts:
+        message = table_pb2.DataFragment()
+        parse(message, encoded, what="fragment")
+        has_deletions = message.HasField("deletion_file")
+        counts = (
+            len(message.files),
+            sum(file.file_size_bytes for file in message.files),
+            int(has_deletions),
+            message.physical_rows,
+            message.deletion_file.num_deleted_rows if has_deletions else 0,
+        )
+        self._known[encoded] = counts
+        return counts
+
+
+def _is_attached(path: str) -> bool:
+    name = parse_manifest_name(path.rpartition("/")[2])
+    return name is not None and not is_detached(name.version)
+
+
+def _manifests(location: Location, wanted: Sequence[_Seen]) -> Iterator[tuple[_Seen, bytes]]:
+    read = partial(_manifest, location)
+    if location.scheme in _LOCAL:
+        yield from (pair for pair in map(read, wanted) if pair is not None)
+        return
+    with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="versions") as pool:
+        yield from (pair for pair in pool.map(read, wanted) if pair is not None)
+
+
+def _manifest(location: Location, seen: _Seen) -> tuple[_Seen, bytes] | None:
+    try:
+        return seen, open_store(location).get(seen[1])
+    except ObjectNotFoundError:
+        # Cleaned up since the versions were listed.
+        return None
+
+
+def _facts(location: Location, path: str, data: bytes, sums: _Sums) -> VersionFacts:
+    try:
+        outline = decode(data)
+        ensure_readable(outline.reader_feature_flags)
+        summary = sums.of(outline)
+    except LanceTableError as error:
+        name = parse_manifest_name(path.rpartition("/")[2])
+        version = None if name is None else name.version
+        raise error.at(location.uri, version) from error.__cause__
+    return VersionFacts(version=outline.version, timestamp_ns=outline.timestamp_ns, summary=summary)
+
+
+def _same(facts: VersionFacts) -> VersionFacts:
+    return facts

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from lancelake.errors import CorruptTableError
 from lancelake.storage.location import Location
-from lancelake.table.history import history, summarize
+from lancelake.table.history import (
+    VersionFacts,
+    facts_of,
+    history,
+    history_in_numbers,
+    summarize,
+)
 from lancelake.table.open import Latest, open_snapshot
 from tests.support.read_tables import varied, versioned
 from tests.support.table_surgery import manifest_path
@@ -61,3 +68,39 @@ def test_summary_counts_what_a_version_holds(tmp_path: Path) -> None:
 
 def files(snapshot):
     return [file for fragment in snapshot.manifest.fragments for file in fragment.files]
+
+
+def in_numbers(root: Path) -> list[VersionFacts]:
+    return history_in_numbers(Location.parse(root))
+
+
+def test_numbers_are_those_of_whole_versions(root: Path) -> None:
+    expected = [facts_of(snapshot) for snapshot in history(Location.parse(root))]
+    assert in_numbers(root) == expected
+    assert in_numbers(root) == expected
+
+
+def test_numbers_of_fragments_with_deletions_are_those_of_the_version(tmp_path: Path) -> None:
+    table = varied(tmp_path / "t.lance")
+    expected = [facts_of(snapshot) for snapshot in history(Location.parse(table.uri))]
+    assert in_numbers(Path(table.uri)) == expected
+
+
+def test_numbers_leave_out_versions_that_are_gone(root: Path) -> None:
+    in_numbers(root)
+    manifest_path(root, 2).unlink()
+    assert [facts.version for facts in in_numbers(root)] == [1, 3, 4]
+
+
+def test_numbers_of_another_table_at_the_same_place_are_its_own(root: Path) -> None:
+    before = in_numbers(root)
+    shutil.rmtree(root)
+    varied(root)
+    assert in_numbers(root) != before
+    assert in_numbers(root) == [facts_of(s) for s in history(Location.parse(root))]
+
+
+def test_damaged_version_is_named_when_numbers_are_asked_for(root: Path) -> None:
+    manifest_path(root, 2).write_bytes(b"damaged")
+    with pytest.raises(CorruptTableError, match=f"{root}, version 2"):
+        in_numbers(root)
