@@ -145,6 +145,8 @@ class History:
     final: Final = field(default_factory=Final)
     accounts: range = range(0)
     """Keys between which values are moved: their sum never changes."""
+    retention_s: float = 3600.0
+    """Versions that are older may be removed while they are read."""
 
     @cached_property
     def states(self) -> dict[int, Rows]:
@@ -162,7 +164,9 @@ def digest(rows: Iterable[Sequence[Any]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def load(logs: Iterable[Path], *, final: Final, accounts: range) -> History:
+def load(
+    logs: Iterable[Path], *, final: Final, accounts: range, retention_s: float = 3600.0
+) -> History:
     """Put the logs of all processes together."""
     operations: list[Operation] = []
     reads: list[Read] = []
@@ -197,6 +201,7 @@ def load(logs: Iterable[Path], *, final: Final, accounts: range) -> History:
         commits=commits,
         final=final,
         accounts=accounts,
+        retention_s=retention_s,
     )
 
 

@@ -12,7 +12,7 @@ RELEASES = ("4.0.2", "14.0.2")
 CREW = (OURS, OURS, *RELEASES)
 _KILL_AFTER = (10, 45)
 _MOST_KILLS = 100
-_SPARK_KILL_AFTER = (6, 14)
+_SPARK_KILL_AFTER = (4, 9)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

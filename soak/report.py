@@ -18,8 +18,8 @@ from soak.rounds import RoundResult
 from soak.stage import Tally
 
 _OUTCOMES = ("ok", "fail", "unknown")
-_BEGIN = "<!-- results: written by `make soak`, do not edit -->"
-_END = "<!-- end of results -->"
+BEGIN = "<!-- results: written by `make soak`, do not edit -->"
+END = "<!-- end of results -->"
 
 
 def progress(tally: Tally, results: Sequence[RoundResult], rounds: int) -> Table:
@@ -83,10 +83,10 @@ def page(wishes: Wishes, results: Sequence[RoundResult]) -> str:
 
 def write_docs(path: Path, wishes: Wishes, results: Sequence[RoundResult]) -> None:
     """Put the results between their marks on a page."""
-    before, _, rest = path.read_text().partition(_BEGIN)
-    after = rest.partition(_END)[2]
+    before, _, rest = path.read_text().partition(BEGIN)
+    after = rest.partition(END)[2]
     body = "\n".join(_body(wishes, results))
-    path.write_text(f"{before}{_BEGIN}\n\n{body}\n\n{_END}{after}")
+    path.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")
 
 
 def _body(wishes: Wishes, results: Sequence[RoundResult]) -> list[str]:

@@ -41,7 +41,9 @@ def play(
         stage = Stage(plan, place, folder, told)
         stage.run()
         final = _final(plan, place, folder, stage)
-        verdict = judge(load(stage.logs, final=final, accounts=ACCOUNTS))
+        verdict = judge(
+            load(stage.logs, final=final, accounts=ACCOUNTS, retention_s=plan.retention_s)
+        )
     (folder / "findings.txt").write_text("\n".join(map(str, verdict.findings)))
     if not verdict.findings and not keep:
         shutil.rmtree(folder)

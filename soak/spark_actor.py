@@ -144,6 +144,8 @@ def main() -> None:
         folder=folder,
     )
     try:
+        # The first job starts what all jobs need.
+        place.table().toDF().count()
         SparkActor(part, place).run()
     finally:
         spark.stop()

@@ -30,6 +30,7 @@ _LONGER = 5
 """How many times as long a round may take until everything was done often enough."""
 # Official writers are so quick that on few cores ours would hardly get a turn.
 _PAUSE_S = 0.6
+_PAUSE_BESIDE_SPARK_S = 1.2
 OBSERVER = "observer"
 
 
@@ -208,12 +209,19 @@ class Stage:
             is_keyed=plan.is_keyed,
             is_stable=plan.is_stable,
             retention_s=plan.retention_s,
-            pause_s=0.0 if is_ours else _PAUSE_S,
+            pause_s=self._pause_s(who),
             has_faults=not is_watching and bool(plan.faults if is_ours else plan.endpoint_faults),
             faults=plan.faults if is_ours and not is_watching else {},
         )
         module = "soak.spark_actor" if who == SPARK else "soak.actor"
         return run_module(module, asdict(part), who, self._folder / f"{name}.err")
+
+    def _pause_s(self, who: str) -> float:
+        if who == SPARK:
+            return 0.0
+        if SPARK in self.plan.crew:
+            return _PAUSE_BESIDE_SPARK_S
+        return 0.0 if who == OURS else _PAUSE_S
 
     def _look(self) -> None:
         """Count what the logs have got since the last look."""

@@ -71,8 +71,13 @@ def tags(history: History) -> Iterator[Finding]:
 def failed_reads(history: History) -> Iterator[Finding]:
     """Yield reads of the newest version, or of a tagged one, that failed for no good reason."""
     for operation in history.operations:
-        is_due = operation.kind in ("scan", "travel") and operation.outcome == "fail"
-        if is_due and "StorageUnavailable" not in operation.error:
+        is_due = operation.kind == "travel" or (
+            # What was the newest version long ago may be gone before it is read.
+            operation.kind == "scan"
+            and (operation.done or 0) - operation.invoked < history.retention_s * 1e9 / 2
+        )
+        has_failed = operation.outcome == "fail" and "StorageUnavailable" not in operation.error
+        if is_due and has_failed:
             yield Finding(
                 wrong=Wrong.FAILED_READ,
                 version=operation.read_version,

@@ -392,6 +392,11 @@ def test_a_read_may_fail_when_the_store_does() -> None:
     assert wrongs(History(operations=(failed,))) == set()
 
 
+def test_a_read_that_takes_long_may_find_its_version_gone() -> None:
+    failed = replace(op("s", "scan", "fail"), done=10 + 60 * 10**9)
+    assert wrongs(History(operations=(failed,), retention_s=20.0)) == set()
+
+
 def test_what_the_table_checker_finds_is_found() -> None:
     final = Final(findings=("fragment 3 has no file",))
     assert wrongs(History(final=final)) == {Wrong.UNSOUND_TABLE}

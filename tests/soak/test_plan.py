@@ -1,0 +1,64 @@
+"""Does a seed tell what happens in a run?"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+
+from soak.drawing import DECK, Drawing
+from soak.plan import CREW, SPARK, Wishes, plans
+from soak.table import first_rows
+
+WISHES = Wishes(seed=1, seconds=480.0, round_seconds=60.0, crew=(*CREW, SPARK))
+
+
+class Unchanging:
+    """A dataset that nobody changes."""
+
+    version = 20
+    schema: pa.Schema = first_rows(is_keyed=True).schema
+
+    def to_table(self, columns: list[str]) -> pa.Table:
+        return first_rows(is_keyed=True).select(columns)
+
+
+def drawn(seed: int, count: int) -> list[tuple[str, dict[str, Any]]]:
+    """Draw operations on a table that stays as it is."""
+    drawing = Drawing(
+        random.Random(seed),
+        slot=0,
+        incarnation=0,
+        is_official=False,
+        is_keyed=True,
+        has_feed=True,
+        retention_s=10.0,
+        deck=DECK - Counter(travel=DECK["travel"]),
+    )
+    return [drawing.draw(Unchanging()) for _ in range(count)]
+
+
+def test_the_same_seed_gives_the_same_rounds() -> None:
+    assert list(plans(WISHES)) == list(plans(WISHES))
+
+
+def test_another_seed_gives_other_kills() -> None:
+    other = Wishes(seed=2, seconds=480.0, round_seconds=60.0, crew=WISHES.crew)
+    assert [p.kills for p in plans(WISHES)] != [p.kills for p in plans(other)]
+
+
+def test_eight_rounds_have_every_kind_of_table_on_every_store() -> None:
+    kinds = {(plan.store, plan.is_keyed, plan.is_stable) for plan in plans(WISHES)}
+    assert len(kinds) == 8
+
+
+def test_rounds_on_every_store_are_with_faults_and_without() -> None:
+    found = {(plan.store, bool(plan.faults)) for plan in plans(WISHES)}
+    assert found == {("disk", False), ("disk", True), ("s3", False), ("s3", True)}
+
+
+def test_a_process_draws_the_same_operations_from_the_same_seed() -> None:
+    assert drawn(1, 100) == drawn(1, 100)
+    assert drawn(1, 100) != drawn(2, 100)
