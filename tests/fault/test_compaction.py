@@ -70,23 +70,30 @@ def ensure_sound(uri: Path, expected: pa.Table) -> None:
     assert [f for f in found if f.severity is Severity.ERROR] == []
 
 
-def number_of_calls(kept: Path, folder: Path) -> int:
+def calls_of(kept: Path, folder: Path, **options: object) -> list[tuple[str, str]]:
     uri = Path(shutil.copytree(kept, folder / "counted.lance"))
     calls = FailingCalls()
     with stores(calls):
-        compact(uri, groups_per_commit=1)
-    return len(calls.calls)
+        compact(uri, **options)
+    return calls.calls
 
 
+WAYS: dict[str, dict[str, object]] = {
+    "in parts": {"groups_per_commit": 1},
+    "sorted": {"sort_by": "id"},
+}
+
+
+@pytest.mark.parametrize("way", sorted(WAYS))
 @pytest.mark.parametrize("stop", Stop)
 def test_a_crash_at_any_store_call_leaves_all_rows_and_can_be_resumed(
-    stop: Stop, kept: Path, tmp_path: Path, officials: OfficialPool
+    stop: Stop, way: str, kept: Path, tmp_path: Path, officials: OfficialPool
 ) -> None:
-    expected = rows(kept)
-    for number in range(number_of_calls(kept, tmp_path)):
+    expected, options = rows(kept), WAYS[way]
+    for number in range(len(calls_of(kept, tmp_path, **options))):
         uri = Path(shutil.copytree(kept, tmp_path / f"{number}.lance"))
         with stores(FailingCalls([number], stop=stop, error=Crash)), pytest.raises(Crash):
-            compact(uri, groups_per_commit=1)
+            compact(uri, **options)
         ensure_sound(uri, expected)
         compact(uri)
         ensure_sound(uri, expected)
@@ -99,11 +106,23 @@ def test_a_crash_at_any_store_call_leaves_all_rows_and_can_be_resumed(
 @pytest.mark.parametrize("stop", Stop)
 def test_a_store_that_fails_once_leaves_all_rows(stop: Stop, kept: Path, tmp_path: Path) -> None:
     expected = rows(kept)
-    for number in range(number_of_calls(kept, tmp_path)):
+    for number in range(len(calls_of(kept, tmp_path, groups_per_commit=1))):
         uri = Path(shutil.copytree(kept, tmp_path / f"{number}.lance"))
         with stores(FailingCalls([number], stop=stop)), suppress(LanceTableError):
             compact(uri, groups_per_commit=1)
         ensure_sound(uri, expected)
+
+
+def test_what_was_committed_before_a_crash_is_not_done_again(kept: Path, tmp_path: Path) -> None:
+    uri = Path(shutil.copytree(kept, tmp_path / "parts.lance"))
+    calls = calls_of(kept, tmp_path, groups_per_commit=1)
+    commits = [n for n, call in enumerate(calls) if call[0] == "create" and "_versions" in call[1]]
+    with stores(FailingCalls([commits[-1]], error=Crash)), pytest.raises(Crash):
+        compact(uri, groups_per_commit=1)
+    landed = [f.fragment_id for f in lance.dataset(uri).get_fragments()][-1]
+    metrics = lance.dataset(uri).optimize.compact_files(**OPTIONS)  # type: ignore[arg-type]  # options by name
+    assert metrics.fragments_removed == 3
+    assert landed in [f.fragment_id for f in lance.dataset(uri).get_fragments()]
 
 
 DELETED = (1, 11, 21, 31, 41, 51)
