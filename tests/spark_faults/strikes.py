@@ -80,7 +80,8 @@ def _watch(event: str, details: tuple[Any, ...]) -> None:
         point = "file"
     elif ".lance/_versions/" in path and ".manifest#" in path:
         point = {"open": "before", "os.link": "during", "os.remove": "after"}[event]
-    if point is not None:
+    # The first file of a folder is opened in vain, and again when the folder is made.
+    if point is not None and Path(path).parent.exists():
         passing(point)
 
 

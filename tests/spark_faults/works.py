@@ -68,7 +68,7 @@ def _files(place: Path, *, overlap: bool) -> None:
     """Lay out files of rows, in the order of their times."""
     _nothing(place)
     place.joinpath("in").mkdir()
-    for number, rows in enumerate(_parts(overlap=overlap)):
+    for number, rows in enumerate(parts(overlap=overlap)):
         path = place / "in" / f"{number}.json"
         lines = [json.dumps({"id": i, "n": n}) for i, n in rows.items()]
         path.write_text("\n".join(lines))
@@ -78,11 +78,12 @@ def _files(place: Path, *, overlap: bool) -> None:
 def _versions(place: Path) -> None:
     """Make a table of several versions."""
     _nothing(place)
-    for number, rows in enumerate(_parts(overlap=False)):
+    for number, rows in enumerate(parts(overlap=False)):
         _write(rows, place / "source.lance", "append" if number else "create")
 
 
-def _parts(*, overlap: bool) -> list[Rows]:
+def parts(*, overlap: bool) -> list[Rows]:
+    """Return the rows of each batch of a stream; with overlap, batches share keys."""
     step = ROWS // 2 if overlap else ROWS
     return [dict.fromkeys(range(k * step, k * step + ROWS), k) for k in range(FILES)]
 
@@ -180,9 +181,9 @@ def _run(stream: Any, place: Path, **options: str) -> None:
 
 
 _MERGED = dict.fromkeys(range(FIRST // 2), 0) | dict.fromkeys(range(FIRST // 2, ROWS + FIRST), 1)
-_LAST = {i: k for part in _parts(overlap=True) for i, k in part.items()}
+_LAST = {i: k for part in parts(overlap=True) for i, k in part.items()}
 
-_APART = {i: k for part in _parts(overlap=False) for i, k in part.items()}
+_APART = {i: k for part in parts(overlap=False) for i, k in part.items()}
 
 WORKS = {
     "append": Work(
