@@ -13,6 +13,7 @@ from itertools import chain
 from pathlib import Path
 
 from benchmarks import (
+    cleaning,
     columns,
     committing,
     maintenance,
