@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.operations import DataReplacement, Operation, Rewrite
 from lancelake.table.snapshot import Snapshot
 
@@ -24,8 +25,11 @@ def change(before: Snapshot | None, after: Snapshot, operation: Operation | None
 
     Rows that an update moves count as removed and added, rows that a compaction moves do not.
     """
-    old = {} if before is None else {f.id: f for f in before.manifest.fragments}
-    new = {f.id: f for f in after.manifest.fragments}
+    earlier = FragmentList.of(() if before is None else before.manifest.fragments)
+    later = FragmentList.of(after.manifest.fragments)
+    # Entries that both versions have, byte by byte, are not even decoded.
+    old = {f.id: f for f in earlier.changed_since(later)}
+    new = {f.id: f for f in later.changed_since(earlier)}
     same = {i for i in new if i in old and _is_same(old[i], new[i], operation)}
     gone = [f for i, f in old.items() if i not in same]
     come = [f for i, f in new.items() if i not in same]
@@ -41,7 +45,7 @@ def change(before: Snapshot | None, after: Snapshot, operation: Operation | None
 
 def live_rows(snapshot: Snapshot) -> int | None:
     """Count the live rows of a version; None where the manifest does not tell."""
-    return _total([fragment.live_rows for fragment in snapshot.manifest.fragments], [], 1)
+    return FragmentList.of(snapshot.manifest.fragments).live_rows()
 
 
 def _is_same(old: Fragment, new: Fragment, operation: Operation | None) -> bool:

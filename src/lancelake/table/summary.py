@@ -92,7 +92,7 @@ class _Description:
             branch=snapshot.branch,
             latest_version=max((n.version for n in self._line.newest_first), default=0),
             versions=len(self._line.newest_first),
-            counts=summarize(snapshot),
+            counts=self._counts,
             rows=_sum(f.live_rows for f in self._fragments),
             deleted_rows=_sum(f.num_deleted_rows for f in self._fragments),
             data_bytes=data_bytes,
@@ -102,6 +102,10 @@ class _Description:
             branches=tuple(self._refs.branches.items()),
             warnings=tuple(self._warnings()),
         )
+
+    @cached_property
+    def _counts(self) -> VersionSummary:
+        return summarize(self._snapshot)
 
     @cached_property
     def _line(self) -> Line:
@@ -186,7 +190,7 @@ class _Description:
                 message=f"{small:,} fragments have fewer than {_SMALL_FRAGMENT_ROWS:,} rows.",
                 advice="Run `lancelake compact` or `lancelake optimize`: scans open fewer files.",
             )
-        counts = summarize(self._snapshot)
+        counts = self._counts
         physical, deleted = counts.total_data_file_rows, counts.total_deletion_file_rows
         if physical and deleted > physical * _MANY_DELETED:
             yield Advice(

@@ -8,6 +8,7 @@ from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import At, Filter, Output, StorageOptions, Uri, location
 from lancelake.scan import stream
+from lancelake.scan.count import count_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 
@@ -24,8 +25,10 @@ def count(
 ) -> None:
     """Count the rows, or those that match."""
     snapshot = open_at(location(uri, options), at)
-    request = ScanRequest(columns=(), filter=filter)
-    rows = stream.count(plan(snapshot.source, request))
+    if filter is None:
+        rows = count_rows(snapshot.source)
+    else:
+        rows = stream.count(plan(snapshot.source, ScanRequest(columns=(), filter=filter)))
     if output is OutputFormat.JSON:
         print_json({"version": snapshot.version, "filter": filter, "rows": rows})
     else:

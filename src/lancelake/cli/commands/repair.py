@@ -79,10 +79,11 @@ def repair_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Say what can be set right in a damaged table; with --apply, do it.
+    """Set right what is damaged.
 
-    Old versions are never changed: what is set right is a new version. What costs something, as
-    rows or tags, must be asked for. The exit code is 6 when damage stays.
+    Without --apply it is only said what would be done. Old versions are never changed: what is set
+    right is a new version. What costs something, as rows or tags, must be asked for. The exit code
+    is 6 when damage stays.
     """
     place = location(uri, options)
     choices = CommitChoices(message=message)

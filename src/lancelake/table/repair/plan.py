@@ -58,6 +58,8 @@ def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
     asked = wishes or Wishes()
     found = tuple(check(location, data=asked.data))
     problems = tuple(f for f in found if is_problem(f, asked))
+    if not problems:
+        return RepairPlan(location=location, findings=found, lines=(), actions=(), left=())
     main, heads = _heads(location, problems)
     lines, left = [], []
     for branch, head in heads.items():
