@@ -38,8 +38,8 @@ def cases(versions: int = VERSIONS, fragments: int = FRAGMENTS) -> Iterator[Case
         (f"{versions:,} versions", tables.many_versions(versions)),
         (f"{fragments:,} fragments", tables.many_fragments(fragments)),
     ):
-        for look in _LOOKS:
-            yield _look(f"{look}, {what}", uri, _LOOKS[look])
+        for name, look in _LOOKS.items():
+            yield _look(f"{name}, {what}", uri, look)
         yield _append(f"append, {what}", Path(uri))
     shutil.rmtree(_WORK, ignore_errors=True)
 
