@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import SparkSession, functions
 
 import lancelake
 from tests.support.spark_compare import bag
@@ -208,3 +209,27 @@ def _filtered(table: str, number: int, condition: str) -> str:
 def test_queries(spark: SparkSession, tables: tuple[str, str], query: str) -> None:
     parquet, lance = (bag(spark.sql(query.format(t=table))) for table in tables)
     assert lance == parquet
+
+
+NAMES = ["a b", "a`b", 'q"x', "Ü", "CamelCase", "select", "it's", "a\\b", "{c}"]
+
+
+def test_columns_with_odd_names(spark: SparkSession, tmp_path: Path) -> None:
+    numbers = {
+        name: [(i * 7 + n) % 11 if i % 5 else None for i in range(40)]
+        for n, name in enumerate(NAMES)
+    }
+    inner = [{"x y": i, "x.y": str(i), "p`q": {"Ü": i % 3}} if i % 4 else None for i in range(40)]
+    table = pa.table({"id": list(range(40)), **numbers, "st": inner})
+    lancelake.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=15)
+    pq.write_table(table, tmp_path / "t.parquet")
+    parquet = spark.read.parquet(str(tmp_path / "t.parquet"))
+    lance = spark.read.format("lance").load(str(tmp_path / "t.lance"))
+    quoted = ["`" + name.replace("`", "``") + "`" for name in NAMES]
+    for column in [*quoted, "st.`x y`", "st.`x.y`", "st.`p``q`.`Ü`"]:
+        found, wanted = (
+            bag(frame.where(f"{column} = 3 OR {column} IS NULL").selectExpr("id", column))
+            + bag(frame.groupBy(functions.expr(column).alias("k")).agg(functions.max("id")))
+            for frame in (lance, parquet)
+        )
+        assert found == wanted

@@ -70,7 +70,7 @@ class LanceScanBuilder(ScanBuilderProxy):
 
     def supportCompletePushDown(self, aggregation: Any) -> bool:
         # Only here are averages still averages; what is pushed has sums and counts.
-        self._averages_longs = averages_longs(aggregation, self._expressions)
+        self._averages_longs |= averages_longs(aggregation, self._expressions)
         return self._counts_only(aggregation)
 
     def pushAggregation(self, aggregation: Any) -> bool:

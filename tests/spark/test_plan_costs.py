@@ -1,0 +1,207 @@
+"""What a plan costs: bytes that scans read, calls that planning makes, joins that are chosen."""
+
+from __future__ import annotations
+
+import io
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+import lancelake
+from lancelake.spark import error_of, read, write
+from lancelake.spark.partition import read_bytes
+from lancelake.spark.planning.catalog import LanceCatalog
+from lancelake.storage import open as opening
+from lancelake.storage.counting import CountingStore
+
+ROWS = 4000
+WIDTH = 400
+FRAGMENTS = 8
+IO = Path("/proc/self/io")
+BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+SECRET = "hush-hush"
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """Return a table of narrow columns beside wide ones that do not compress."""
+    found = str(tmp_path_factory.mktemp("costs") / "wide.lance")
+    chance = random.Random(5)
+    wide = pa.array([chance.randbytes(WIDTH) for _ in range(ROWS)])
+    small = pa.array([i % 100 for i in range(ROWS)], pa.int32())
+    struct = pa.StructArray.from_arrays([small, wide], names=["small", "big"])
+    table = pa.table({"id": pa.array(range(ROWS), pa.int64()), "wide": wide, "st": struct})
+    lancelake.write_dataset(table, found, max_rows_per_file=ROWS // FRAGMENTS)
+    return found
+
+
+@pytest.fixture
+def frame(spark: SparkSession, path: str) -> DataFrame:
+    """Return the table's rows."""
+    return spark.read.format("lance").load(path)
+
+
+def scans(frame: DataFrame) -> list[Any]:
+    """Return the scans at the bottom of a physical plan."""
+    leaves = frame._jdf.queryExecution().sparkPlan().collectLeaves()
+    return [leaves.apply(position) for position in range(leaves.size())]
+
+
+def bytes_read(frame: DataFrame) -> int:
+    """Read what the plan's scan reads, in this process, and count the bytes."""
+    (scan,) = scans(frame)
+    parts = scan.inputPartitions()
+    payloads = [bytes(parts.apply(i).pickedPartition()) for i in range(parts.size())]
+    before = _read_so_far()
+    for payload in payloads:
+        for _ in read_bytes(payload):
+            pass
+    return _read_so_far() - before
+
+
+def _read_so_far() -> int:
+    lines = dict(line.split(": ") for line in IO.read_text().splitlines())
+    return int(lines["rchar"])
+
+
+needs_account = pytest.mark.skipif(not IO.exists(), reason="the system counts no bytes")
+
+
+@needs_account
+@pytest.mark.parametrize(
+    ("narrow", "share"),
+    [
+        (lambda x: x.select("id"), 0.1),
+        (lambda x: x.select("st.small"), 0.1),
+        (lambda x: x.where("id < 10").select("st.small"), 0.1),
+        (lambda x: x.where("st.small = 7").select("id"), 0.1),
+        (lambda x: x.groupBy("st.small").count(), 0.1),
+        (lambda x: x.orderBy(f.desc("id")).limit(3).select("id"), 0.1),
+        (lambda x: x.limit(10), 0.2),
+    ],
+    ids=["column", "member", "filter", "member in a filter", "aggregate", "first rows", "limit"],
+)
+def test_a_plan_reads_no_more_than_it_needs(
+    frame: DataFrame, narrow: Callable[[DataFrame], DataFrame], share: float
+) -> None:
+    assert bytes_read(narrow(frame)) < share * bytes_read(frame)
+
+
+@needs_account
+def test_a_whole_table_is_read_once(frame: DataFrame) -> None:
+    assert ROWS * WIDTH * 2 < bytes_read(frame) < ROWS * WIDTH * 2 * 1.5
+
+
+@contextmanager
+def setting(spark: SparkSession, key: str, value: object) -> Iterator[None]:
+    """Set something for a while."""
+    before = spark.conf.get(key)
+    spark.conf.set(key, str(value))
+    yield
+    spark.conf.set(key, str(before))
+
+
+def test_a_join_side_is_small_by_the_columns_it_reads(
+    spark: SparkSession, frame: DataFrame
+) -> None:
+    large = spark.range(10_000_000)
+    with setting(spark, BROADCAST, ROWS * 20):
+        narrow = large.join(frame.select("id"), "id")._jdf.queryExecution().sparkPlan().toString()
+        wide = large.join(frame, "id")._jdf.queryExecution().sparkPlan().toString()
+    assert "BroadcastHashJoin" in narrow
+    assert "BroadcastHashJoin" not in wide
+
+
+@pytest.fixture
+def paths(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the paths of all calls to stores that are opened from now on."""
+    seen: list[str] = []
+    real = opening.LocalStore  # type: ignore[attr-defined]
+
+    class Watched(CountingStore):
+        def _count(self, call: str, *paths: str) -> None:
+            seen.extend(f"{call} {path}" for path in paths)
+            super()._count(call, *paths)
+
+    monkeypatch.setattr(opening, "LocalStore", lambda *a, **k: Watched(real(*a, **k)))
+    return seen
+
+
+def test_planning_calls_the_store_a_few_times_whatever_the_number_of_fragments(
+    spark: SparkSession, path: str, paths: list[str]
+) -> None:
+    frame = read(spark, path).where("id > 5 AND st.small = 7").select("id")
+    planned = [scan.inputPartitions().size() for scan in scans(frame)]
+    assert planned == [2]
+    assert not [call for call in paths if "data/" in call]
+    assert len(paths) <= 3
+
+
+def test_a_query_reads_one_version_though_another_writer_commits(
+    spark: SparkSession, warehouse: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = warehouse / "pinned" / "t.lance"
+    lancelake.write_dataset(pa.table({"id": [1, 2, 3]}), place)
+    load = LanceCatalog.loadTable
+
+    def load_then_commit(self: LanceCatalog, *args: Any) -> Any:
+        found = load(self, *args)
+        lancelake.write_dataset(pa.table({"id": [9]}), place, mode="append")
+        return found
+
+    monkeypatch.setattr(LanceCatalog, "loadTable", load_then_commit)
+    query = "FROM lance.pinned.t a CROSS JOIN lance.pinned.t b"
+    frame = spark.sql(
+        f"SELECT a.id AS l, b.id AS r {query} WHERE b.id IN (SELECT id FROM lance.pinned.t)"
+    )
+    found = sorted(tuple(row) for row in frame.collect())
+    # Spark may look for the newest version once more, but then for all parts of the query.
+    ids = sorted({left for left, _ in found})
+    assert found == [(left, right) for left in ids for right in ids]
+    assert ids[:3] == [1, 2, 3]
+    monkeypatch.undo()
+    spark.sql("DROP NAMESPACE lance.pinned CASCADE")
+
+
+def shown(frame: DataFrame) -> str:
+    """Return everything that a plan says of itself."""
+    said = io.StringIO()
+    with redirect_stdout(said):
+        for mode in ("extended", "formatted", "cost", "codegen"):
+            frame.explain(mode=mode)
+    execution = frame._jdf.queryExecution()
+    return f"{said.getvalue()} {execution.toString()} {execution.logical().toJSON()}"
+
+
+def test_secrets_are_in_nothing_that_a_plan_shows(spark: SparkSession, path: str) -> None:
+    options = {"aws_secret_access_key": SECRET, "storage.token": SECRET}
+    frame = read(spark, path, **options)
+    frame.createOrReplaceTempView("secretive")
+    queries = [frame, frame.where("id = 7"), spark.sql("SELECT count(*) FROM secretive")]
+    assert SECRET not in "".join(shown(query) for query in queries)
+
+
+@pytest.mark.parametrize(
+    "options", [{"vresion": 1}, {"version": 99}, {"tag": "nope"}, {"batchRows": "x"}]
+)
+def test_secrets_are_not_in_errors(spark: SparkSession, path: str, options: dict[str, Any]) -> None:
+    with pytest.raises(Exception) as caught:
+        read(spark, path, **options, aws_secret_access_key=SECRET).collect()
+    error = error_of(caught.value)
+    assert error is not None
+    assert SECRET not in f"{caught.value!r} {error.to_json()}"
+
+
+def test_secrets_are_not_in_errors_of_writes(spark: SparkSession, path: str) -> None:
+    with pytest.raises(Exception) as caught:
+        write(
+            spark.range(1).selectExpr("id AS other"), path, "append", aws_secret_access_key=SECRET
+        )
+    assert SECRET not in repr(caught.value)
