@@ -12,7 +12,7 @@ RELEASES = ("4.0.2", "14.0.2")
 CREW = (OURS, OURS, *RELEASES)
 _KILL_AFTER = (10, 45)
 _MOST_KILLS = 100
-_SPARK_KILL_AFTER = (4, 9)
+_SPARK_KILL_AFTER = (3, 8)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,8 @@ class RoundPlan:
         key = "declared key" if self.is_keyed else "no declared key"
         ids = "stable row ids" if self.is_stable else "row addresses"
         faults = ", store faults" if self.faults or self.endpoint_faults else ""
-        return f"{self.store}, {key}, {ids}{faults}"
+        spark = ", Spark" if SPARK in self.crew else ""
+        return f"{self.store}, {key}, {ids}{faults}{spark}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ class Wishes:
     has_kills: bool = True
     has_faults: bool = True
     retention_s: float = 20.0
-    least: int = 1
+    least: int = 0
 
 
 # Whether a key is declared, whether row ids are stable.
@@ -70,6 +71,8 @@ def plans(wishes: Wishes) -> Iterator[RoundPlan]:
     count = max(1, round(wishes.seconds / wishes.round_seconds))
     for number in range(count):
         chance = random.Random(f"{wishes.seed}/{number}")
+        # Beside a Spark application the others wait for it; so it rests every other two rounds.
+        crew = tuple(who for who in wishes.crew if who != SPARK or number // 2 % 2 == 0)
         store = wishes.stores[number % len(wishes.stores)]
         is_keyed, is_stable = _KINDS[number // len(wishes.stores) % len(_KINDS)]
         has_faults = wishes.has_faults and (number + number // 2) % 2 == 1
@@ -80,8 +83,8 @@ def plans(wishes: Wishes) -> Iterator[RoundPlan]:
             store=store,
             is_keyed=is_keyed,
             is_stable=is_stable,
-            crew=wishes.crew,
-            kills=tuple(_kills(chance, who) if wishes.has_kills else () for who in wishes.crew),
+            crew=crew,
+            kills=tuple(_kills(chance, who) if wishes.has_kills else () for who in crew),
             faults=dict(_FAULTS) if has_faults else {},
             endpoint_faults=dict(_ENDPOINT) if has_faults and store == "s3" else {},
             retention_s=wishes.retention_s,
