@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lancelake.format.durations import duration_text
+from lancelake.format.durations import duration_text, parse_duration
 
 
 @pytest.mark.parametrize(
@@ -18,3 +20,32 @@ from lancelake.format.durations import duration_text
 )
 def test_a_duration_is_written_from_its_largest_unit_down(seconds: int, text: str) -> None:
     assert duration_text(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("14days", 14 * 86_400),
+        ("0s", 0),
+        ("2weeks 1day", 15 * 86_400),
+        ("1h 30m", 5_400),
+        ("1h30min", 5_400),
+        ("2 hours", 7_200),
+        ("1M", 2_630_016),
+        ("1y", 31_557_600),
+        ("1500ms", 1.5),
+    ],
+)
+def test_durations_are_understood(text: str, seconds: float) -> None:
+    assert parse_duration(text) == seconds * 10**9
+
+
+@pytest.mark.parametrize("text", ["", "14", "days", "14 moons", "1h -3m", "1.5h", "-1s", "1h,"])
+def test_what_is_no_duration_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"duration|unit"):
+        parse_duration(text)
+
+
+@given(st.integers(0, 10**10))
+def test_durations_come_back(seconds: int) -> None:
+    assert parse_duration(duration_text(seconds)) == seconds * 10**9

@@ -1,0 +1,245 @@
+"""Does a cleanup remove what it should, and leave what is needed?"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterator
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.clock import ManualClock, SystemClock
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Job, JobProgress
+from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
+from lancelake.storage import disk_sync
+from lancelake.storage.location import Location
+from lancelake.table.cleanup import run as cleaning
+from lancelake.table.cleanup.lines import Refs
+from lancelake.table.cleanup.plan import Reason
+from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
+from tests.support.table_surgery import edit_manifest, manifest_path
+
+NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)
+WEEK_S = 7 * 86_400
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Nothing crashes here."""
+    with disk_sync.waiting(waits=False):
+        yield
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Return a table of four versions without common files."""
+    uri = tmp_path / "t.lance"
+    for number in range(4):
+        lance.write_dataset(pa.table({"a": [number]}), uri, mode="overwrite")
+    return uri
+
+
+def clean(root: Path, policy: CleanupPolicy = NEWEST, **options: object) -> CleanupReport:
+    return clean_up(Location.parse(root), policy, **options)  # type: ignore[arg-type]  # by name
+
+
+def versions(root: Path) -> list[int]:
+    return [version["version"] for version in lance.dataset(root).versions()]
+
+
+def reasons(report: CleanupReport) -> dict[str, Reason]:
+    return {file.path: file.reason for file in (*report.plan.going, *report.plan.staying)}
+
+
+def test_versions_before_the_newest_go(root: Path) -> None:
+    report = clean(root)
+    assert report.versions == (1, 2, 3)
+    assert versions(root) == [4]
+    assert len(list((root / "data").iterdir())) == 1
+
+
+def test_versions_from_the_open_one_on_stay(root: Path) -> None:
+    lance.dataset(root, version=3).cleanup_old_versions(timedelta(0))
+    assert versions(root) == [3, 4]
+
+
+def test_a_tagged_version_is_an_error_unless_said_otherwise(root: Path) -> None:
+    lance.dataset(root).tags.create("t", 2)
+    with pytest.raises(InvalidRequestError, match=r'1 tagged version\(s\) .* \{"t": 2\}'):
+        clean(root, CleanupPolicy(retain_versions=1))
+    assert versions(root) == [1, 2, 3, 4]
+    clean(root)
+    assert versions(root) == [2, 4]
+
+
+def test_a_tag_on_a_branch_keeps_no_version_of_the_main_line(root: Path) -> None:
+    branch = lance.dataset(root, version=1).create_branch("b")
+    branch.tags.create("t", ("b", 1))
+    lance.dataset(root).branches.list()
+    clean(root)
+    assert versions(root) == [1, 4]
+    lance.write_dataset(pa.table({"a": [9]}), root / "tree/b", mode="overwrite")
+    clean(root / "tree/b")
+    assert versions(root / "tree/b") == [1, 2]
+
+
+def test_files_of_a_branch_that_is_being_made_stay(root: Path) -> None:
+    """Its versions are there before its document is."""
+    lance.dataset(root, version=1).create_branch("b")
+    (root / "_refs/branches/b.json").unlink()
+    clean(root, CleanupPolicy(retain_versions=1, delete_unverified=True))
+    assert lance.dataset(root / "tree/b").to_table() == pa.table({"a": [0]})
+
+
+def test_a_detached_version_goes_when_it_is_named(root: Path) -> None:
+    detached = lance.LanceDataset.commit(
+        root, lance.LanceOperation.Append([]), read_version=2, detached=True
+    )
+    clean(root)
+    assert lance.dataset(root, version=detached.version).to_table() == pa.table({"a": [1]})
+    clean(root, CleanupPolicy(versions=frozenset({detached.version})))
+    assert list((root / "_versions").glob("d*")) == []
+    assert len(list((root / "data").iterdir())) == 1
+
+
+def test_files_of_no_version_stay_for_a_week(root: Path) -> None:
+    stray = root / "data" / "stray.lance"
+    stray.touch()
+    assert reasons(clean(root))["data/stray.lance"] is Reason.YOUNG
+    os.utime(stray, (0, SystemClock().now_ns() / 1e9 - WEEK_S - 1))
+    assert reasons(clean(root))["data/stray.lance"] is Reason.ABANDONED
+    assert not stray.exists()
+
+
+def test_old_files_of_a_transaction_about_to_be_committed_stay(root: Path) -> None:
+    written = lance.fragment.write_fragments(pa.table({"a": [7]}), root)
+    assert isinstance(written, list)
+    names = [file.path for fragment in written for file in fragment.files]
+    for name in names:
+        os.utime(root / "data" / name, (0, 0))
+    lance.LanceDataset.commit(root, lance.LanceOperation.Append(written), read_version=4)
+    manifest = manifest_path(root, 5)
+    manifest.rename(root / "kept")
+    assert {reasons(clean(root))[f"data/{name}"] for name in names} == {Reason.IN_FLIGHT}
+    (root / "kept").rename(manifest)
+    assert lance.dataset(root).count_rows() == 2
+
+
+def test_what_others_put_there_stays(root: Path) -> None:
+    strange = [root / "data" / "notes.txt", root / "_versions" / "readme", root / "other.lance"]
+    for path in strange:
+        path.touch()
+        os.utime(path, (0, 0))
+    clean(root, CleanupPolicy(retain_versions=1, delete_unverified=True))
+    assert all(path.exists() for path in strange)
+
+
+def test_a_version_that_cannot_be_read_stops_the_cleanup(root: Path) -> None:
+    manifest_path(root, 2).write_bytes(b"damaged")
+    with pytest.raises(CorruptTableError, match=str(root)):
+        clean(root)
+    assert len(list((root / "data").iterdir())) == 4
+
+
+def test_a_feature_that_is_not_known_stops_the_cleanup(root: Path) -> None:
+    edit_manifest(root, lambda m: setattr(m, "writer_feature_flags", 1 << 40), version=2)
+    with pytest.raises(UnsupportedError, match="which files they need"):
+        clean(root)
+    assert len(list((root / "data").iterdir())) == 4
+
+
+def happen_meanwhile(patch: pytest.MonkeyPatch, what: Callable[[], object]) -> None:
+    """Let something happen right before tags and branches are read for the second time."""
+    load = Refs.load
+    calls = itertools.count(1)
+
+    def loaded(main: Location) -> Refs:
+        if next(calls) == 2:
+            what()
+        return load(main)
+
+    patch.setattr(Refs, "load", staticmethod(loaded))
+
+
+def test_a_version_that_gets_a_tag_meanwhile_stays_whole(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happen_meanwhile(monkeypatch, lambda: lance.dataset(root).tags.create("t", 2))
+    report = clean(root)
+    assert report.versions == (1, 3)
+    assert lance.dataset(root, version=2).to_table() == pa.table({"a": [1]})
+
+
+def test_files_of_a_version_that_is_restored_meanwhile_stay(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    happen_meanwhile(monkeypatch, lambda: lance.dataset(root, version=1).restore())
+    clean(root)
+    assert versions(root) == [4, 5]
+    assert lance.dataset(root).to_table() == pa.table({"a": [0]})
+
+
+def test_files_of_a_version_that_is_restored_right_before_it_goes_stay(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    old = lance.dataset(root, version=1)
+    monkeypatch.setattr(cleaning, "update_hint", lambda *_: old.restore())
+    clean(root)
+    assert lance.dataset(root).to_table() == pa.table({"a": [0]})
+
+
+def test_nothing_is_written_down_when_all_is_done(root: Path) -> None:
+    clean(root)
+    assert list((root / "_cleanup").iterdir()) == []
+
+
+def test_nothing_to_do_writes_nothing(root: Path) -> None:
+    clean(root, CleanupPolicy())
+    assert not (root / "_cleanup").exists()
+
+
+def test_a_broken_record_is_left_alone(root: Path) -> None:
+    (root / "_cleanup").mkdir()
+    (root / "_cleanup" / "x.json").write_text("{")
+    clean(root)
+    assert versions(root) == [4]
+
+
+def test_progress_is_told(root: Path) -> None:
+    told: list[JobProgress] = []
+    clean(root, progress=told.append)
+    assert {step.description.split()[0] for step in told} == {"list", "read", "remove"}
+
+
+def test_branches_are_cleaned_first_when_asked(root: Path) -> None:
+    lance.dataset(root, version=2).create_branch("b")
+    lance.write_dataset(pa.table({"a": [9]}), root / "tree/b", mode="overwrite")
+    policy = CleanupPolicy(retain_versions=1, clean_referenced_branches=True)
+    report = clean(root, policy)
+    assert [(each.plan.branch, each.versions) for each in report.branches] == [("b", (2,))]
+
+
+def test_work_is_cut_into_tasks_for_an_engine(root: Path) -> None:
+    kinds: list[str] = []
+
+    class Watching:
+        parallelism = 2
+
+        def run(self, job: Job) -> Iterator[bytes]:
+            kinds.extend(type(task).__name__ for task in job.tasks)
+            return LocalEngine(parallelism=1).run(job)
+
+    clean(root, run=CleanupRun(engine=Watching()))
+    assert kinds == ["ListFolder"] * 4 + ["ReadVersions", "RemoveFiles"]
+
+
+def test_age_is_measured_by_the_clock_that_is_given(root: Path) -> None:
+    later = ManualClock(ns=SystemClock().now_ns() + 15 * 86_400 * 10**9)
+    clean(root, CleanupPolicy(), run=CleanupRun(clock=later))
+    assert versions(root) == [4]
