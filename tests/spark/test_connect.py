@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = """
-import os, sys
-os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-from pyspark.sql import SparkSession
-from lancelake.spark import error_of, read, register
+import pytest
 
-spark = SparkSession.builder.remote("local[2]").getOrCreate()
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import sys
+from lancelake.spark import error_of, read, register
+from tests.support.spark_connect import connect_session
+
+spark = connect_session()
 register(spark)
 path = sys.argv[1]
 frame = spark.createDataFrame([(i, f"s{i}") for i in range(10)], "id long, s string")
@@ -33,9 +36,101 @@ spark.stop()
 
 def test_the_plain_source_reads_and_writes(tmp_path: Path) -> None:
     command = [sys.executable, "-c", SCRIPT, str(tmp_path / "t.lance")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=600)
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=900, cwd=ROOT
+    )
     kinds = ("rows", "sum", "changes", "error")
     said = [line for line in done.stdout.splitlines() if line.startswith(kinds)]
     assert said[:3] == ["rows 8 10", "sum 90", "changes 10"], done.stderr[-2000:]
     assert "Did you mean version?" in said[3]
     assert "version 9 was not found" in said[4]
+
+
+BAD_INPUT = """
+import json, sys
+import pyarrow as pa
+import lancelake
+from lancelake.spark import LanceTable, error_of, register
+from tests.support.spark_connect import connect_session
+
+path = sys.argv[1]
+schema = pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.string())])
+table = lancelake.write_dataset(pa.table({"id": [1, 2], "name": ["a", "b"]}, schema=schema), path)
+table.tags.create("first", 1)
+table.create_branch("trial", 1)
+spark = connect_session()
+register(spark)
+
+def load(where=path, **options):
+    return lambda: spark.read.format("lance").options(**options).load(where).collect()
+
+def save(rows, columns, **options):
+    frame = spark.createDataFrame(rows, columns)
+    return lambda: frame.write.format("lance").mode("append").options(**options).save(path)
+
+def merge():
+    rows = spark.createDataFrame([(1, "x"), (1, "y")], "id long, name string")
+    table = LanceTable.forPath(spark, path).alias("o")
+    table.merge(rows.alias("l"), "o.id = l.id").whenMatchedUpdateAll().execute()
+
+cases = {
+    "path": load(path + "x"),
+    "option": load(vresion=1),
+    "value": load(batchRows="many"),
+    "version": load(version=77),
+    "tag": load(tag="frist"),
+    "branch": load(branch="tiral"),
+    "time": load(timestamp="soon"),
+    "extra": save([(9, "z", 1)], "id long, name string, x int"),
+    "missing": save([("z",)], "name string"),
+    "null": save([(None, "z")], "id long, name string"),
+    "write option": save([(9, "z")], "id long, name string", mergeShema="true"),
+    "table": lambda: LanceTable.forPath(spark, path + "x"),
+    "merge": merge,
+}
+for name, act in cases.items():
+    try:
+        act()
+        print(json.dumps([name, None, "no error"]), flush=True)
+    except Exception as failure:
+        error = error_of(failure)
+        print(json.dumps([name, type(error).__name__, str(error)]), flush=True)
+spark.stop()
+"""
+SAID = {
+    "path": ("TableNotFoundError", "no Lance table lies there"),
+    "option": ("InvalidRequestError", "Did you mean version?"),
+    "value": ("InvalidRequestError", "batchRows must be a whole number"),
+    "version": ("VersionNotFoundError", "version 77 was not found; the latest is 1"),
+    "tag": ("RefNotFoundError", "Did you mean first?"),
+    "branch": ("RefNotFoundError", "Did you mean trial?"),
+    "time": ("InvalidRequestError", "'soon' is not a time"),
+    "extra": ("SchemaMismatchError", "mergeSchema=true"),
+    "missing": ("SchemaMismatchError", "column id of type int64 is missing"),
+    "null": ("SchemaMismatchError", "column id has nulls"),
+    "write option": ("InvalidRequestError", "Did you mean mergeSchema?"),
+    "table": ("TableNotFoundError", "no Lance table lies there"),
+    "merge": ("InvalidRequestError", "Ambiguous merge"),
+}
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[str, str]]:
+    """Return what is said to bad input: the kind of error, and the sentence."""
+    path = tmp_path_factory.mktemp("connect") / "orders.lance"
+    command = [sys.executable, "-c", BAD_INPUT, str(path)]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=900, cwd=ROOT
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert lines, done.stderr[-2000:]
+    return {name: (kind, sentence) for name, kind, sentence in lines}
+
+
+@pytest.mark.parametrize("case", SAID)
+def test_bad_input_is_answered_with_our_error(said: dict[str, tuple[str, str]], case: str) -> None:
+    kind, part = SAID[case]
+    found_kind, sentence = said[case]
+    assert found_kind == kind
+    assert part in sentence
+    assert "orders.lance" in sentence

@@ -6,27 +6,22 @@ Prints a line of JSON for each query whose answers differ, and how many were ask
 from __future__ import annotations
 
 import json
-import os
 import sys
 from pathlib import Path
-
-from pyspark.sql import SparkSession
 
 from lancelake.spark import register
 from tests.spark.corpus.answers import difference
 from tests.spark.corpus.queries import query
 from tests.spark.corpus.tables import SETTINGS, in_parquet, written_by_spark, written_officially
 from tests.support.official import Official
+from tests.support.spark_connect import connect_session
 
 RELEASE = "14.0.2"
 
 
 def main(folder: Path, first: int, last: int) -> None:
     """Ask the queries that the seeds from `first` to `last` make, of two sets of tables in turn."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    spark = SparkSession.builder.remote("local[2]").getOrCreate()
-    for key, value in {**SETTINGS, "spark.sql.shuffle.partitions": "2"}.items():
-        spark.conf.set(key, value)
+    spark = connect_session({**SETTINGS, "spark.sql.shuffle.partitions": "2"})
     register(spark)
     expected = in_parquet(spark, folder)
     official = Official(RELEASE)
