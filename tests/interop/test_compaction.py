@@ -25,6 +25,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.pylance.optimize import Compaction
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
+from lancelake.table.compact import plan as planning
 from lancelake.table.compact import staging
 from tests.strategies.histories import histories
 from tests.strategies.history import run_history
@@ -34,6 +35,7 @@ from tests.support.official import RELEASES, Official, OfficialError, OfficialPo
 from tests.support.written_tables import publish
 
 TARGETS = [Target(release=r, file_version=f) for r in RELEASES for f in ("2.0", "2.1", "2.2")]
+UNSURE = Target(release="4.0.2", file_version="2.2").name
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 WORDS = ("apple", "banana", "cherry", "dog", "eel", "fox")
 DIMENSION = 8
@@ -125,12 +127,17 @@ def test_rows_of_any_kind_are_the_same_after_any_history(
         before, theirs = _rows(dataset), _read(writer, uri)
         rows = data.draw(st.sampled_from([1, 7, 1 << 20]), label="target rows")
         mode = data.draw(st.sampled_from(["reencode", "try_binary_copy"]), label="mode")
+        order = data.draw(st.sampled_from([{}, {"sort_by": "key"}, {"z_order_by": "key"}]))
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(staging, "_FEWEST", data.draw(st.sampled_from([2, 8]), label="fewest"))
-            dataset.optimize.compact_files(target_rows_per_fragment=rows, compaction_mode=mode)
+            patch.setattr(planning, "_RANGE_BYTES", 1)
+            dataset.optimize.compact_files(
+                target_rows_per_fragment=rows, compaction_mode=mode, **order
+            )
         assert_same_table(_rows(lance.dataset(uri)), before)
         ensure_sound(uri)
-        if theirs is not None:
+        # Release 4 misreads nested lists of fixed size where a file of 2.2 has null ones alone.
+        if theirs is not None and target.name != UNSURE:
             after = _read(writer, uri)
             if after is not None:
                 assert_same_table(after, theirs)
@@ -201,10 +208,18 @@ def _write_fragments(uri: Path, sizes: list[int]) -> None:
     publish(task.root, schema, found, task.file_version)
 
 
+ORDERS: dict[str, dict[str, Any]] = {
+    "in order": {},
+    "sorted": {"sort_by": "word"},
+    "along a curve": {"z_order_by": ["n", "word"]},
+}
+
+
+@pytest.mark.parametrize("order", sorted(ORDERS))
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 @pytest.mark.parametrize("builder", RELEASES)
 def test_indices_give_the_same_answers_in_both_releases(
-    builder: str, stable: bool, officials: OfficialPool, tmp_path: Path
+    builder: str, stable: bool, order: str, officials: OfficialPool, tmp_path: Path
 ) -> None:
     if not all(is_installed(release) for release in RELEASES):
         pytest.skip("official releases are not installed under .interop/")
@@ -214,8 +229,10 @@ def test_indices_give_the_same_answers_in_both_releases(
     officials(builder).append(uri, table(600, 650))
     officials(builder).delete(uri, "id % 17 = 5")
     before = {release: officials(release).run(uri, ASK) for release in RELEASES}
-    metrics = lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=250)
-    assert metrics.fragments_removed == 6
+    metrics = lance.dataset(uri).optimize.compact_files(
+        target_rows_per_fragment=250, **ORDERS[order]
+    )
+    assert metrics.fragments_removed == 6 + bool(ORDERS[order])
     for release in RELEASES:
         after = officials(release).run(uri, ASK)
         if stable and release == "4.0.2":
