@@ -98,7 +98,10 @@ class DatasetColumns:
 class FragmentColumns:
     """Methods that add or change columns of one fragment without committing them."""
 
-    _fragment: Fragment
+    @property
+    def _fragment(self) -> Fragment:
+        raise NotImplementedError
+
     _ds: Any  # the face's classes refer to each other, as pylance's do
 
     def merge_columns(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -270,12 +270,11 @@ class LanceDataset(
         """Return all fragments."""
         if filter is not None:
             raise InvalidRequestError("get_fragments() does not support filter yet")
-        return [LanceFragment(self, f.id) for f in self._snapshot.manifest.fragments]
+        return [LanceFragment(self, number) for number in self._fragments()]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
         """Return one fragment, or None."""
-        found = self._fragment_value(fragment_id)
-        return None if found is None else LanceFragment(self, fragment_id)
+        return LanceFragment(self, fragment_id) if fragment_id in self._fragments() else None
 
     def scanner(
         self,
@@ -361,9 +360,8 @@ class LanceDataset(
         """Raise unless files are there, and rows, ids and indices are as this version says."""
         ensure_in_order(self._snapshot)
 
-    def _fragment_value(self, fragment_id: int) -> Fragment | None:
-        fragments = FragmentList.of(self._snapshot.manifest.fragments)
-        return fragments.by_id().get(FragmentId(fragment_id))
+    def _fragments(self) -> Mapping[FragmentId, Fragment]:
+        return FragmentList.of(self._snapshot.manifest.fragments).by_id()
 
 
 def _version(facts: VersionFacts) -> Version:

@@ -50,10 +50,15 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
 
     def __init__(self, dataset: LanceDataset, fragment_id: int) -> None:
         self._ds = dataset
-        found = dataset._fragment_value(fragment_id)
-        if found is None:
+        self._id = FragmentId(fragment_id)
+        # Those of the version that is open now; one is decoded when it is asked for.
+        self._entries = dataset._fragments()
+        if self._id not in self._entries:
             raise InvalidRequestError(f"fragment {fragment_id} does not exist", table=dataset.uri)
-        self._fragment: Fragment = found
+
+    @property
+    def _fragment(self) -> Fragment:
+        return self._entries[self._id]
 
     def __repr__(self) -> str:
         paths = [file.path for file in self._fragment.files]
@@ -111,7 +116,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
     @property
     def fragment_id(self) -> FragmentId:
         """The fragment's number."""
-        return self._fragment.id
+        return self._id
 
     @property
     def metadata(self) -> FragmentMetadata:
