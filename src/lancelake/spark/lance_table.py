@@ -25,6 +25,7 @@ from lancelake.spark.options import (
     parse_time,
 )
 from lancelake.spark.reading import read_options
+from lancelake.spark.table_upkeep import TableUpkeep
 from lancelake.spark.types import arrow_schema, arrow_type
 from lancelake.spark.write_plan import SaveMode, plan_write, write_planned
 from lancelake.storage.location import Location
@@ -41,7 +42,7 @@ _TARGET = "target"
 NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
 
-class LanceTable:
+class LanceTable(TableUpkeep):
     """A table by its place; every call sees the newest version and commits a new one."""
 
     def __init__(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -83,10 +84,10 @@ _INDICES = pa.schema(
 )
 
 
-def facts(name: str, snapshot: Snapshot) -> pa.Table:
-    """Return a metadata table of a version by name."""
+def facts(name: str, snapshot: Snapshot, limit: int | None = None) -> pa.Table:
+    """Return a metadata table of a version by name, or its first rows."""
     schema, rows = _TABLES[name]
-    return pa.Table.from_pylist(list(rows(snapshot)), schema=schema)
+    return pa.Table.from_pylist(list(islice(rows(snapshot), limit)), schema=schema)
 
 
 def facts_schema(name: str) -> pa.Schema:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,8 @@ from lancelake.table.tags import create_tag, remove_tag
 
 Arguments = Mapping[str, Any]
 Answer = Mapping[str, Any]
+Answers = Answer | Sequence[Answer]
+"""One row, or several."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +41,7 @@ class Procedure:
     text: str
     parameters: tuple[Parameter, ...]
     answer: t.StructType
-    run: Callable[[SparkSession, TableOptions, Arguments], Answer]
+    run: Callable[[SparkSession, TableOptions, Arguments], Answers]
 
 
 _TEXT, _WHOLE = t.StringType(), t.LongType()
@@ -109,31 +111,32 @@ def procedure_named(name: str) -> Procedure | None:
     return _PROCEDURES.get(name.lower())
 
 
-def _known(
+def known(
     name: str,
     text: str,
     answer: t.StructType,
-    run: Callable[[SparkSession, TableOptions, Arguments], Answer],
+    run: Callable[[SparkSession, TableOptions, Arguments], Answers],
     *parameters: Parameter,
 ) -> None:
+    """Make a procedure known whose first argument is the table."""
     table = Parameter(name="table", dtype=_TEXT)
     every = (table, *parameters)
     add_procedure(Procedure(name=name, text=text, parameters=every, answer=answer, run=run))
 
 
 _OF = Parameter(name="name", dtype=_TEXT)
-_known(
+known(
     "rollback",
     "makes an older version the newest",
     _VERSION,
     _rollback,
     Parameter(name="version", dtype=_TEXT),
 )
-_known("tag", "names a version", _NAMED, _tag, _OF, _AT)
-_known("drop_tag", "forgets a tag", _NAME, _drop_tag, _OF)
-_known("branch", "starts a branch at a version", _NAMED, _branch, _OF, _AT)
-_known("drop_branch", "removes a branch", _NAME, _drop_branch, _OF)
-_known(
+known("tag", "names a version", _NAMED, _tag, _OF, _AT)
+known("drop_tag", "forgets a tag", _NAME, _drop_tag, _OF)
+known("branch", "starts a branch at a version", _NAMED, _branch, _OF, _AT)
+known("drop_branch", "removes a branch", _NAME, _drop_branch, _OF)
+known(
     "clone",
     "makes a table that refers to this one's files, or copies them",
     _VERSION,

@@ -251,6 +251,8 @@ def _replace_rows(
 ) -> Snapshot:
     def work(version: Snapshot) -> Snapshot:
         found = find_rows(version, plan.replace_where, engine)
+        if not found and not fragments and plan.once is None:
+            return version
         gone = take_out(version, found, plan.choices.surroundings.ids)
         operation = Update(
             removed_fragment_ids=gone.removed,

@@ -48,6 +48,8 @@ def change_rows(
         rows = explained(chosen_rows, named, maker.columns)
         rows = rows.select(f.col(ADDRESS), f.col(ROW_ID))
         parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
+        if not parts.changes:
+            return Merged(snapshot=version, counts=MergeCounts(inserted=0, updated=0, deleted=0))
         gone = take_out(version, parts.gone, choices.surroundings.ids)
         operation = update_operation(version, gone, parts.fragments, None)
         chosen = replace(choices, affected_rows=gone.affected)

@@ -56,6 +56,11 @@ class Parts:
     deleted: int
     keys: KeyExistenceFilter | None
 
+    @property
+    def changes(self) -> bool:
+        """Whether anything is to be changed."""
+        return bool(self.fragments or self.gone)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteParts:

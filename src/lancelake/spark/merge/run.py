@@ -88,6 +88,9 @@ def _merge_onto(
     if merge.adds_columns:
         base = widened(base, arrow_schema(merge.source.schema), choices)
     parts = _OneMerge(base, merge).parts()
+    # A numbered merge leaves its mark even so: done again later, it might find something.
+    if not parts.changes and once is None:
+        return Merged(snapshot=base, counts=MergeCounts(inserted=0, updated=0, deleted=0))
     keys = parts.keys
     gone = take_out(base, parts.gone, choices.surroundings.ids)
     operation = update_operation(base, gone, parts.fragments, keys)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lancelake.errors import TableNotFoundError, UnsupportedError
+from lancelake.errors import AlreadyExistsError, TableNotFoundError, UnsupportedError
 from lancelake.spark.directory import CHANGES, Directory, Named, Namespace, is_path
 from lancelake.spark.feed import Versions
 from lancelake.spark.jvm.changelog import changelog_versions
@@ -106,7 +106,10 @@ class LanceCatalog(TableChanges):
         return self.door.map(self.directory.properties(self._known(namespace)))
 
     def createNamespace(self, namespace: Any, properties: Any) -> None:
-        self.directory.create_namespace(tuple(namespace), dict(properties))
+        try:
+            self.directory.create_namespace(tuple(namespace), dict(properties))
+        except AlreadyExistsError as error:
+            raise self.namespace_exists(namespace) from error
 
     def dropNamespace(self, namespace: Any, cascade: bool) -> bool:
         return self.directory.drop_namespace(tuple(namespace), cascade=cascade)

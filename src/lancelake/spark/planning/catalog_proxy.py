@@ -69,3 +69,8 @@ class CatalogProxy(Proxy):
         """Return what to raise when there is no such namespace."""
         make = self.door.cls(f"{_ANALYSIS}.NoSuchNamespaceException")
         return thrown(make(self.door.strings(list(namespace))))
+
+    def namespace_exists(self, namespace: Any) -> Py4JJavaError:
+        """Return what to raise when there is such a namespace already."""
+        make = self.door.cls(f"{_ANALYSIS}.NamespaceAlreadyExistsException")
+        return thrown(make(self.door.strings(list(namespace))))

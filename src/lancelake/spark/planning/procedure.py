@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import types as t
@@ -12,7 +12,7 @@ from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.options import TableOptions
 from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
-from lancelake.spark.procedures import Answer, Parameter, Procedure
+from lancelake.spark.procedures import Answer, Answers, Parameter, Procedure
 
 _ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
 _TEXT = "org.apache.spark.unsafe.types.UTF8String"
@@ -71,7 +71,7 @@ class LanceProcedure(Proxy):
 
 @implements("read.LocalScan")
 class _Answer(ScanProxy):
-    def __init__(self, door: Door, schema: t.StructType, answer: Answer) -> None:
+    def __init__(self, door: Door, schema: t.StructType, answer: Answers) -> None:
         super().__init__(door)
         self._schema, self._answer = schema, answer
 
@@ -79,14 +79,24 @@ class _Answer(ScanProxy):
         return java_schema(self.door, self._schema)
 
     def rows(self) -> Any:
+        answer = self._answer
+        every = [answer] if isinstance(answer, Mapping) else answer
+        kind = self.door.cls("org.apache.spark.sql.catalyst.InternalRow")
+        return self.door.array(kind, [self._row(one) for one in every])
+
+    def _row(self, answer: Answer) -> Any:
         row = self.door.cls(_ROW)(len(self._schema.fields))
         for position, field in enumerate(self._schema.fields):
-            value = self._answer[field.name]
-            if isinstance(value, str):
+            value = answer[field.name]
+            if value is None:
+                row.setNullAt(position)
+            elif isinstance(value, str):
                 row.update(position, self.door.cls(_TEXT).fromString(value))
+            elif isinstance(value, bool):
+                row.setBoolean(position, value)
             else:
                 row.setLong(position, value)
-        return self.door.array(self.door.cls("org.apache.spark.sql.catalyst.InternalRow"), [row])
+        return row
 
 
 def _value(row: Any, position: int, parameter: Parameter) -> Any:

@@ -15,10 +15,13 @@ from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.spark.procedures import procedure_named, procedure_names
+from lancelake.spark.upkeep_procedures import add_upkeep_procedures
 from lancelake.spark.write_plan import SaveMode
 from lancelake.storage.location import Location
 
 _SYSTEM = "system"
+
+add_upkeep_procedures()
 
 
 class TableChanges(CatalogProxy):
