@@ -24,6 +24,7 @@ from soak.moves import MOVES, Move, Place, feed
 
 OURS = "lancelake.pylance"
 _LOOK_S = 0.02
+_FOLLOW_S = 0.1
 _CONFLICT_WORDS = ("conflict", "concurrent", "preempted", "incompatible transaction")
 
 
@@ -156,7 +157,7 @@ class Observer:
                 self.reached = version
             if was_over:
                 return
-            time.sleep(_LOOK_S)
+            time.sleep(_FOLLOW_S)
 
     def _read(self, newest: Any, version: int) -> None:
         actor = self.actor
