@@ -66,6 +66,22 @@ def test_unknown_name_is_not_found(root: Path, load) -> None:
         load(Location.parse(root), "nosuch")
 
 
+@pytest.mark.parametrize(
+    ("load", "name", "said"),
+    [
+        (load_tag, "frist", "Did you mean first?"),
+        (load_branch, "feat/y", "Did you mean feat/x?"),
+        (load_branch, "zzz", "The table has these: feat/x."),
+    ],
+)
+def test_unknown_name_is_answered_with_those_there_are(
+    root: Path, load, name: str, said: str
+) -> None:
+    with pytest.raises(RefNotFoundError) as caught:
+        load(Location.parse(root), name)
+    assert said in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["", "..", "a b", "x/../y", "\x00"])
 @pytest.mark.parametrize("load", [load_tag, load_branch])
 def test_name_that_is_none_is_refused(root: Path, name: str, load) -> None:
