@@ -103,7 +103,7 @@ def _heads(
 
 
 def _opened(location: Location) -> Snapshot | None:
-    """Open the newest version; None when it cannot be opened, or its indices cannot be read."""
+    """Open the newest version; None when nothing can be committed after it."""
     try:
         head = open_snapshot(location, Latest())
         tuple(head.manifest.fragments)
@@ -112,7 +112,8 @@ def _opened(location: Location) -> Snapshot | None:
         raise
     except LanceTableError:
         return None
-    return head
+    # The next version would leave a gap.
+    return head if head.version == head.name.version else None
 
 
 def _concerns(finding: Finding, head: Snapshot) -> bool:
