@@ -74,16 +74,14 @@ def index_ids(section: bytes) -> tuple[str, ...]:
     return tuple(str(uuid.UUID(bytes=each)) for each in message.indices.uuid.uuid)
 
 
-def files_of_fragment(encoded: bytes) -> FileNames:
-    """Return the files of a fragment."""
+def files_of_fragment(encoded: bytes) -> tuple[list[str], list[str]]:
+    """Return the names of data files and of deletion files of a fragment."""
     message = table_pb2.DataFragment()
     parse(message, encoded, what="fragment")
-    deletion = message.deletion_file if message.HasField("deletion_file") else None
-    externals = (getattr(message, name).path for name in _EXTERNAL if message.HasField(name))
-    return FileNames(
-        data=(*(file.path for file in message.files), *externals),
-        deletions=() if deletion is None else (_deletion_name(deletion),),
-    )
+    data = [file.path for file in message.files]
+    data += [getattr(message, name).path for name in _EXTERNAL if message.HasField(name)]
+    has_deletions = message.HasField("deletion_file")
+    return data, [_deletion_name(message.deletion_file)] if has_deletions else []
 
 
 def files_of_transaction(encoded: bytes) -> FileNames:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lancelake.engine.port import Engine, Job, Progress
-from lancelake.errors import InvalidRequestError, LanceTableError
+from lancelake.errors import InvalidRequestError, LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
 from lancelake.format.ids import is_detached
 from lancelake.format.names import ManifestName, parse_manifest_name
@@ -59,8 +60,7 @@ def make_plan(at: Snapshot, planning: Planning) -> Planned:
     Files are listed before versions: a file whose version is not read was not there yet.
     """
     records = read_records(at.location)
-    files = list(_files(at.location, planning))
-    unfinished, sizes = _in_versions(at.location)
+    files = [*_files(at.location, planning), *_unfinished(at.location)]
     family = Family.load(at)
     own = _read_own(at, family, planning)
     _ensure_no_tags(at, family, own.versions, planning.policy)
@@ -73,9 +73,9 @@ def make_plan(at: Snapshot, planning: Planning) -> Planned:
         policy=planning.policy,
         safe_before_ns=planning.policy.unsafe_after_ns(planning.now_ns),
     )
-    judged = [judge(file) for file in (*files, *unfinished)]
+    judged = [judge(file) for file in files]
     versions = _versions(at, family, own.versions)
-    manifests = _manifests(versions, sizes)
+    manifests = _manifests(own.versions)
     plan = CleanupPlan(
         location=at.location,
         branch=at.branch,
@@ -147,12 +147,23 @@ def _files(location: Location, planning: Planning) -> Iterator[ListedFile]:
     return listing.from_bytes(planning.engine.run(job))
 
 
-def _in_versions(location: Location) -> tuple[list[ListedFile], dict[str, int]]:
-    """Return what writers left unfinished beside manifests, and the size of every file there."""
-    found = listing.from_bytes([ListFolder(location=location, folder=layout.VERSIONS).run()])
-    every = list(found)
-    unfinished = [file for file in every if classify(file.path)[0] is FileKind.TEMPORARY]
-    return unfinished, {file.path: file.size_bytes for file in every}
+def _unfinished(location: Location) -> Iterator[ListedFile]:
+    """Yield what writers left unfinished beside manifests."""
+    store = open_store(location)
+    for name in store.list_names(layout.VERSIONS):
+        path = layout.manifest(name)
+        kind, known_as = classify(path)
+        if kind is not FileKind.TEMPORARY:
+            continue
+        with suppress(ObjectNotFoundError):
+            info = store.head(path)
+            yield ListedFile(
+                path=path,
+                kind=kind,
+                known_as=known_as,
+                size_bytes=info.size_bytes,
+                modified_ns=info.modified_ns,
+            )
 
 
 def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
@@ -284,14 +295,13 @@ def _versions(
     ]
 
 
-def _manifests(versions: Iterable[PlannedVersion], sizes: dict[str, int]) -> Iterator[PlannedFile]:
-    for version in versions:
-        if version.reason is Reason.OLD:
-            path = layout.manifest(version.name)
+def _manifests(versions: Iterable[FoundVersion]) -> Iterator[PlannedFile]:
+    for version in sorted(versions, key=lambda v: v.version):
+        if version.is_dropped:
             yield PlannedFile(
-                path=path,
+                path=layout.manifest(version.name),
                 kind=FileKind.MANIFEST,
-                size_bytes=sizes.get(path, 0),
+                size_bytes=version.size_bytes,
                 reason=Reason.OLD,
             )
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 
 from lancelake.errors import LanceTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format import layout
@@ -20,6 +21,7 @@ from lancelake.format.version_outline import (
 )
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
 from lancelake.table.cleanup.file_kinds import FileKind
 
 _TASK_BYTES = 64 << 20
@@ -27,6 +29,7 @@ _TASK_BYTES = 64 << 20
 _REQUESTS = 32
 _LOCAL = {"file", "memory"}
 _KNOWN_FLAGS = int(READABLE | WRITABLE)
+_V1, _V2 = ManifestNaming.V1, ManifestNaming.V2
 
 
 @dataclass(slots=True)
@@ -89,9 +92,12 @@ class _Gathering:
     _sections: set[bytes] = field(default_factory=set)
 
     def add(self, outline: VersionOutline) -> None:
-        for fragment in set(outline.fragments).difference(self._fragments):
-            self._fragments.add(fragment)
-            self.reach.add(files_of_fragment(fragment))
+        fresh = set(outline.fragments).difference(self._fragments)
+        self._fragments |= fresh
+        for fragment in fresh:
+            data, deletions = files_of_fragment(fragment)
+            self.reach.data.update(data)
+            self.reach.deletions.update(deletions)
         section = outline.index_section
         if section is not None and section not in self._sections:
             self._sections.add(section)
@@ -107,6 +113,7 @@ class FoundVersion:
     name: str
     version: int
     timestamp_ns: int | None
+    size_bytes: int
     is_old: bool
     is_dropped: bool
 
@@ -139,44 +146,32 @@ class ReadVersions:
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the versions and return what `from_bytes` takes."""
-        reading = self.read()
-        body = {
-            "versions": [
-                [v.name, v.version, v.timestamp_ns, v.is_old, v.is_dropped]
-                for v in reading.versions
-            ],
-            "kept": reading.kept.to_json(),
-            "dropped": reading.dropped.to_json(),
-        }
-        return json.dumps(body).encode()
+        """Read the versions and return what `from_bytes` takes.
 
-    def read(self) -> Reading:
-        """Read the versions; those that vanished meanwhile need nothing."""
+        Those that vanished meanwhile need nothing.
+        """
         kept, dropped = _Gathering(), _Gathering()
-        found: list[FoundVersion] = []
+        found: list[tuple[str, int, int | None, int, bool, bool]] = []
         for name, data in self._manifests():
             try:
                 outline = decode(data)
                 _ensure_known(outline)
-                version = self._judged(name, outline)
-                (dropped if version.is_dropped else kept).add(outline)
+                is_old = self._is_old(name, outline)
+                is_dropped = is_old and name not in self.held
+                (dropped if is_dropped else kept).add(outline)
             except LanceTableError as error:
                 raise error.at(self.location.uri) from error.__cause__
-            found.append(version)
-        return Reading(versions=tuple(found), kept=kept.reach, dropped=dropped.reach)
+            version, time = outline.version, outline.timestamp_ns
+            found.append((name, version, time, len(data), is_old, is_dropped))
+        reaches = (kept.reach.to_json(), dropped.reach.to_json())
+        return json.dumps((found, *reaches)).encode()
 
-    def _judged(self, name: str, outline: VersionOutline) -> FoundVersion:
+    def _is_old(self, name: str, outline: VersionOutline) -> bool:
+        if name not in self.old or not self._is_early(outline.timestamp_ns):
+            return False
         # A manifest that states another number than its name stands for that number.
-        is_itself = any(name == manifest_name(outline.version, naming) for naming in ManifestNaming)
-        is_old = is_itself and name in self.old and self._is_early(outline.timestamp_ns)
-        return FoundVersion(
-            name=name,
-            version=outline.version,
-            timestamp_ns=outline.timestamp_ns,
-            is_old=is_old,
-            is_dropped=is_old and name not in self.held,
-        )
+        number = outline.version
+        return name in (manifest_name(number, _V2), manifest_name(number, _V1))
 
     def _is_early(self, timestamp_ns: int | None) -> bool:
         if self.before_ns is None:
@@ -184,18 +179,12 @@ class ReadVersions:
         return timestamp_ns is not None and timestamp_ns < self.before_ns
 
     def _manifests(self) -> Iterator[tuple[str, bytes]]:
+        read = partial(_manifest, open_store(self.location))
         if self.location.scheme in _LOCAL:
-            found = map(self._manifest, self.names)
-            yield from (pair for pair in found if pair is not None)
+            yield from filter(None, map(read, self.names))
             return
         with ThreadPoolExecutor(_REQUESTS, thread_name_prefix="versions") as pool:
-            yield from (pair for pair in pool.map(self._manifest, self.names) if pair is not None)
-
-    def _manifest(self, name: str) -> tuple[str, bytes] | None:
-        try:
-            return name, open_store(self.location).get(layout.manifest(name))
-        except ObjectNotFoundError:
-            return None
+            yield from filter(None, pool.map(read, self.names))
 
 
 def from_bytes(results: Iterable[bytes]) -> Reading:
@@ -203,14 +192,28 @@ def from_bytes(results: Iterable[bytes]) -> Reading:
     versions: list[FoundVersion] = []
     kept, dropped = Reach(), Reach()
     for result in results:
-        body = json.loads(result)
+        found, *reaches = json.loads(result)
         versions += [
-            FoundVersion(name=name, version=version, timestamp_ns=time, is_old=old, is_dropped=gone)
-            for name, version, time, old, gone in body["versions"]
+            FoundVersion(
+                name=name,
+                version=version,
+                timestamp_ns=time,
+                size_bytes=size,
+                is_old=old,
+                is_dropped=gone,
+            )
+            for name, version, time, size, old, gone in found
         ]
-        kept.update(Reach.from_json(body["kept"]))
-        dropped.update(Reach.from_json(body["dropped"]))
+        kept.update(Reach.from_json(reaches[0]))
+        dropped.update(Reach.from_json(reaches[1]))
     return Reading(versions=tuple(versions), kept=kept.settle(), dropped=dropped.settle())
+
+
+def _manifest(store: ObjectStore, name: str) -> tuple[str, bytes] | None:
+    try:
+        return name, store.get(layout.manifest(name))
+    except ObjectNotFoundError:
+        return None
 
 
 def _ensure_known(outline: VersionOutline) -> None:

@@ -13,7 +13,6 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
 _TASK_BYTES = 16 << 20
-_TASK_FILES = 10_000
 _BATCH_FILES = 1_000
 _CLOCK: Clock = SystemClock()
 
@@ -79,7 +78,8 @@ def removal(
     progress: Progress | None,
 ) -> Job:
     """Return the removal of files as a job; tasks that run at once share what is allowed."""
-    size = _TASK_FILES
+    # Pieces small enough that workers end at about the same time.
+    size = max(_BATCH_FILES, -(-len(paths) // (4 * engine.parallelism)))
     at_once = 1
     if per_second is not None:
         at_once = max(1, min(engine.parallelism, per_second))
