@@ -30,6 +30,13 @@ def check_data_files(subject: Subject) -> Iterator[Finding]:
             yield subject.error(code, message, path=file.path)
     for fragment in subject.fragments:
         yield from _suppliers(subject, fragment)
+    unsized = sum(1 for _, file in subject.data_files() if _is_unsized(file))
+    if unsized:
+        yield subject.info(
+            "file-size-missing",
+            f"the sizes of {unsized} data files are not recorded; readers ask the store",
+            hint="Any commit fills them in.",
+        )
 
 
 def _entry(subject: Subject, file: DataFile) -> Iterator[Finding]:
@@ -124,6 +131,10 @@ def _suppliers(subject: Subject, fragment: Fragment) -> Iterator[Finding]:
                 f"{subject.schema.path_of(field_id)} (field {field_id}); readers take the first",
                 hint="Any commit by an official release numbers the fields anew.",
             )
+
+
+def _is_unsized(file: DataFile) -> bool:
+    return file.file_size_bytes is None and _version(file) is not FileVersion.LEGACY
 
 
 def _version(file: DataFile) -> FileVersion | None:

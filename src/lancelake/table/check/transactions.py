@@ -38,7 +38,20 @@ def check_transaction(subject: Subject) -> Iterator[Finding]:
             hint=_STUCK,
         )
         return
+    if inline is not None:
+        yield from _copy(subject)
     yield from _content(subject, found)
+
+
+def _copy(subject: Subject) -> Iterator[Finding]:
+    """A manifest that holds its transaction may name a file with the same beside it."""
+    name = subject.snapshot.manifest.transaction_file
+    if not name:
+        return
+    path = layout.transaction(confined_path(name))
+    if subject.sizes.of(FileAt(root=subject.snapshot.location, path=path)) is None:
+        message = "the file with the transaction is gone; the manifest holds a copy"
+        yield subject.info("transaction-file-missing", message, path=path)
 
 
 def _content(subject: Subject, found: Transaction) -> Iterator[Finding]:

@@ -10,6 +10,7 @@ from lancelake.commit import ref_files
 from lancelake.commit.hint import correct_hint
 from lancelake.commit.line import open_line
 from lancelake.commit.ref_files import Target
+from lancelake.commit.transaction_file import rewrite_transaction_file
 from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
@@ -109,7 +110,25 @@ class RenamedManifests:
         migrate_manifest_names(self.location)
 
 
-Action = RightHint | RightTag | RemovedTag | RemovedBranch | RenamedManifests
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenTransaction:
+    """The file with the transaction of the newest version is there."""
+
+    location: Location
+    version: int
+
+    @property
+    def step(self) -> str:
+        """Say it."""
+        return f"the transaction file of version {self.version} is written anew"
+
+    def carry_out(self) -> None:
+        """Copy it from the manifest."""
+        name = find_version(self.location, self.version)
+        rewrite_transaction_file(open_line(self.location), name)
+
+
+Action = WrittenTransaction | RightHint | RightTag | RemovedTag | RemovedBranch | RenamedManifests
 
 
 def action_for(finding: Finding, main: Location, wishes: Wishes) -> Action | None:
@@ -121,6 +140,8 @@ def action_for(finding: Finding, main: Location, wishes: Wishes) -> Action | Non
             return RightHint(location=here)
         case "hint-damaged" if wishes.notes:
             return RightHint(location=here)
+        case "transaction-file-missing" if wishes.notes and finding.version is not None:
+            return WrittenTransaction(location=here, version=finding.version)
         case "tag-manifest-size":
             return RightTag(main=main, name=name)
         case "tag-target-missing" if wishes.remove_refs:

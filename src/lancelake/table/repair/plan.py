@@ -18,7 +18,9 @@ from lancelake.table.repair.wishes import Wishes
 from lancelake.table.snapshot import Snapshot
 
 # What concerns a version's place in its line, and not what it holds.
-_OF_THE_LINE = frozenset({"manifest-name", "timestamp-order", "manifest-damaged"})
+_OF_THE_LINE = frozenset(
+    {"manifest-name", "timestamp-order", "manifest-damaged", "transaction-file-missing"}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,9 +40,10 @@ def planned_deletions(head: Snapshot, draft: Draft) -> Mapping[FileAt, Loaded]:
 def findings(
     snapshot: Snapshot, sizes: FileSizes, known: Mapping[FileAt, Loaded], *, data: bool
 ) -> tuple[Finding, ...]:
-    """Check one version, which need not lie in the store."""
+    """Check one version, which need not lie in the store, and nor need its transaction."""
     checks = VersionChecks(data=data, deletions=Deletions(known))
-    return told_once(checks(Subject(snapshot, sizes)))
+    found = checks(Subject(snapshot, sizes))
+    return told_once(f for f in found if f.code != "transaction-file-missing")
 
 
 def told_once(found: Iterable[Finding]) -> tuple[Finding, ...]:

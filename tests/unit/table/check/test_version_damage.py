@@ -187,6 +187,11 @@ def forget_a_row_count(m: Manifest) -> None:
     m.fragments[0].physical_rows = 0
 
 
+@in_manifest("file-size-missing", "info")
+def forget_a_file_size(m: Manifest) -> None:
+    m.fragments[0].files[0].file_size_bytes = 0
+
+
 @in_manifest("file-escapes")
 def point_a_data_file_outside(m: Manifest) -> None:
     m.fragments[0].files[0].path = "../../etc/passwd"
@@ -453,6 +458,11 @@ def empty_the_manifest(root: Path) -> None:
 @finds("transaction-missing", "warning")
 def remove_the_transaction(root: Path) -> None:
     drop_inline_transaction(root)
+    transaction_path(root).unlink()
+
+
+@finds("transaction-file-missing", "info")
+def remove_the_copy_of_the_transaction(root: Path) -> None:
     transaction_path(root).unlink()
 
 

@@ -69,6 +69,8 @@ NOTES = (
     "cover_a_fragment_that_is_gone",
     "make_the_operation_unknown",
     "garble_the_hint",
+    "forget_a_file_size",
+    "remove_the_copy_of_the_transaction",
 )
 LOST = (
     "point_a_data_file_outside",
