@@ -174,6 +174,15 @@ def test_a_numbered_write_lands_once(spark: SparkSession, uri: str) -> None:
     assert [row[0] for row in rows(uri)] == [*range(10), 20]
 
 
+def test_a_numbered_write_that_made_the_table_may_run_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = str(tmp_path / "new.lance")
+    for _ in range(2):
+        write(people(spark, range(3)), place, txnAppId="app", txnVersion=1)
+    assert [row[0] for row in rows(place)] == [0, 1, 2]
+
+
 def test_rows_of_a_condition_are_replaced(spark: SparkSession, uri: str) -> None:
     write(people(spark, range(2), "new"), uri, "overwrite", replaceWhere="id < 5")
     assert [row[:2] for row in rows(uri)][:3] == [(0, "new0"), (1, "new1"), (5, "n5")]

@@ -147,6 +147,26 @@ def test_batches_are_merged_by_key(spark: SparkSession, source: Path, tmp_path: 
     assert len(found) == 15
 
 
+def test_keys_that_repeat_in_the_first_batch_become_one_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source, target = tmp_path / "source.lance", tmp_path / "target.lance"
+    twice = numbers(spark, 0, 5).unionAll(numbers(spark, 0, 5).withColumn("text", f.lit("last")))
+    write(twice.coalesce(1), str(source))
+    query = (
+        spark.readStream.format("lance")
+        .load(str(source))
+        .writeStream.format("lance")
+        .option("mergeKeys", "id")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(target))
+    )
+    query.awaitTermination()
+    found = lancelake.LanceDataset(str(target)).to_table().to_pylist()
+    assert sorted((row["id"], row["text"]) for row in found) == [(i, "last") for i in range(5)]
+
+
 def test_counts_of_a_stream_are_merged_in_update_mode(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
@@ -169,3 +189,13 @@ def test_counts_of_a_stream_are_merged_in_update_mode(
     run()
     found = lancelake.LanceDataset(target).to_table().to_pylist()
     assert {row["odd"]: row["count"] for row in found} == {0: 7, 1: 6}
+
+
+def test_the_first_batch_in_update_mode_is_known_when_it_is_run_again(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = str(tmp_path / "target.lance")
+    merge_batch = merge_batches(target, ["id"], txn_app_id="app")
+    for _ in range(2):
+        merge_batch(spark.read.format("lance").load(str(source)), 0)
+    assert lancelake.LanceDataset(target).version == 1
