@@ -31,7 +31,7 @@ from lancelake.table.cleanup.reach import FoundVersion, Reach, Reading, ReadVers
 from lancelake.table.cleanup.record import Records, read_records
 from lancelake.table.snapshot import Snapshot
 
-_VERSIONS_PER_TASK = 5_000
+_LEAST_VERSIONS = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +100,7 @@ def read_lines(lines: Iterable[Line], planning: Planning) -> Reach:
     tasks = tuple(
         ReadVersions(location=line.location, names=names)
         for line in lines
-        for names in _parts(line.names)
+        for names in _parts(line.names, planning.engine)
     )
     return _read(tasks, planning).kept
 
@@ -179,7 +179,7 @@ def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
             held=held.intersection(names),
             before_ns=planning.policy.before_ns(planning.now_ns),
         )
-        for names in _parts(family.own.names)
+        for names in _parts(family.own.names, planning.engine)
     )
     return _read(tasks, planning)
 
@@ -199,8 +199,9 @@ def _read(tasks: Sequence[ReadVersions], planning: Planning) -> Reading:
     return reach.from_bytes(planning.engine.run(job))
 
 
-def _parts(names: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
-    size = _VERSIONS_PER_TASK
+def _parts(names: tuple[str, ...], engine: Engine) -> Iterator[tuple[str, ...]]:
+    """Cut versions into as many parts as are read at once."""
+    size = max(_LEAST_VERSIONS, -(-len(names) // engine.parallelism))
     return (names[start : start + size] for start in range(0, len(names), size))
 
 

@@ -14,6 +14,7 @@ from lancelake.storage.open import open_store
 
 _TASK_BYTES = 16 << 20
 _BATCH_FILES = 1_000
+_LEAST_FILES = 250
 _CLOCK: Clock = SystemClock()
 
 
@@ -79,7 +80,7 @@ def removal(
 ) -> Job:
     """Return the removal of files as a job; tasks that run at once share what is allowed."""
     # Pieces small enough that workers end at about the same time.
-    size = max(_BATCH_FILES, -(-len(paths) // (4 * engine.parallelism)))
+    size = max(_LEAST_FILES, -(-len(paths) // (4 * engine.parallelism)))
     at_once = 1
     if per_second is not None:
         at_once = max(1, min(engine.parallelism, per_second))

@@ -27,13 +27,15 @@ from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 
 _DEFAULT = CleanupPolicy()
+# The work is mostly waiting for the store.
+_REQUESTS = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupRun:
     """Where a cleanup runs, and where time and chance come from."""
 
-    engine: Engine = field(default_factory=LocalEngine)
+    engine: Engine = field(default_factory=lambda: LocalEngine(parallelism=_REQUESTS))
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
 
