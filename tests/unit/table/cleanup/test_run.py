@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import os
+import pickle
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -233,7 +235,9 @@ def test_work_is_cut_into_tasks_for_an_engine(root: Path) -> None:
 
         def run(self, job: Job) -> Iterator[bytes]:
             kinds.extend(type(task).__name__ for task in job.tasks)
-            return LocalEngine(parallelism=1).run(job)
+            # Another process would get copies.
+            copies = replace(job, tasks=pickle.loads(pickle.dumps(job.tasks)))
+            return LocalEngine(parallelism=1).run(copies)
 
     clean(root, run=CleanupRun(engine=Watching()))
     assert kinds == ["ListFolder"] * 4 + ["ReadVersions", "RemoveFiles"]
