@@ -29,7 +29,7 @@ LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
-_WINDOW_BYTES = 32 << 20
+_WINDOW_BYTES = 16 << 20
 
 # Where fewer of the rows are wanted, they are read one by one.
 _SPARSE_SHARE = 0.25

@@ -23,7 +23,7 @@ from lancelake.table.compact.row_stream import RowStream
 from lancelake.table.compact.staging import Unit, staged
 from lancelake.table.compact.stored_rows import LINEAGE, Source, lineage_of_all, stored_rows
 
-_TASK_BYTES = 256 << 20
+_TASK_BYTES = 320 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
