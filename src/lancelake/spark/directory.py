@@ -109,6 +109,12 @@ class Directory:
             said = {}
         return {**{str(k): str(v) for k, v in said.items()}, "location": place.uri}
 
+    def alter_namespace(self, namespace: Namespace, changes: Mapping[str, str | None]) -> None:
+        """Change what is said about a namespace; a property without a value is forgotten."""
+        said = {k: v for k, v in self.properties(namespace).items() if k != "location"}
+        after = {k: v for k, v in {**said, **changes}.items() if v is not None}
+        self._store.put(f"{_folder(namespace)}/{_MARKER}", json.dumps(after).encode())
+
     def drop_namespace(self, namespace: Namespace, *, cascade: bool) -> bool:
         """Remove a namespace; one with tables only if told so. Says whether it was there."""
         if not namespace or not self.has_namespace(namespace):

@@ -9,7 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.errors import InvalidRequestError, TableNotFoundError
-from lancelake.spark.directory import is_path
+from lancelake.spark.directory import Named, is_path
 from lancelake.spark.jvm.door import is_classic, needs_classic
 from lancelake.spark.options import TableOptions, open_version
 from lancelake.spark.types import arrow_schema
@@ -65,10 +65,29 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
     return _place(home, parts, name)
 
 
+def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
+    """Return where a table lies, or would, if its name leads to a registered catalog."""
+    here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
+    parts = _parts(spark, name)
+    if len(parts) > 1 and parts[0] in here:
+        catalog, parts = here[parts[0]], parts[1:]
+    elif spark.catalog.currentCatalog() in here:
+        catalog = here[spark.catalog.currentCatalog()]
+        parts = [*_current_namespace(spark), *parts] if len(parts) == 1 else parts
+    else:
+        return None
+    found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
+    return _options(found, name)
+
+
 def _place(catalog: LanceCatalog, parts: list[str], name: str) -> TableOptions:
     found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
     if not catalog.directory.has_table(found.location):
         raise TableNotFoundError(f"there is no table {name}", table=found.location.uri)
+    return _options(found, name)
+
+
+def _options(found: Named, name: str) -> TableOptions:
     if found.tag is not None or found.facts is not None:
         problem = f"{name} is neither a table nor a branch"
         raise InvalidRequestError(problem, action="Name the table itself, or a branch of it.")

@@ -69,7 +69,8 @@ class RowCommand:
         sql = self._table.condition_sql(translated(self._door, condition))
         if sql is not None:
             engine = SparkEngine(self._door.spark)
-            delete(self._table.newest(), sql, engine=engine, retries=PATIENCE)
+            newest = self._table.newest()
+            delete(newest, sql, engine=engine, retries=PATIENCE, commits_nothing=False)
             return
         self._change(condition, Remove())
 

@@ -76,6 +76,7 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     from lancelake.spark.jvm.reader_hook import read_by_planning  # noqa: PLC0415
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
+    from lancelake.spark.jvm.stream_hook import stream_by_name  # noqa: PLC0415
     from lancelake.spark.jvm.writer_hook import write_by_planning  # noqa: PLC0415
     from lancelake.spark.named import remember  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
@@ -88,6 +89,7 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     put_catalog(door, name, found)
     remember(spark, name, found)
     read_by_planning(spark)
+    stream_by_name(spark)
     write_by_planning(spark)
     try:
         take_row_commands(door, functools.partial(run_row_command, door))

@@ -51,6 +51,12 @@ def changes_of(change: Any) -> list[Change]:
             raise UnsupportedError(f"{kind} of {text} is not a change that Lance tables know")
 
 
+def namespace_change(change: Any) -> tuple[str, str | None]:
+    """Read a change of a namespace's properties; one that is removed has no value."""
+    is_set = str(change.getClass().getSimpleName()) == "SetProperty"
+    return str(change.property()), str(change.value()) if is_set else None
+
+
 def _added(change: Any, path: tuple[str, ...]) -> list[Change]:
     if change.defaultValue() is not None:
         raise UnsupportedError(f"column {path_text(path)} cannot have a default value")

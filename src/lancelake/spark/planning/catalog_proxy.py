@@ -6,7 +6,6 @@ from typing import Any
 
 from py4j.protocol import Py4JJavaError
 
-from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.failures import thrown
 from lancelake.spark.planning.proxy import Proxy
 
@@ -50,12 +49,6 @@ class CatalogProxy(Proxy):
 
     def dropTable(self, ident: Any) -> bool:
         raise NotImplementedError
-
-    def createTableLike(self, ident: Any, *details: Any) -> Any:  # noqa: ARG002
-        raise UnsupportedError("CREATE TABLE ... LIKE is not supported")
-
-    def alterNamespace(self, namespace: Any, changes: Any) -> None:  # noqa: ARG002
-        raise UnsupportedError(f"namespace {'.'.join(namespace)} cannot be altered")
 
     def no_such_table(self, ident: Any) -> Py4JJavaError:
         """Return what to raise when there is no such table."""

@@ -22,6 +22,7 @@ from lancelake.table.snapshot import Snapshot
 
 _RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
 _OPTION = "option."
+_PROVIDER = "lance"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +48,7 @@ class TableDefinition:
             raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
         if "StructType" not in columns.getClass().getName():
             columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
+        _ensure_ours(dict(given), location)
         schema = python_schema(columns)
         if not schema.fields:
             raise InvalidRequestError("a table needs at least one column", table=location.uri)
@@ -78,6 +80,16 @@ class TableDefinition:
         ensure_known(self.options, WRITE_OPTIONS)
         plan = self.planned(TableOptions(location=self.location, rest=self.options), mode)
         return commit_write(plan, (), SparkEngine(door.spark))
+
+
+def _ensure_ours(properties: dict[str, str], location: Location) -> None:
+    provider = properties.get("provider", _PROVIDER)
+    if provider.lower() != _PROVIDER:
+        raise UnsupportedError(
+            f"this catalog holds Lance tables, not tables of format {provider}",
+            table=location.uri,
+            action="Leave USING away, or say USING lance.",
+        )
 
 
 @implements("catalog.StagedTable", "catalog.SupportsWrite")

@@ -8,7 +8,7 @@ from lancelake.errors import NotFoundError, UnsupportedError
 from lancelake.spark.alter import altered
 from lancelake.spark.directory import Directory
 from lancelake.spark.engine import SparkEngine
-from lancelake.spark.jvm.table_change import changes_of
+from lancelake.spark.jvm.table_change import changes_of, namespace_change
 from lancelake.spark.named import table_named
 from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.procedure import LanceProcedure
@@ -49,6 +49,9 @@ class TableChanges(CatalogProxy):
         snapshot = definition.created(SaveMode.ERROR, self.door)
         return WritableTable(self.door, snapshot, self._full(ident))
 
+    def createTableLike(self, ident: Any, info: Any, source: Any) -> Any:  # noqa: ARG002
+        return self.createTable(ident, info)
+
     def stageCreate(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)
         self._ensure_free(ident)
@@ -80,6 +83,10 @@ class TableChanges(CatalogProxy):
             raise self.no_such_table(old)
         self._ensure_free(new)
         self.directory.rename_table(source, target)
+
+    def alterNamespace(self, namespace: Any, changes: Any) -> None:
+        found = [namespace_change(change) for change in changes]
+        self.directory.alter_namespace(tuple(namespace), dict(found))
 
     def listProcedures(self, namespace: Any) -> Any:
         make = self.door.connector("catalog.Identifier")

@@ -23,6 +23,7 @@ _CAPABILITIES = (
     "BATCH_READ",
     "BATCH_WRITE",
     "OVERWRITE_BY_FILTER",
+    "OVERWRITE_DYNAMIC",
     "TRUNCATE",
 )
 
@@ -57,10 +58,10 @@ class WritableTable(VersionTable):
         known = [condition for condition in found if condition is not None]
         if len(known) < len(found):
             raise UnsupportedError("the rows to delete cannot be found by this condition")
-        delete(self.newest(), joined(known), engine=SparkEngine(self.door.spark))
+        self._delete(joined(known))
 
     def truncateTable(self, *options: Any) -> bool:  # noqa: ARG002
-        delete(self.newest(), None, engine=SparkEngine(self.door.spark))
+        self._delete(None)
         return True
 
     def supportedCustomMetrics(self) -> Any:
@@ -76,6 +77,10 @@ class WritableTable(VersionTable):
     def condition_sql(self, predicate: Any) -> str | None:
         """Return a condition in SQL of our own; None when that might change its meaning."""
         return None if predicate is None else self._conditions([predicate])[0]
+
+    def _delete(self, condition: str | None) -> None:
+        engine = SparkEngine(self.door.spark)
+        delete(self.newest(), condition, engine=engine, commits_nothing=False)
 
     def _conditions(self, predicates: Any) -> list[str | None]:
         expressions = self._java_expressions()

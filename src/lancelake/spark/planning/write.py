@@ -30,7 +30,7 @@ Commit = Callable[[WritePlan, tuple[Fragment, ...]], None]
 """What happens to a plan and the fragments that its tasks wrote."""
 
 
-@implements("write.SupportsOverwriteV2")
+@implements("write.SupportsOverwriteV2", "write.SupportsDynamicOverwrite")
 class LanceWriteBuilder(Proxy):
     """Decides between adding rows, replacing all, and replacing some."""
 
@@ -55,6 +55,10 @@ class LanceWriteBuilder(Proxy):
     def truncate(self) -> Any:
         self._mode = SaveMode.OVERWRITE
         return self
+
+    def overwriteDynamicPartitions(self) -> Any:
+        # A table without partitions is one partition.
+        return self.truncate()
 
     def canOverwrite(self, predicates: Any) -> bool:  # noqa: ARG002
         # What does not translate is refused with a sentence of ours.

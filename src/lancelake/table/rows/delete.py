@@ -30,12 +30,18 @@ def delete(
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = DEFAULT,
     progress: Progress | None = None,
+    commits_nothing: bool = True,
 ) -> Deleted:
-    """Delete rows and commit; None deletes all. Fragments without rows left are dropped."""
+    """Delete rows and commit; None deletes all. Fragments without rows left are dropped.
+
+    Without `commits_nothing`, a condition that holds for no row makes no version.
+    """
     runs_on = engine or LocalEngine()
 
     def work(version: Snapshot) -> Deleted:
         found = find_rows(version, condition, runs_on, progress=progress)
+        if not found and not commits_nothing:
+            return Deleted(snapshot=version, rows=0)
         gone = take_out(version, found, choices.surroundings.ids)
         operation = Delete(
             updated_fragments=gone.updated,
