@@ -91,9 +91,10 @@ def write_docs(path: Path, wishes: Wishes, results: Sequence[RoundResult]) -> No
 
 def _body(wishes: Wishes, results: Sequence[RoundResult]) -> list[str]:
     wrong = Counter(f.wrong for result in results for f in result.verdict.findings)
+    minutes = sum(result.plan.seconds for result in results) / 60
     versions = ", ".join(f"{name} {version(name)}" for name in ("lancelake", "pylance", "pyspark"))
     return [
-        f"{datetime.now(UTC):%Y-%m-%d}, seed {wishes.seed}, {wishes.seconds / 60:g} minutes in "
+        f"{datetime.now(UTC):%Y-%m-%d}, seed {wishes.seed}, {minutes:g} minutes in "
         f"{len(results)} rounds; {', '.join(wishes.crew)}; {versions}; "
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores.",
         "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -34,20 +35,29 @@ def main() -> int:
     root = Path(options.folder or tempfile.mkdtemp(prefix="lancelake-soak-"))
     console = Console()
     console.print(f"seed {wishes.seed}, {options.minutes:g} minutes, {', '.join(crew)}, in {root}")
-    results = run(wishes, root, console, only=options.round, keep=options.keep)
+
+    def record(results: Sequence[RoundResult]) -> None:
+        (_HERE / "last.md").write_text(report.page(wishes, results))
+        if options.docs:
+            report.write_docs(_HERE.parent / "docs" / "reliability.md", wishes, results)
+
+    results = run(wishes, root, console, record, only=options.round, keep=options.keep)
     console.print(report.summary(results))
     for finding in report.findings(results):
         console.print(finding, style="red", markup=False, soft_wrap=True)
-    (_HERE / "last.md").write_text(report.page(wishes, results))
-    if options.docs:
-        report.write_docs(_HERE.parent / "docs" / "reliability.md", wishes, results)
     return 1 if any(result.verdict.findings for result in results) else 0
 
 
 def run(
-    wishes: Wishes, root: Path, console: Console, *, only: int | None = None, keep: bool = False
+    wishes: Wishes,
+    root: Path,
+    console: Console,
+    record: Callable[[Sequence[RoundResult]], None] = lambda _: None,
+    *,
+    only: int | None = None,
+    keep: bool = False,
 ) -> list[RoundResult]:
-    """Play the rounds of a run, or one of them."""
+    """Play the rounds of a run, or one of them; what is known is recorded after each."""
     results: list[RoundResult] = []
     rounds = list(plans(wishes))
     with Live(console=console, refresh_per_second=2) as live:
@@ -63,6 +73,7 @@ def run(
             )
             results.append(result)
             live.console.print(report.line(result))
+            record(results)
     return results
 
 
