@@ -33,6 +33,8 @@ _WINDOW_BYTES = 16 << 20
 
 # Where fewer of the rows are wanted, they are read one by one.
 _SPARSE_SHARE = 0.25
+# So are rows of more bytes of which any is deleted: leaving it out of a batch copies the others.
+_WIDE_ROW_BYTES = 2048
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,7 +146,9 @@ def _batches(
 ) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
     """Read live rows in order, and say where they are."""
     rows = reader.physical_rows
-    if live.count(0, rows) < _SPARSE_SHARE * rows:
+    kept = live.count(0, rows)
+    is_wide = row_width(source, reader.fragment) > _WIDE_ROW_BYTES
+    if kept < _SPARSE_SHARE * rows or (is_wide and kept < rows):
         yield from _single_rows(reader, live, step)
         return
     first = 0
