@@ -8,10 +8,15 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType, Tim
 
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_TIMESTAMP, COMMIT_VERSION
 
+LIMITS = (
+    "maxBytesPerTrigger",
+    "maxFilesPerTrigger",
+    "maxRowsPerTrigger",
+    "maxVersionsPerTrigger",
+)
 STREAM_OPTIONS = (
     "branch",
-    "maxFilesPerTrigger",
-    "maxVersionsPerTrigger",
+    *LIMITS,
     "readChangeFeed",
     "skipChangeCommits",
     "startingTimestamp",

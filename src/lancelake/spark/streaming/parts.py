@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.errors import UnsupportedError
+from lancelake.format.fragment import Fragment
 from lancelake.format.operations import Operation, ReserveFragments, Rewrite, UpdateConfig
 from lancelake.scan.execute import execute as execute_scan
 from lancelake.scan.plan import ScanTask
@@ -47,6 +48,26 @@ class StreamPart:
         else:
             for batch in execute_change(self.task):
                 yield conform(self._with_later_columns(batch))
+
+    @property
+    def rows(self) -> int:
+        """How many rows the part looks at, which are at least those that it brings."""
+        return self._fragment.physical_rows or 0
+
+    @property
+    def size_bytes(self) -> int:
+        """The size of the files with these rows."""
+        return sum(file.file_size_bytes or 0 for file in self._fragment.files)
+
+    @property
+    def _fragment(self) -> Fragment:
+        match self.task:
+            case ScanTask():
+                return self.task.fragment
+            case RowsTask():
+                return self.task.side.fragment
+            case _:
+                return self.task.after.fragment
 
     def _as_inserts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Add the columns of a change feed where they are wanted: rows of a snapshot are new."""

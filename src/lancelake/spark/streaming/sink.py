@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -12,7 +13,7 @@ from pyspark.sql.types import StructType
 
 from lancelake.data.scan_source import ScanSource
 from lancelake.engine.local import LocalEngine
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.ids import FragmentId
@@ -23,7 +24,9 @@ from lancelake.spark.frame_writer import written
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.patience import PATIENCE
-from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, existing, plan_write
+from lancelake.table.compact.options import from_config
+from lancelake.table.compact.run import compact
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import prepare
 from lancelake.table.merge.source import kept
@@ -31,7 +34,14 @@ from lancelake.table.publish import publish
 from lancelake.table.run_again import until_it_lands
 from lancelake.table.snapshot import Snapshot
 
-SINK_OPTIONS = (*WRITE_OPTIONS, "checkpointLocation", "mergeKeys", "queryName")
+SINK_OPTIONS = (
+    *WRITE_OPTIONS,
+    "checkpointLocation",
+    "compactEvery",
+    "mergeKeys",
+    "queryName",
+    "targetFileRows",
+)
 _QUERY = "sql.streaming.queryId"
 
 
@@ -79,9 +89,23 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             _merge(base, replace(self._planned(), once=once), fragments, keys)
         else:
             commit_write(replace(planned, once=once), fragments, LocalEngine())
+        self._compact_after(batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Leave everything: files that no version refers to are the business of cleanup."""
+
+    def _compact_after(self, batch: int) -> None:
+        """Put the small files of some batches together; the batch has landed whatever happens."""
+        options = self._parsed()
+        every, rows = options.whole("compactEvery"), options.whole("targetFileRows")
+        base = existing(options)
+        if not every or (batch + 1) % every or base is None:
+            return
+        how = from_config(base.manifest.config)
+        try:
+            compact(base, how if rows is None else replace(how, target_rows_per_fragment=rows))
+        except LanceTableError as error:
+            warnings.warn(f"the table was not compacted: {error}", stacklevel=2)
 
     def _once(self, query: str, batch: int) -> OnceOnly:
         app_id = self._parsed().get("txnAppId") or query

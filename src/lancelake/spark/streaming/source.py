@@ -18,8 +18,9 @@ from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
 from lancelake.spark.options import TableOptions, parse, parse_time
+from lancelake.spark.streaming.allowance import Allowance
 from lancelake.spark.streaming.offsets import Offset
-from lancelake.spark.streaming.options import STREAM_OPTIONS
+from lancelake.spark.streaming.options import LIMITS, STREAM_OPTIONS
 from lancelake.spark.streaming.parts import (
     StreamPart,
     Wanted,
@@ -30,10 +31,12 @@ from lancelake.spark.streaming.parts import (
 )
 from lancelake.spark.types import arrow_schema
 from lancelake.table.change_feed.request import FEED_NAMES
-from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
+from lancelake.table.change_feed.versions import version_range
+from lancelake.table.open import AsOf, AtVersion, Latest, OnBranch, open_snapshot
 from lancelake.table.snapshot import Snapshot
 
 _LATEST = "latest"
+_MICROSECOND = 1000
 
 
 class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
@@ -54,8 +57,9 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             raise InvalidRequestError("startingVersion and startingTimestamp exclude each other")
         head = table.head()
         if time is not None:
-            found = open_snapshot(head.location, parse_time(time), main=head.main_location)
-            return Offset(found.version + 1, 0).to_json()
+            # What was committed at the very time belongs to the stream.
+            before = AsOf(parse_time(time).time_ns - _MICROSECOND)
+            return Offset(version_range(head, before, None).begin + 1, 0).to_json()
         if starting is None:
             return Offset(head.version, 0, is_snapshot=True).to_json()
         if starting.lower() == _LATEST:
@@ -65,22 +69,18 @@ class LanceStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         """Return how far the next batch goes: as far as there is something, within the limit."""
         table = _Stream.of(self._schema, self._options)
-        most_parts = limit.max_files if isinstance(limit, ReadMaxFiles) else None
-        most_versions = (
-            None if isinstance(limit, ReadAllAvailable) else table.whole("maxVersionsPerTrigger")
-        )
+        allowed = Allowance() if isinstance(limit, ReadAllAvailable) else table.allowance()
         last = table.head().version
         if self._last_version is not None:
             last = min(last, self._last_version)
-        return table.reach(Offset.of(start), last, most_parts, most_versions).to_json()
+        return table.reach(Offset.of(start), last, allowed).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
         """Return the limit that the options set."""
         table = _Stream.of(self._schema, self._options)
-        most = table.whole("maxFilesPerTrigger")
-        if most is None and table.whole("maxVersionsPerTrigger") is not None:
-            most = _UNLIMITED
-        return ReadAllAvailable() if most is None else ReadMaxFiles(most)
+        is_limited = any(table.options.get(name) is not None for name in LIMITS)
+        # Spark only hands it back; how much it is, the options say.
+        return ReadMaxFiles(_UNLIMITED) if is_limited else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """Let the stream end with what there is now."""
@@ -130,21 +130,24 @@ class _Stream:
             raise InvalidRequestError(f"option {name} must be at least 1")
         return found
 
-    def reach(
-        self, start: Offset, last: int, most_parts: int | None, most_versions: int | None
-    ) -> Offset:
+    def allowance(self) -> Allowance:
+        """Return how much a batch may take."""
+        return Allowance(
+            versions=self.whole("maxVersionsPerTrigger"),
+            files=self.whole("maxFilesPerTrigger"),
+            rows=self.whole("maxRowsPerTrigger"),
+            size_bytes=self.whole("maxBytesPerTrigger"),
+        )
+
+    def reach(self, start: Offset, last: int, allowed: Allowance) -> Offset:
         """Return the offset that a batch reaches."""
-        at, left, versions = start, most_parts, 0
-        while at.version <= last and versions != most_versions:
-            count = len(self.parts(at))
-            ahead = count - at.done
-            if left is not None and ahead > left:
-                return Offset(at.version, at.done + left, at.is_snapshot)
-            left = None if left is None else left - ahead
-            versions += 1
+        at = start
+        while at.version <= last and allowed.begin_version():
+            ahead = self.parts(at)[at.done :]
+            taken = allowed.take(ahead)
+            if taken < len(ahead):
+                return Offset(at.version, at.done + taken, at.is_snapshot)
             at = Offset(at.version + 1, 0)
-            if left == 0:
-                break
         return at
 
     def between(self, start: Offset, end: Offset) -> list[StreamPart]:

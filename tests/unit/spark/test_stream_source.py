@@ -1,0 +1,83 @@
+"""How far a batch of a stream goes, without Spark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.streaming.datasource import ReadAllAvailable
+from pyspark.sql.types import LongType, StructField, StructType
+
+import lancelake
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.streaming.source import LanceStreamReader
+
+SCHEMA = StructType([StructField("id", LongType())])
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    """Return a table of four versions with ten rows each."""
+    found = tmp_path / "t.lance"
+    for start in range(0, 40, 10):
+        rows = pa.table({"id": range(start, start + 10)})
+        lancelake.write_dataset(rows, found, mode="append" if start else "create")
+    return found
+
+
+def batches(place: Path, **options: str) -> list[int]:
+    """Return the number of rows of each batch until all is read."""
+    reader = LanceStreamReader(SCHEMA, {"path": str(place), **options})
+    limit = reader.getDefaultReadLimit()
+    at, found = reader.initialOffset(), []
+    while (end := reader.latestOffset(at, limit)) != at:
+        found.append(rows_between(reader, at, end))
+        at = end
+    return found
+
+
+def rows_between(reader: LanceStreamReader, start: dict[str, Any], end: dict[str, Any]) -> int:
+    """Count the rows between two offsets."""
+    parts = reader.partitions(start, end)
+    return sum(batch.num_rows for part in parts for batch in reader.read(part))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({}, [40]),
+        ({"maxRowsPerTrigger": "20"}, [20, 20]),
+        ({"maxRowsPerTrigger": "25"}, [20, 20]),
+        ({"maxRowsPerTrigger": "1"}, [10, 10, 10, 10]),
+        ({"maxBytesPerTrigger": "1"}, [10, 10, 10, 10]),
+        ({"maxFilesPerTrigger": "3"}, [30, 10]),
+        ({"maxFilesPerTrigger": "3", "maxRowsPerTrigger": "10"}, [10, 10, 10, 10]),
+        ({"startingVersion": "1", "maxVersionsPerTrigger": "3"}, [30, 10]),
+        ({"startingVersion": "3"}, [20]),
+        ({"startingVersion": "latest"}, []),
+        ({"startingTimestamp": "2001-01-01"}, [40]),
+        ({"startingTimestamp": "2100-01-01"}, []),
+    ],
+)
+def test_a_batch_takes_no_more_than_allowed(
+    place: Path, options: dict[str, str], expected: list[int]
+) -> None:
+    assert batches(place, **options) == expected
+
+
+def test_a_stream_without_limits_takes_all(place: Path) -> None:
+    reader = LanceStreamReader(SCHEMA, {"path": str(place)})
+    assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
+
+
+def test_a_limit_of_nothing_is_refused(place: Path) -> None:
+    with pytest.raises(InvalidRequestError, match="at least 1"):
+        batches(place, maxRowsPerTrigger="0")
+
+
+def test_what_was_committed_at_the_time_belongs_to_the_stream(place: Path) -> None:
+    at = [row["timestamp"] for row in lancelake.LanceDataset(place).versions()]
+    found = batches(place, startingTimestamp=at[2].astimezone().isoformat())
+    assert found == [20]
