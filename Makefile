@@ -6,6 +6,8 @@ MAKEFLAGS += --no-builtin-rules
 
 PYTHON ?= python3
 export PYTHON
+# The tests start hundreds of interpreters; without compiled modules each compiles all it imports.
+unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 INTEROP := 4.0.2 14.0.2
 ENVIRONMENTS := .venv/.installed $(INTEROP:%=.interop/%/.synced)
