@@ -156,3 +156,28 @@ def test_secrets_are_not_in_the_plan(spark: SparkSession, path: str) -> None:
     frame = spark.read.format("lance").option("aws_secret_access_key", "hush").load(path)
     shown = frame._jdf.queryExecution().toString() + plan(frame.where("i = 7"))
     assert "hush" not in shown
+
+
+@pytest.mark.parametrize(
+    ("condition", "fragments", "rows"),
+    [
+        ("_fragid = 3", 1, 20),
+        ("_fragid IN (3, 5, 99)", 2, 40),
+        ("_fragid < 2", 3, 40),
+        ("_rowaddr >= 81604378624", 1, 20),
+        (f"_rowaddr = {(4 << 32) + 7}", 1, 1),
+        ("_fragid = 99", 0, 0),
+        ("_fragid = 3 AND id % 2 = 0", 1, 10),
+        ("_fragid = 3 OR id = 0", 20, 21),
+    ],
+)
+def test_conditions_on_places_leave_fragments_out(
+    frame: DataFrame, condition: str, fragments: int, rows: int
+) -> None:
+    found = frame.where(condition).select("id", "_fragid", "_rowaddr")
+    assert len(found.collect()) == rows
+    assert frame.where(condition).count() == rows
+    scan = found._jdf.queryExecution().executedPlan().collectLeaves().head()
+    metrics = {name: scan.metrics().apply(name).value() for name in ("numFragments",)}
+    assert metrics == {"numFragments": fragments}
+    assert scan.metrics().apply("numFragmentsSkipped").value() == 20 - fragments

@@ -22,6 +22,7 @@ from lancelake.spark.translate import filter_of
 
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
+_SKIPPED = "numFragmentsSkipped"
 _AGGREGATE_BYTES = 1 << 20
 _METRICS: dict[str, Any] = {}
 
@@ -56,6 +57,8 @@ class _Batch(Proxy):
         parts = partitions(self._request)
         fragments = {task.fragment.id for part in parts for task in part.tasks}
         self.driver_values[_FRAGMENTS] = ("fragments to read", len(fragments))
+        every = len(self._request.snapshot.manifest.fragments)
+        self.driver_values[_SKIPPED] = ("fragments skipped", every - len(fragments))
         self.driver_values[_PARTITIONS] = ("splits", len(parts))
         return input_partitions(self.door, [encode(part) for part in parts])
 
@@ -109,7 +112,11 @@ class LanceScan(ScanProxy):
     def supportedCustomMetrics(self) -> Any:
         application = self.door.application
         if application not in _METRICS:
-            values = {_FRAGMENTS: ("fragments to read", 0), _PARTITIONS: ("splits", 0)}
+            values = {
+                _FRAGMENTS: ("fragments to read", 0),
+                _SKIPPED: ("fragments skipped", 0),
+                _PARTITIONS: ("splits", 0),
+            }
             mine, _ = driver_metrics(self.door, values)
             metrics = [*python_metrics(self.door), *mine]
             kind = self.door.connector("metric.CustomMetric")
