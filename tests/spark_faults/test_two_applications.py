@@ -33,12 +33,13 @@ SCHEMA = pa.schema(
     ]
 )
 # What official Lance cannot add to by itself is read, and written unless it changed meanwhile. It
-# is the fastest of the three, so it lets another commit between its own.
+# is the fastest of the three, so it waits a little for others to commit between its own.
 INCREMENT = """
 import time
 until, result, seen = time.monotonic() + patience_s, 0, 0
 for keys in steps:
-    while lance.dataset(uri).version == seen and time.monotonic() < until:
+    pause = time.monotonic() + 10
+    while lance.dataset(uri).version == seen and time.monotonic() < pause:
         time.sleep(0.05)
     while True:
         ds = lance.dataset(uri)

@@ -4,4 +4,5 @@ from __future__ import annotations
 
 from lancelake.table.run_again import Retries
 
-PATIENCE = Retries(timeout_s=3600.0)
+# An attempt may take minutes: rests as long as attempts would be wasted.
+PATIENCE = Retries(timeout_s=3600.0, longest_wait_s=5.0)

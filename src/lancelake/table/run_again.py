@@ -19,10 +19,11 @@ DEFAULT_TIMEOUT_S = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often, and for how long, work is done again."""
+    """How often, and for how long, work is done again; and the longest rest between."""
 
     most: int = DEFAULT_RETRIES
     timeout_s: float = DEFAULT_TIMEOUT_S
+    longest_wait_s: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
         """Refuse what cannot be counted."""
@@ -54,13 +55,14 @@ def until_it_lands(
             if attempt == retries.most or spent_s >= retries.timeout_s:
                 raise _given_up(base, attempt + 1, spent_s) from conflict
         backoff = backoff or SlotBackoff(attempt_s=clock.monotonic_s() - begun_s)
-        _wait(backoff, attempt, clock, ids, left_s=retries.timeout_s - spent_s)
+        most_s = min(retries.longest_wait_s, retries.timeout_s - spent_s)
+        _wait(backoff, attempt, clock, ids, most_s=most_s)
         base = open_snapshot(base.location, Latest(), main=base.main_location)
     raise AssertionError
 
 
-def _wait(backoff: SlotBackoff, attempt: int, clock: Clock, ids: Ids, *, left_s: float) -> None:
-    clock.sleep(min(backoff.delay_s(attempt, ids.random()), max(0.0, left_s)))
+def _wait(backoff: SlotBackoff, attempt: int, clock: Clock, ids: Ids, *, most_s: float) -> None:
+    clock.sleep(min(backoff.delay_s(attempt, ids.random()), max(0.0, most_s)))
 
 
 def _given_up(base: Snapshot, attempts: int, spent_s: float) -> ContentionError:
