@@ -11,7 +11,7 @@ import pytest
 from tests.spark_faults.application import Application, DiedError, RefusedError
 from tests.spark_faults.rounds import ROUNDS
 from tests.spark_faults.verdict import ensure_done_once, version_of
-from tests.spark_faults.works import WORKS
+from tests.spark_faults.works import WORKS, of_round
 from tests.support.official import Official
 
 POINTS = ("before", "during", "after")
@@ -58,10 +58,11 @@ def deaths() -> list[Case]:
     """Return number, work and point of each case; a few of them in a short run."""
     if not ROUNDS:
         return [(1, "stream of a table", "after"), (0, "merge of a table", "during")]
-    # A round takes the points in turn: each death costs a driver.
+    # Each kind of work dies at another point: every death costs a driver.
     return [
         (number, name, POINTS[(number + shift) % len(POINTS)])
-        for number, (shift, name) in product(range(ROUNDS), enumerate(WORKS))
+        for number in range(ROUNDS)
+        for shift, name in enumerate(of_round(number))
     ]
 
 
@@ -89,8 +90,8 @@ def lost_commits() -> list[Case]:
     if not ROUNDS:
         return [(0, "stream merged by key", "after")]
     return [
-        (number, name, POINTS[(number + shift) % len(POINTS)])
-        for number, (shift, name) in product(range(ROUNDS), enumerate(STREAMS))
+        (number, STREAMS[number % len(STREAMS)], point)
+        for number, point in product(range(ROUNDS), POINTS)
     ]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import timedelta
-from itertools import product
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,7 @@ from tests.spark_faults.application import Application
 from tests.spark_faults.rounds import ROUNDS
 from tests.spark_faults.standalone import cluster
 from tests.spark_faults.verdict import ensure_done_once, files_of_no_version
-from tests.spark_faults.works import WORKS, table_of
+from tests.spark_faults.works import WORKS, of_round, table_of
 from tests.support.official import Official
 
 SETTINGS = {
@@ -24,7 +23,9 @@ SETTINGS = {
     "spark.speculation.quantile": 0.1,
     "spark.speculation.efficiency.enabled": False,
 }
-NAMES = list(WORKS) if ROUNDS else ["append"]
+CASES = [
+    (number, name) for number in range(max(ROUNDS, 1)) for name in of_round(number)[: ROUNDS or 1]
+]
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,7 @@ def speculating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applicatio
             application.close()
 
 
-@pytest.mark.parametrize(("number", "name"), list(product(range(max(ROUNDS, 1)), NAMES)))
+@pytest.mark.parametrize(("number", "name"), CASES)
 def test_of_two_attempts_one_lands_and_the_other_is_left_to_cleanup(
     number: int, name: str, speculating: Application, place: Path, official_14: Official
 ) -> None:

@@ -223,3 +223,15 @@ WORKS = {
         passes=2 * FILES - 1,
     ),
 }
+
+KINDS = (
+    ("append", "create as select"),
+    ("merge of sql", "merge of a table"),
+    ("stream of files", "stream of a table", "stream merged by key"),
+)
+"""Writes, merges and streams: a round tries one of each."""
+
+
+def of_round(number: int) -> list[str]:
+    """Return a work of each kind, the next one in each round."""
+    return [names[number % len(names)] for names in KINDS]
