@@ -25,7 +25,8 @@ from lancelake.table.snapshot import Snapshot
 from lancelake.txn.fragments import without_dropped_files
 
 # Work that is done again keeps the files it has, so there is no hurry.
-PATIENCE = Retries(timeout_s=float("inf"))
+# Only the first attempt is long: a rest in proportion to it would be far too long.
+PATIENCE = Retries(timeout_s=float("inf"), longest_wait_s=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
