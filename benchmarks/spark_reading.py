@@ -44,7 +44,7 @@ QUESTIONS = (
         name="2 of 20 columns, pushed aggregate",
         target=0.8,
         table="wide",
-        ask=lambda f: f.agg(fn.sum("c3"), fn.avg("c7")).collect(),
+        ask=lambda f: f.agg(fn.sum("c3"), fn.max("d7")).collect(),
     ),
     Question(
         name="2 of 20 columns, pushed aggregate by group",

@@ -71,7 +71,7 @@ def test_inserts_name_columns(spark: SparkSession, table: LanceTable) -> None:
 
 def test_another_format_is_refused(spark: SparkSession) -> None:
     with pytest.raises((PySparkException, Py4JJavaError)) as caught:
-        spark.sql("CREATE TABLE lance.said.other (id int) USING parquet")
+        spark.sql("CREATE TABLE lance.said.other (id int) USING csv")
     assert isinstance(error_of(caught.value), UnsupportedError)
 
 

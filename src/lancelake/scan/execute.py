@@ -143,8 +143,12 @@ class _TaskRun:
         self._columns = columns or ScanColumns.of(task.spec)
 
     def unfiltered(self) -> Iterator[pa.RecordBatch]:
-        """Yield all live rows."""
-        yield from self._live_batches(self._start, self._stop)
+        """Yield all live rows, or as many of the first as are wanted."""
+        stop, limit = self._stop, self._task.row_limit
+        if limit is not None:
+            # The codec reads ahead what it is asked for, wanted or not.
+            stop = self._live.stop_after(limit, self._start, stop)
+        yield from self._live_batches(self._start, stop)
 
     def filtered(self) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that the predicate keeps."""

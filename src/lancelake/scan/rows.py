@@ -54,6 +54,13 @@ class LiveRows:
         """Count the live rows of a range."""
         return stop - start - int(self.deleted.range_cardinality(start, stop))
 
+    def stop_after(self, count: int, start: int, stop: int) -> int:
+        """Return where a range ends that has this many live rows, or `stop` if none does."""
+        end = min(start + count, stop)
+        while end < stop and (missing := count - self.count(start, end)):
+            end = min(end + missing, stop)
+        return end
+
     def ranks(self, offsets: RowOffsets) -> RowOffsets:
         """Number live rows in scan order of the version."""
         if not self.deleted:

@@ -45,3 +45,11 @@ def test_number_leads_back_to_its_row(deleted: set[int]) -> None:
     live = live_offsets(deleted)
     ranks = np.arange(len(live), dtype=np.uint64)
     assert LiveRows(BitMap(deleted)).offsets_of(ranks).tolist() == live
+
+
+@given(SETS, st.integers(0, ROWS + 10), st.integers(0, ROWS))
+def test_a_range_ends_with_its_last_wanted_row(deleted: set[int], count: int, start: int) -> None:
+    live = [offset for offset in live_offsets(deleted) if offset >= start]
+    end = LiveRows(BitMap(deleted)).stop_after(count, start, ROWS)
+    assert [offset for offset in live if offset < end][:count] == live[:count]
+    assert end <= (live[count - 1] + 1 if 0 < count <= len(live) else ROWS)

@@ -48,7 +48,9 @@ class TableDefinition:
             raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
         if "StructType" not in columns.getClass().getName():
             columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
-        _ensure_ours(dict(given), location)
+        # `saveAsTable` names the default format where none was chosen.
+        default = door.conf("spark.sql.sources.default", _PROVIDER)
+        _ensure_ours(given.get("provider"), default, location)
         schema = python_schema(columns)
         if not schema.fields:
             raise InvalidRequestError("a table needs at least one column", table=location.uri)
@@ -82,9 +84,8 @@ class TableDefinition:
         return commit_write(plan, (), SparkEngine(door.spark))
 
 
-def _ensure_ours(properties: dict[str, str], location: Location) -> None:
-    provider = properties.get("provider", _PROVIDER)
-    if provider.lower() != _PROVIDER:
+def _ensure_ours(provider: str | None, default: str, location: Location) -> None:
+    if provider is not None and provider.lower() not in (_PROVIDER, default.lower()):
         raise UnsupportedError(
             f"this catalog holds Lance tables, not tables of format {provider}",
             table=location.uri,
