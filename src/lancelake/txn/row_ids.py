@@ -112,6 +112,18 @@ def physical_rows(fragment: Fragment) -> int:
     return fragment.physical_rows
 
 
+def row_id_ranges(fragments: Iterable[Fragment]) -> list[Range] | None:
+    """Return the row ids of fragments as ranges, in order of ids; None if they are not ranges."""
+    found: list[Range] = []
+    for fragment in fragments:
+        for part in _segments(fragment.row_ids):
+            if not isinstance(part, Range):
+                return None
+            if part.end > part.start:
+                found.append(part)
+    return sorted(found, key=lambda part: part.start)
+
+
 def row_id_values(fragment: Fragment) -> U64Array:
     """Return the row ids of a fragment in row order."""
     parts = [segment.values(s) for s in _segments(fragment.row_ids)]

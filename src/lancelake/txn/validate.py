@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format import primary_key
@@ -116,7 +116,7 @@ def _ensure_file(file: DataFile, where: str, version: FileVersion) -> None:
 def _ensure_row_ids(
     fresh: list[Fragment], next_row_id: int, known: Mapping[FragmentId, Fragment]
 ) -> None:
-    added = []
+    added: list[Fragment] = []
     for fragment in fresh:
         rows = row_ids.physical_rows(fragment)
         count = row_ids.row_id_count(fragment)
@@ -124,22 +124,30 @@ def _ensure_row_ids(
             msg = f"fragment {fragment.id} has {count} row ids for {rows} rows"
             raise InvalidRequestError(msg, found=count, expected=rows)
         old = known.get(fragment.id)
-        if old is None or old.row_ids != fragment.row_ids:
-            ids = row_ids.row_id_values(fragment)
-            _ensure_given(ids, next_row_id)
-            # A restored version may hold a deleted row and, with the same id, what it became.
-            if fragment.deletion_file is None:
-                added.append(ids)
-    if added:
-        _ensure_given(np.concatenate(added), next_row_id)
+        if old is not None and old.row_ids == fragment.row_ids:
+            continue
+        # A restored version may hold a deleted row and, with the same id, what it became.
+        if fragment.deletion_file is None:
+            added.append(fragment)
+        else:
+            _ensure_given([fragment], next_row_id)
+    _ensure_given(added, next_row_id)
 
 
-def _ensure_given(ids: npt.NDArray[np.uint64], next_row_id: int) -> None:
-    """Raise unless every id was given out, to one row."""
-    if len(ids) and int(ids.max()) >= next_row_id:
-        msg = f"row id {int(ids.max())} was never given out; the next is {next_row_id}"
-        raise InvalidRequestError(msg, found=int(ids.max()), expected=next_row_id)
-    if len(np.unique(ids)) < len(ids):
+def _ensure_given(fragments: list[Fragment], next_row_id: int) -> None:
+    """Raise unless every row id of fragments was given out, to one of their rows."""
+    ranges = row_ids.row_id_ranges(fragments)
+    if ranges is not None:
+        largest = max((part.end - 1 for part in ranges), default=None)
+        is_unique = all(one.end <= other.start for one, other in pairwise(ranges))
+    else:
+        ids = np.concatenate([row_ids.row_id_values(fragment) for fragment in fragments])
+        largest = int(ids.max()) if len(ids) else None
+        is_unique = len(np.unique(ids)) == len(ids)
+    if largest is not None and largest >= next_row_id:
+        msg = f"row id {largest} was never given out; the next is {next_row_id}"
+        raise InvalidRequestError(msg, found=largest, expected=next_row_id)
+    if not is_unique:
         raise InvalidRequestError("a row id was given to two rows")
 
 
