@@ -30,6 +30,8 @@ _DEFAULTS = {
     # Spark queues columns for Python functions without a bound, and rows within one.
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     "spark.python.daemon.module": "lancelake.spark.daemon",
+    # Over TCP, a small answer of a worker waits 40 ms for an acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
     "spark.driver.defaultJavaOptions": _ARROW_UNCHECKED,
     "spark.executor.defaultJavaOptions": _ARROW_UNCHECKED,
 }
