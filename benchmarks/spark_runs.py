@@ -26,6 +26,8 @@ _CONF: dict[str, Any] = {
     "spark.driver.memory": "4g",
 }
 _RESULT = "result: "
+# As arguments; among the settings of Java it is a word of another one.
+_DAEMON = b"-m\0lancelake.spark.daemon\0"
 
 
 def quiet_session(**conf: Any) -> SparkSession:
@@ -68,7 +70,7 @@ def _worker_peak_mb() -> int:
     peaks = [0]
     for folder in _below(os.getpid()):
         with contextlib.suppress(OSError):
-            if b"lancelake.spark.daemon" in (folder / "cmdline").read_bytes():
+            if _DAEMON in (folder / "cmdline").read_bytes():
                 status = (folder / "status").read_text()
                 peaks.append(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
     return max(peaks)
