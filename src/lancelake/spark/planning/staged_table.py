@@ -49,7 +49,7 @@ class TableDefinition:
         if "StructType" not in columns.getClass().getName():
             columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
         # `saveAsTable` names the default format where none was chosen.
-        default = door.conf("spark.sql.sources.default", _PROVIDER)
+        default = door.conf("spark.sql.sources.default", "parquet")
         _ensure_ours(given.get("provider"), default, location)
         schema = python_schema(columns)
         if not schema.fields:
