@@ -23,6 +23,8 @@ from soak.journal import Journal, now
 from soak.moves import MOVES, Move, Place, feed
 
 OURS = "lancelake.pylance"
+FORGETS_ROW_IDS = "4.0.2"
+"""Its restore sets the next row id back, so that ids are given to other rows once more."""
 _LOOK_S = 0.02
 _FOLLOW_S = 0.1
 _CONFLICT_WORDS = ("conflict", "concurrent", "preempted", "incompatible transaction")
@@ -72,7 +74,7 @@ class Actor:
             is_keyed=part.is_keyed,
             has_feed=part.is_stable and part.library == OURS,
             retention_s=part.retention_s,
-            deck=self.deck,
+            deck=deck_of(self.deck, part),
         )
         self.pauses = random.Random(f"{part.seed}/pauses")
         self.is_over = False
@@ -175,6 +177,12 @@ class Observer:
             actor.journal.write(
                 "missed", version=version, error=text_of(error), process=actor.part.process
             )
+
+
+def deck_of(deck: Counter[str], part: Part) -> Counter[str]:
+    """Return a deck without what a release does other than the format asks."""
+    forgets = part.is_stable and part.release == FORGETS_ROW_IDS
+    return deck - Counter(restore=deck["restore"]) if forgets else deck
 
 
 def text_of(error: BaseException) -> str:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import lancelake.pylance
-from soak.actor import Actor, Observer, Part
+from soak.actor import Actor, Observer, Part, deck_of
 from soak.checker import Verdict, judge
 from soak.checks.finding import Wrong
 from soak.drawing import DECK
@@ -61,14 +62,9 @@ class Careless(Honest):
         return super().write_dataset(rows.slice(1), uri, **options)
 
 
-def played(library: Any, folder: Path, steps: int) -> Verdict:
-    """Let one process work with a library, and judge what it logs."""
-    uri = str(folder / "table.lance")
-    log = folder / "0.0.jsonl"
-    lancelake.pylance.write_dataset(
-        first_rows(is_keyed=True), uri, enable_stable_row_ids=True, data_storage_version="2.1"
-    )
-    part = Part(
+def part_in(folder: Path) -> Part:
+    """Return what a writer of our own is told."""
+    return Part(
         role="writer",
         library="lancelake.pylance",
         release="ours",
@@ -76,16 +72,25 @@ def played(library: Any, folder: Path, steps: int) -> Verdict:
         slot=0,
         incarnation=0,
         seed="1",
-        uri=uri,
+        uri=str(folder / "table.lance"),
         options=None,
-        log=str(log),
+        log=str(folder / "0.0.jsonl"),
         go=str(folder / "go"),
         is_keyed=True,
         is_stable=True,
         retention_s=3600.0,
         pause_s=0.0,
     )
-    place = Place(lance=library, uri=uri, options=None, journal=Journal(str(log), "0.0", "ours"))
+
+
+def played(library: Any, folder: Path, steps: int) -> Verdict:
+    """Let one process work with a library, and judge what it logs."""
+    part = part_in(folder)
+    uri, log = part.uri, part.log
+    lancelake.pylance.write_dataset(
+        first_rows(is_keyed=True), uri, enable_stable_row_ids=True, data_storage_version="2.1"
+    )
+    place = Place(lance=library, uri=uri, options=None, journal=Journal(log, "0.0", "ours"))
     actor = Actor(part, place)
     for _ in range(steps):
         actor.step()
@@ -93,7 +98,18 @@ def played(library: Any, folder: Path, steps: int) -> Verdict:
     Observer(actor).run()
     tags = lancelake.pylance.dataset(uri).tags.list()
     final = Final(tags={name: tag["version"] for name, tag in tags.items()})
-    return judge(load([log], final=final, accounts=ACCOUNTS))
+    return judge(load([Path(log)], final=final, accounts=ACCOUNTS))
+
+
+@pytest.mark.parametrize(
+    ("release", "is_stable", "expected"),
+    [("4.0.2", True, 0), ("4.0.2", False, 1), ("14.0.2", True, 1), ("ours", True, 1)],
+)
+def test_a_release_that_gives_row_ids_out_again_restores_nothing_with_stable_ones(
+    release: str, is_stable: bool, expected: int, tmp_path: Path
+) -> None:
+    part = replace(part_in(tmp_path), release=release, is_stable=is_stable)
+    assert deck_of(DECK, part)["restore"] == expected
 
 
 def test_a_process_alone_does_everything_and_nothing_is_wrong(tmp_path: Path) -> None:

@@ -298,6 +298,11 @@ GOOD_FEED = (("update_preimage", 2, 10, 5, FIRST), ("update_postimage", 2, 10, 8
         ((*GOOD_FEED, ("delete", 2, 11, 6, FIRST)), {Wrong.WRONG_FEED}),
         ((*GOOD_FEED, ("insert", 5, 30, 1, "u")), {Wrong.WRONG_FEED}),
         ((*GOOD_FEED, ("vanish", 2, 30, 1, "u")), {Wrong.WRONG_FEED}),
+        (GOOD_FEED[::-1], {Wrong.WRONG_FEED}),
+        ((*GOOD_FEED, *GOOD_FEED), {Wrong.WRONG_FEED}),
+        ((("delete", *GOOD_FEED[0][1:]), ("insert", *GOOD_FEED[1][1:])), {Wrong.WRONG_FEED}),
+        ((("insert", *GOOD_FEED[1][1:]),), {Wrong.WRONG_FEED}),
+        ((("delete", *GOOD_FEED[0][1:]),), {Wrong.WRONG_FEED}),
     ],
     ids=[
         "as it was",
@@ -310,6 +315,11 @@ GOOD_FEED = (("update_preimage", 2, 10, 5, FIRST), ("update_postimage", 2, 10, 8
         "delete of what was not there",
         "another version",
         "unknown kind",
+        "images in the wrong order",
+        "twice",
+        "another row with the same key",
+        "insert of what was there",
+        "delete of what is there",
     ],
 )
 def test_the_change_feed_tells_what_differs(
@@ -317,6 +327,40 @@ def test_the_change_feed_tells_what_differs(
 ) -> None:
     found = history(START, UPDATED, operations=[UPDATE], feeds=(feed(*changes),))
     assert wrongs(found) == expected
+
+
+UPDATE_BOTH = op("u", "update", ids=[10, 11], add=3, result={"rows": 2})
+UPDATED_BOTH: RowList = [*START[:2], (10, 8, "u"), (11, 8, "u")]
+
+
+def test_a_feed_with_an_image_of_another_key_is_found() -> None:
+    replaced: RowList = [*without(START, 10), (21, 9, "m")]
+    crossed = (("update_preimage", 2, 10, 5, FIRST), ("update_postimage", 2, 21, 9, "m"))
+    found = history(START, replaced, feeds=(feed(*crossed),))
+    assert Wrong.WRONG_FEED in wrongs(found)
+    apart = (("delete", *crossed[0][1:]), ("insert", *crossed[1][1:]))
+    assert Wrong.WRONG_FEED not in wrongs(history(START, replaced, feeds=(feed(*apart),)))
+
+
+def test_images_of_several_keys_may_come_in_any_order_of_keys() -> None:
+    before = [("update_preimage", 2, key, 5, FIRST) for key in (11, 10)]
+    after = [("update_postimage", 2, key, 8, "u") for key in (10, 11)]
+    told = (feed(*before, *after),)
+    assert wrongs(history(START, UPDATED_BOTH, operations=[UPDATE_BOTH], feeds=told)) == set()
+
+
+def test_a_restore_may_replace_a_row_by_another_with_its_key() -> None:
+    again: RowList = [*without(START, 10), (10, 9, "m")]
+    upsert = op("m", "upsert", read=2, version=3, ids=[10], value=9)
+    versions = (START, without(START, 10), again, START)
+    told = (
+        Change(kind="delete", version=4, key=10, row=Row(9, "m")),
+        Change(kind="insert", version=4, key=10, row=Row(5, FIRST)),
+    )
+    feeds = (Feed(process="observer", begin=3, end=4, changes=told),)
+    commits = {4: Commit(version=4, kind="Restore", read_version=3, restored=1)}
+    found = history(*versions, operations=[DELETE, upsert], feeds=feeds, commits=commits)
+    assert wrongs(found) == set()
 
 
 BRANCH = op(
