@@ -109,7 +109,10 @@ def _kill(victim: str) -> None:
         case "worker" | "committer":
             _end(me)
         case "daemon":
-            _end(os.getppid())
+            # Its idle workers go with it, or later tasks would run in workers without a parent.
+            daemon = os.getppid()
+            for process in [daemon, *_children(daemon), me]:
+                _end(process)
         case "executor":
             _end(_parent(os.getppid()))
         case "driver":
@@ -139,8 +142,12 @@ def _end(process: int) -> None:
 
 
 def _javas(parent: int) -> list[int]:
+    return [p for p in _children(parent) if "java" in _command(p).partition("\0")[0]]
+
+
+def _children(parent: int) -> list[int]:
     every = [int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return [p for p in every if _parent(p) == parent and "java" in _command(p).partition("\0")[0]]
+    return [process for process in every if _parent(process) == parent]
 
 
 def _parent(process: int) -> int:
