@@ -111,7 +111,7 @@ def _kill(victim: str) -> None:
         case "daemon":
             # Its idle workers go with it, or later tasks would run in workers without a parent.
             daemon = os.getppid()
-            for process in [daemon, *_children(daemon), me]:
+            for process in [daemon, *set(_children(daemon)) - {me}, me]:
                 _end(process)
         case "executor":
             _end(_parent(os.getppid()))
