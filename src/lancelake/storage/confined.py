@@ -7,8 +7,10 @@ from urllib.parse import unquote
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
 
-# An empty, `.` or `..` segment anywhere, or a control character.
-_UNPLAIN = re.compile(r"(?:^|/)\.{0,2}(?:/|\Z)|[\x00-\x1f\x7f]")
+# Without control characters, and neither empty nor `.` nor `..`. What was matched is not given up
+# again: every call of a store looks at its path.
+_NAME = r"(?!\.\.?(?:/|\Z))[^/\x00-\x1f\x7f]++"
+_PLAIN = re.compile(rf"{_NAME}(?:/{_NAME})*+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _MOST_LAYERS = 8
 
@@ -25,12 +27,12 @@ def confined_path(relative: str) -> str:
 
 def is_plain(path: str) -> bool:
     """True for non-empty names joined by `/`, none of them `.` or `..`."""
-    return _UNPLAIN.search(path) is None
+    return _PLAIN.fullmatch(path) is not None
 
 
 def ensure_plain(path: str) -> None:
     """Refuse a path that is not plain: the caller built it wrongly."""
-    if _UNPLAIN.search(path) is not None:
+    if _PLAIN.fullmatch(path) is None:
         raise InvalidRequestError(f"not a relative object path: {path!r}", path=path)
 
 

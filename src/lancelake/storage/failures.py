@@ -53,7 +53,7 @@ class DiskErrors:
         self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None
     ) -> None:
         if isinstance(error, OSError) and not isinstance(error, LanceTableError):
-            raise _from_disk(error, self.path, writes=self.writes) from error
+            raise from_disk(error, self.path, writes=self.writes) from error
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +100,18 @@ def from_client(error: Exception, path: str) -> LanceTableError:
             return _from_text(text, problem, path)
 
 
+def from_disk(error: OSError, path: str, *, writes: bool) -> LanceTableError:
+    """Name the failure of a call of the operating system on `path`."""
+    if isinstance(error, _NO_FILE) and not writes:
+        return ObjectNotFoundError(f"no object at {path!r}", path=path)
+    problem = f"{path!r}: {error.strerror or error}"
+    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
+        return StorageDeniedError(problem, path=path)
+    if error.errno in _TRANSIENT_ERRNO:
+        return StorageUnavailableError(problem, path=path)
+    return StorageError(problem, path=path)
+
+
 def status_in(text: str) -> int | None:
     """Return the HTTP status that an obstore message reports, if there was one."""
     match = _STATUS.search(text)
@@ -124,17 +136,6 @@ def _from_text(text: str, problem: str, path: str) -> LanceTableError:
         return StorageError(problem, path=path, action='Set the storage option "region".')
     transient = status is None and _TRANSIENT_KIND.search(text)
     if transient or status in _TRANSIENT_STATUS or _THROTTLED.search(text):
-        return StorageUnavailableError(problem, path=path)
-    return StorageError(problem, path=path)
-
-
-def _from_disk(error: OSError, path: str, *, writes: bool) -> LanceTableError:
-    if isinstance(error, _NO_FILE) and not writes:
-        return ObjectNotFoundError(f"no object at {path!r}", path=path)
-    problem = f"{path!r}: {error.strerror or error}"
-    if isinstance(error, PermissionError) or error.errno == errno.EROFS:
-        return StorageDeniedError(problem, path=path)
-    if error.errno in _TRANSIENT_ERRNO:
         return StorageUnavailableError(problem, path=path)
     return StorageError(problem, path=path)
 

@@ -16,7 +16,7 @@ from stat import S_ISREG
 from lancelake.errors import AlreadyExistsError, ObjectNotFoundError, UnsupportedError
 from lancelake.storage import disk_sync
 from lancelake.storage.confined import ensure_plain
-from lancelake.storage.failures import DiskErrors
+from lancelake.storage.failures import DiskErrors, from_disk
 from lancelake.storage.store import ObjectInfo, ensure_range, ensure_whole
 
 _READ = os.O_RDONLY | os.O_CLOEXEC
@@ -147,17 +147,18 @@ class LocalStore:
 
     def delete(self, path: str) -> None:
         """Remove an object if it is there."""
-        full = self._full(path)
-        with DiskErrors(path, writes=True):
-            try:
-                os.unlink(full)  # noqa: PTH108  # half the time of Path.unlink
-            except FileNotFoundError:
-                return
+        self.delete_many((path,))
 
     def delete_many(self, paths: Iterable[str]) -> None:
         """Remove objects that are there."""
         for path in paths:
-            self.delete(path)
+            full = self._full(path)
+            try:
+                os.unlink(full)  # noqa: PTH108  # half the time of Path.unlink
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                raise from_disk(error, path, writes=True) from error
 
     def _full(self, path: str) -> str:
         ensure_plain(path)

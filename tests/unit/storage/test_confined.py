@@ -88,3 +88,10 @@ def test_unplain_path_is_the_callers_mistake() -> None:
     assert not is_plain("a/../b")
     with pytest.raises(InvalidRequestError):
         ensure_plain("a/../b")
+
+
+@given(st.text(alphabet="./a\n\x7f", max_size=9))
+def test_plain_paths_are_those_that_normalising_leaves_as_they_are(path: str) -> None:
+    is_normal = posixpath.normpath(path) == path and path not in {"", ".", ".."}
+    leaves = path.startswith(("/", "../"))
+    assert is_plain(path) == (is_normal and not leaves and not {"\n", "\x7f"} & set(path))

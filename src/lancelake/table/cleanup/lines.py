@@ -86,6 +86,11 @@ class Family:
         return Family(own=_line(at.location), others=others, refs=refs)
 
 
+def is_manifest(name: str) -> bool:
+    """Whether a file in the folder of versions is a manifest by its name."""
+    return _MANIFEST.fullmatch(name) is not None
+
+
 def _same(recorded: str | None, branch: str | None) -> bool:
     return (recorded or "main") == (branch or "main")
 
@@ -96,7 +101,7 @@ def _line(location: Location) -> Line:
         # A version that the service recorded comes under its own name.
         handler.latest()
     names = open_store(location).list_names(layout.VERSIONS)
-    return Line(location=location, names=tuple(filter(_MANIFEST.fullmatch, names)))
+    return Line(location=location, names=tuple(filter(is_manifest, names)))
 
 
 def _tables_within(root: Location, depth: int) -> Iterator[Location]:

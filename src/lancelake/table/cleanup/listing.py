@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -15,8 +16,8 @@ _SEPARATOR = "\0"
 _ANY_BYTES = "surrogateescape"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ListedFile:
+# A tuple: made by the thousand, in a third of the time of a frozen dataclass.
+class ListedFile(NamedTuple):
     """A file, what it is, and what versions know it by."""
 
     path: str
@@ -51,10 +52,4 @@ def from_bytes(results: Iterable[bytes]) -> Iterator[ListedFile]:
         for line in result.decode(errors=_ANY_BYTES).split(_SEPARATOR) if result else ():
             size, modified, path = line.split(" ", 2)
             kind, known_as = classify(path)
-            yield ListedFile(
-                path=path,
-                kind=kind,
-                known_as=known_as,
-                size_bytes=int(size),
-                modified_ns=int(modified),
-            )
+            yield ListedFile(path, kind, known_as, int(size), int(modified))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from lancelake.storage.location import Location
 from lancelake.table.cleanup.file_kinds import FileKind
@@ -32,8 +33,8 @@ class Reason(StrEnum):
     RECENT = "it is not old enough, or among those to retain"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedVersion:
+# Tuples: made by the thousand, in a third of the time of frozen dataclasses.
+class PlannedVersion(NamedTuple):
     """A version, and why it goes or stays; `name` is that of its manifest."""
 
     name: str
@@ -42,8 +43,7 @@ class PlannedVersion:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PlannedFile:
+class PlannedFile(NamedTuple):
     """A file, and why it goes or stays."""
 
     path: str
@@ -109,4 +109,4 @@ def count(files: Iterable[PlannedFile]) -> dict[FileKind, Totals]:
 
 def planned(file: ListedFile, reason: Reason) -> PlannedFile:
     """Return a listed file with a reason."""
-    return PlannedFile(path=file.path, kind=file.kind, size_bytes=file.size_bytes, reason=reason)
+    return PlannedFile(file.path, file.kind, file.size_bytes, reason)

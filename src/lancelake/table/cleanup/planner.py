@@ -16,7 +16,7 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup import listing, reach
 from lancelake.table.cleanup.file_kinds import FOLDERS, FileKind, classify
-from lancelake.table.cleanup.lines import Family, Line
+from lancelake.table.cleanup.lines import Family, Line, is_manifest
 from lancelake.table.cleanup.listing import ListedFile, ListFolder
 from lancelake.table.cleanup.plan import (
     CleanupPlan,
@@ -66,8 +66,7 @@ def make_plan(at: Snapshot, planning: Planning) -> Planned:
     _ensure_no_tags(at, family, own.versions, planning.policy)
     others = _read_others(family, planning)
     judge = _Judge(
-        own=own,
-        others=others,
+        named=_named(own, others),
         in_flight=_in_flight(at.location, files, own, planning),
         begun=records.paths,
         policy=planning.policy,
@@ -112,8 +111,8 @@ _GOING = frozenset({Reason.DROPPED, Reason.BEGUN, Reason.ABANDONED})
 class _Judge:
     """Knows why a file goes or stays."""
 
-    own: Reading
-    others: Reach
+    named: dict[FileKind, dict[str, Reason]]
+    """What versions say of files, by what they are known as."""
     in_flight: Reach
     begun: frozenset[str]
     policy: CleanupPolicy
@@ -126,12 +125,8 @@ class _Judge:
         kind, known_as = file.kind, file.known_as
         if kind is FileKind.UNKNOWN:
             return Reason.UNKNOWN
-        if self.own.kept.holds(kind, known_as):
-            return Reason.NEEDED
-        if self.others.holds(kind, known_as):
-            return Reason.NEEDED_ELSEWHERE
-        if self.own.dropped.holds(kind, known_as):
-            return Reason.DROPPED
+        if (reason := self.named[kind].get(known_as)) is not None:
+            return reason
         if file.path in self.begun:
             return Reason.BEGUN
         if self.policy.delete_unverified:
@@ -139,6 +134,16 @@ class _Judge:
         if self.in_flight.holds(kind, known_as):
             return Reason.IN_FLIGHT
         return Reason.ABANDONED if file.modified_ns < self.safe_before_ns else Reason.YOUNG
+
+
+def _named(own: Reading, others: Reach) -> dict[FileKind, dict[str, Reason]]:
+    """Return why files go or stay that versions name: one that stays outweighs one that goes."""
+    return {
+        kind: dict.fromkeys(own.dropped.names(kind), Reason.DROPPED)
+        | dict.fromkeys(others.names(kind), Reason.NEEDED_ELSEWHERE)
+        | dict.fromkeys(own.kept.names(kind), Reason.NEEDED)
+        for kind in FileKind
+    }
 
 
 def _files(location: Location, planning: Planning) -> Iterator[ListedFile]:
@@ -151,6 +156,8 @@ def _unfinished(location: Location) -> Iterator[ListedFile]:
     """Yield what writers left unfinished beside manifests."""
     store = open_store(location)
     for name in store.list_names(layout.VERSIONS):
+        if is_manifest(name):
+            continue
         path = layout.manifest(name)
         kind, known_as = classify(path)
         if kind is not FileKind.TEMPORARY:
@@ -286,12 +293,7 @@ def _versions(
         return Reason.FORK if found.version in forks else Reason.RECENT
 
     return [
-        PlannedVersion(
-            name=found.name,
-            version=found.version,
-            timestamp_ns=found.timestamp_ns,
-            reason=reason(found),
-        )
+        PlannedVersion(found.name, found.version, found.timestamp_ns, reason(found))
         for found in sorted(versions, key=lambda v: v.version)
     ]
 
@@ -299,12 +301,8 @@ def _versions(
 def _manifests(versions: Iterable[FoundVersion]) -> Iterator[PlannedFile]:
     for version in sorted(versions, key=lambda v: v.version):
         if version.is_dropped:
-            yield PlannedFile(
-                path=layout.manifest(version.name),
-                kind=FileKind.MANIFEST,
-                size_bytes=version.size_bytes,
-                reason=Reason.OLD,
-            )
+            path = layout.manifest(version.name)
+            yield PlannedFile(path, FileKind.MANIFEST, version.size_bytes, Reason.OLD)
 
 
 def _branches(

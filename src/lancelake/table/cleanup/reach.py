@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from typing import NamedTuple
 
 from lancelake.errors import LanceTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format import layout
@@ -41,6 +42,11 @@ class Reach:
     indices: set[str] = field(default_factory=set)
     transactions: set[str] = field(default_factory=set)
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no file is needed."""
+        return not (self.data or self.deletions or self.indices or self.transactions)
+
     def add(self, names: FileNames) -> None:
         """Take in names of files."""
         self.data.update(names.data)
@@ -56,17 +62,21 @@ class Reach:
 
     def holds(self, kind: FileKind, known_as: str) -> bool:
         """Whether a file is needed."""
+        return known_as in self.names(kind)
+
+    def names(self, kind: FileKind) -> set[str]:
+        """Return the names of the files of a kind that are needed."""
         match kind:
             case FileKind.DATA | FileKind.BLOB:
-                return known_as in self.data
+                return self.data
             case FileKind.DELETION:
-                return known_as in self.deletions
+                return self.deletions
             case FileKind.INDEX:
-                return known_as in self.indices
+                return self.indices
             case FileKind.TRANSACTION:
-                return known_as in self.transactions
+                return self.transactions
             case _:
-                return False
+                return set()
 
     def settle(self) -> Reach:
         """Know files by their last name too: some lie below a base that is a folder of files."""
@@ -106,8 +116,8 @@ class _Gathering:
             self.reach.transactions.add(outline.transaction_file)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FoundVersion:
+# A tuple: made by the thousand, in a third of the time of a frozen dataclass.
+class FoundVersion(NamedTuple):
     """A version as its manifest tells; `is_old` when its time and number let it go."""
 
     name: str
@@ -151,7 +161,7 @@ class ReadVersions:
         Those that vanished meanwhile need nothing.
         """
         kept, dropped = _Gathering(), _Gathering()
-        found: list[tuple[str, int, int | None, int, bool, bool]] = []
+        found: list[FoundVersion] = []
         for name, data in self._manifests():
             try:
                 outline = decode(data)
@@ -162,7 +172,7 @@ class ReadVersions:
             except LanceTableError as error:
                 raise error.at(self.location.uri) from error.__cause__
             version, time = outline.version, outline.timestamp_ns
-            found.append((name, version, time, len(data), is_old, is_dropped))
+            found.append(FoundVersion(name, version, time, len(data), is_old, is_dropped))
         reaches = (kept.reach.to_json(), dropped.reach.to_json())
         return json.dumps((found, *reaches)).encode()
 
@@ -171,7 +181,7 @@ class ReadVersions:
             return False
         # A manifest that states another number than its name stands for that number.
         number = outline.version
-        return name in (manifest_name(number, _V2), manifest_name(number, _V1))
+        return name == manifest_name(number, _V2) or name == manifest_name(number, _V1)
 
     def _is_early(self, timestamp_ns: int | None) -> bool:
         if self.before_ns is None:
@@ -193,17 +203,7 @@ def from_bytes(results: Iterable[bytes]) -> Reading:
     kept, dropped = Reach(), Reach()
     for result in results:
         found, *reaches = json.loads(result)
-        versions += [
-            FoundVersion(
-                name=name,
-                version=version,
-                timestamp_ns=time,
-                size_bytes=size,
-                is_old=old,
-                is_dropped=gone,
-            )
-            for name, version, time, size, old, gone in found
-        ]
+        versions += map(FoundVersion._make, found)
         kept.update(Reach.from_json(reaches[0]))
         dropped.update(Reach.from_json(reaches[1]))
     return Reading(versions=tuple(versions), kept=kept.settle(), dropped=dropped.settle())

@@ -27,15 +27,19 @@ from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 
 _DEFAULT = CleanupPolicy()
-# The work is mostly waiting for the store.
+# The work is mostly waiting for the store. A disk answers sooner than threads take turns.
 _REQUESTS = 8
+_REQUESTS_TO_DISK = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupRun:
-    """Where a cleanup runs, and where time and chance come from."""
+    """Where a cleanup runs, and where time and chance come from.
 
-    engine: Engine = field(default_factory=lambda: LocalEngine(parallelism=_REQUESTS))
+    Without an engine it runs here, on as many threads as suit the store.
+    """
+
+    engine: Engine | None = None
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
 
@@ -85,7 +89,10 @@ def clean_up(
     running = run or CleanupRun()
     base = at if isinstance(at, Snapshot) else open_snapshot(at, Latest())
     planning = Planning(
-        policy=policy, engine=running.engine, now_ns=running.clock.now_ns(), progress=progress
+        policy=policy,
+        engine=running.engine or LocalEngine(parallelism=_requests(base.location)),
+        now_ns=running.clock.now_ns(),
+        progress=progress,
     )
     branches = _clean_branches(base, planning, running, dry_run=dry_run)
     planned = make_plan(base, planning)
@@ -94,6 +101,10 @@ def clean_up(
     else:
         report = _carry_out(base, planned, planning, running)
     return replace(report, branches=branches)
+
+
+def _requests(location: Location) -> int:
+    return _REQUESTS_TO_DISK if location.scheme == "file" else _REQUESTS
 
 
 def _clean_branches(
@@ -182,6 +193,8 @@ def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -
 
 
 def _needs(reach: Reach, file: PlannedFile) -> bool:
+    if reach.is_empty:
+        return False
     kind, known_as = classify(file.path)
     return reach.holds(kind, known_as)
 
