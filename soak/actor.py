@@ -1,7 +1,7 @@
 """What does one process of a round do? Draws operations, does them, and logs what it was told.
 
 Runs with any library that is shaped like pylance, in the environment of that library. Its argument
-is a JSON object, the fields of `Part`; a signal to terminate ends it after the operation at hand.
+is a JSON object, the fields of `Part`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 import json
 import random
-import signal
 import sys
 import time
 from collections import Counter
@@ -25,6 +24,8 @@ from soak.moves import MOVES, Move, Place, feed
 OURS = "lancelake.pylance"
 FORGETS_ROW_IDS = "4.0.2"
 """Its restore sets the next row id back, so that ids are given to other rows once more."""
+INSERTS_BLINDLY = "4.0.2"
+"""Its merge that only inserts adds keys that others have added since it began."""
 _LOOK_S = 0.02
 _FOLLOW_S = 0.1
 _CONFLICT_WORDS = ("conflict", "concurrent", "preempted", "incompatible transaction")
@@ -46,6 +47,8 @@ class Part:
     log: str
     go: str
     """A file: when it is there, everybody begins."""
+    over: str
+    """A file: when it is there, everybody ends after the operation at hand."""
     is_keyed: bool
     is_stable: bool
     retention_s: float
@@ -72,16 +75,20 @@ class Actor:
             incarnation=part.incarnation,
             is_official=part.library == "lance",
             is_keyed=part.is_keyed,
-            has_feed=part.is_stable and part.library == OURS,
+            has_feed=part.is_stable and part.library != "lance",
             retention_s=part.retention_s,
+            is_blind=part.release == INSERTS_BLINDLY,
             deck=deck_of(self.deck, part),
         )
         self.pauses = random.Random(f"{part.seed}/pauses")
-        self.is_over = False
+
+    @property
+    def is_over(self) -> bool:
+        """True when nothing more is to be begun."""
+        return Path(self.part.over).exists()
 
     def run(self) -> None:
         """Work until told to stop."""
-        signal.signal(signal.SIGTERM, self._stop)
         if self.part.role == "observer":
             Observer(self).run()
             return
@@ -136,9 +143,6 @@ class Actor:
             return "unknown" if "UncertainCommit" in text_of(error) else "fail"
         is_conflict = any(word in str(error).lower() for word in _CONFLICT_WORDS)
         return "unknown" if self.part.has_faults and not is_conflict else "fail"
-
-    def _stop(self, *_: object) -> None:
-        self.is_over = True
 
 
 class Observer:

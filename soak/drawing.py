@@ -48,6 +48,7 @@ class Drawing:
         is_keyed: bool,
         has_feed: bool,
         retention_s: float,
+        is_blind: bool = False,
         deck: Counter[str] = DECK,
     ) -> None:
         """Begin with a new deck."""
@@ -60,6 +61,8 @@ class Drawing:
         self._retention_s = retention_s
         # Official merges notice each other's new keys by the declared key only.
         self._pool = POOL if is_keyed or not is_official else own_pool(slot)
+        # One that is blind does not notice them at all when it only inserts.
+        self._new_pool = own_pool(slot) if is_blind else self._pool
         self._deck: list[str] = []
 
     def draw(self, ds: Any) -> Drawn:
@@ -100,7 +103,7 @@ class Drawing:
         return {"ids": self._some(self._pool, 8), "value": self._chance.randrange(1000)}
 
     def _insert(self, _: Any) -> dict[str, Any]:
-        return self._upsert(_)
+        return {"ids": self._some(self._new_pool, 8), "value": self._chance.randrange(1000)}
 
     def _scan(self, _: Any) -> dict[str, Any]:
         return {}

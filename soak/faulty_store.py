@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -37,6 +38,18 @@ def install(faults: Faults, seed: str, journal: Journal) -> None:
     local, cloud = names.LocalStore, names.cloud_store
     names.LocalStore = lambda root: _faulty(local(root), around)
     names.cloud_store = lambda location: _faulty(cloud(location), around)
+
+
+@contextmanager
+def misbehaving(faults: Faults, seed: str, journal: Journal) -> Iterator[None]:
+    """Let stores misbehave for a while."""
+    names: Any = opening
+    local, cloud = names.LocalStore, names.cloud_store
+    install(faults, seed, journal)
+    try:
+        yield
+    finally:
+        names.LocalStore, names.cloud_store = local, cloud
 
 
 def _faulty(inner: ObjectStore, around: _Around) -> ObjectStore:

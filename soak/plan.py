@@ -12,7 +12,7 @@ RELEASES = ("4.0.2", "14.0.2")
 CREW = (OURS, OURS, *RELEASES)
 _KILL_AFTER = (10, 45)
 _MOST_KILLS = 100
-_SPARK_KILL_AFTER = (3, 8)
+_SPARK_KILL_AFTER = (8, 20)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,8 +71,8 @@ def plans(wishes: Wishes) -> Iterator[RoundPlan]:
     count = max(1, round(wishes.seconds / wishes.round_seconds))
     for number in range(count):
         chance = random.Random(f"{wishes.seed}/{number}")
-        # Beside a Spark application the others wait for it; so it rests every other two rounds.
-        crew = tuple(who for who in wishes.crew if who != SPARK or number // 2 % 2 == 0)
+        # Beside a Spark application the others wait for it; so it rests in every third round.
+        crew = tuple(who for who in wishes.crew if who != SPARK or number % 3 < 2)
         store = wishes.stores[number % len(wishes.stores)]
         is_keyed, is_stable = _KINDS[number // len(wishes.stores) % len(_KINDS)]
         has_faults = wishes.has_faults and (number + number // 2) % 2 == 1
@@ -84,7 +84,7 @@ def plans(wishes: Wishes) -> Iterator[RoundPlan]:
             is_keyed=is_keyed,
             is_stable=is_stable,
             crew=crew,
-            kills=tuple(_kills(chance, who) if wishes.has_kills else () for who in crew),
+            kills=tuple(_kills(chance, who, number) if wishes.has_kills else () for who in crew),
             faults=dict(_FAULTS) if has_faults else {},
             endpoint_faults=dict(_ENDPOINT) if has_faults and store == "s3" else {},
             retention_s=wishes.retention_s,
@@ -92,10 +92,10 @@ def plans(wishes: Wishes) -> Iterator[RoundPlan]:
         )
 
 
-def _kills(chance: random.Random, who: str) -> tuple[int, ...]:
+def _kills(chance: random.Random, who: str, number: int) -> tuple[int, ...]:
     if who == SPARK:
-        # It takes long to start again.
-        return (chance.randint(*_SPARK_KILL_AFTER),)
+        # It takes long to start again: best while it would rest.
+        return (chance.randint(*_SPARK_KILL_AFTER),) if number % 3 == 1 else ()
     return tuple(chance.randint(*_KILL_AFTER) for _ in range(_MOST_KILLS))
 
 

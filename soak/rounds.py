@@ -15,7 +15,8 @@ from soak.actor import OURS as OUR_LIBRARY
 from soak.checker import Verdict, judge
 from soak.history import Audit, Final, lines, load
 from soak.plan import OURS, RELEASES, RoundPlan, as_json
-from soak.stage import Place, Stage, Tally, place_of, run_module
+from soak.players import SparkHost, run_module
+from soak.stage import Place, Stage, Tally, place_of
 from soak.table import ACCOUNTS
 
 
@@ -32,13 +33,18 @@ class RoundResult:
 
 
 def play(
-    plan: RoundPlan, folder: Path, told: Callable[[Tally], None], *, keep: bool = False
+    plan: RoundPlan,
+    folder: Path,
+    told: Callable[[Tally], None],
+    *,
+    spark: SparkHost | None = None,
+    keep: bool = False,
 ) -> RoundResult:
     """Play a round in a folder; what it wrote is removed when all is well."""
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(as_json(plan), indent=2))
     with place_of(plan, folder) as place:
-        stage = Stage(plan, place, folder, told)
+        stage = Stage(plan, place, folder, told, spark)
         stage.run()
         final = _final(plan, place, folder, stage)
         verdict = judge(
@@ -68,7 +74,7 @@ def _final(plan: RoundPlan, place: Place, folder: Path, stage: Stage) -> Final:
             "branches": branches,
         }
         errors = folder / f"auditor-{who}.err"
-        process = run_module("soak.auditor", given, who, errors, answers=True)
+        process = run_module("soak.auditor", json.dumps(given), who, errors, answers=True)
         out, _ = process.communicate()
         for line in map(json.loads, out.splitlines()):
             if "tags" in line:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
 from soak import report
-from soak.plan import CREW, SPARK, Wishes, plans
+from soak.plan import CREW, SPARK, RoundPlan, Wishes, plans
+from soak.players import SparkHost
 from soak.rounds import RoundResult, play
 
 _HERE = Path(__file__).parent
@@ -60,21 +62,37 @@ def run(
     """Play the rounds of a run, or one of them; what is known is recorded after each."""
     results: list[RoundResult] = []
     rounds = list(plans(wishes))
-    with Live(console=console, refresh_per_second=2) as live:
-        for plan in rounds:
-            if only is not None and plan.number != only:
-                continue
+    chosen = [plan for plan in rounds if only in (None, plan.number)]
+    with (
+        _spark(chosen, root) as spark,
+        Live(console=console, refresh_per_second=2) as live,
+    ):
+        for plan in chosen:
             folder = root / f"round-{plan.number}"
             result = play(
                 plan,
                 folder,
                 lambda tally: live.update(report.progress(tally, results, len(rounds))),
+                spark=spark,
                 keep=keep,
             )
             results.append(result)
             live.console.print(report.line(result))
             record(results)
     return results
+
+
+@contextmanager
+def _spark(plans: Sequence[RoundPlan], root: Path) -> Iterator[SparkHost | None]:
+    """Keep a Spark application for as long as a run, if any of its rounds needs one."""
+    if not any(SPARK in plan.crew for plan in plans):
+        yield None
+        return
+    host = SparkHost(root)
+    try:
+        yield host
+    finally:
+        host.close()
 
 
 def _options() -> argparse.Namespace:

@@ -1,119 +1,54 @@
-"""What does a Spark application do in a round? Appends, merges, row commands, streams and scans.
+"""What does a Spark application do in a run? It plays a part in many rounds, one after the other.
 
-A process of its own, as `soak.actor` is; its argument is the same.
+A process of its own. Its argument is a folder: a part that is to be played lies there as a file,
+which has another name while it is played, and is gone afterwards; see `soak.players`.
 """
 
 from __future__ import annotations
 
+import json
+import os
+import sys
+import time
 from collections import Counter
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as sf
 
 import lancelake.pylance
-from lancelake.spark import LanceTable, session
-from soak.actor import Actor, prepared, text_of
-from soak.moves import MOVES, Place, Told, where
-from soak.table import BASE, plain, rows_for
+from lancelake.spark import session
+from soak.actor import Actor, Part, text_of
+from soak.faulty_store import Faults, misbehaving
+from soak.journal import Journal
+from soak.plan import SPARK
+from soak.players import OFFERED, PLAYING
+from soak.spark_moves import SPARK_MOVES, SparkPlace
+from soak.table import first_rows
 
-_DECK = Counter(append=3, upsert=3, stream=3, update=2, delete=1, transfer=2, scan=2)
-_STREAM_SCHEMA = "id bigint, v bigint, by string"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SparkPlace(Place):
-    """A session, and a folder for what streams need."""
-
-    spark: SparkSession
-    folder: Path
-
-    def frame(self, ds: Any, op: str, args: dict[str, Any]) -> Any:
-        """Return new rows as a data frame."""
-        return self.spark.createDataFrame(rows_for(ds.schema, args["ids"], args["value"], op))
-
-    def table(self) -> LanceTable:
-        """Return the table as Spark's users hold it."""
-        return LanceTable.forPath(self.spark, self.uri, **(self.options or {}))
-
-
-def append(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
-    """Add rows."""
-    writer = place.frame(ds, op, args).write.format("lance").mode("append")
-    writer.options(**(place.options or {})).save(place.uri)
-    return None, {}
-
-
-def upsert(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
-    """Merge rows by key."""
-    merge = place.table().alias("t").merge(place.frame(ds, op, args).alias("s"), "t.id = s.id")
-    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
-    return None, {}
-
-
-def stream(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
-    """Let a stream bring rows, each file as a batch; what failed before comes first."""
-    rows = rows_for(ds.schema.empty_table().select(BASE).schema, args["ids"], args["value"], op)
-    source = place.folder / "source"
-    source.mkdir(parents=True, exist_ok=True)
-    pq.write_table(rows, place.folder / f"{op}.parquet")
-    (place.folder / f"{op}.parquet").rename(source / f"{op}.parquet")
-    frame = place.spark.readStream.schema(_STREAM_SCHEMA).option("maxFilesPerTrigger", 1)
-    found = frame.parquet(str(source))
-    for name in ds.schema.names:
-        if name not in BASE:
-            found = found.withColumn(name, sf.expr("id * 3 + 1"))
-    writer = found.writeStream.format("lance").trigger(availableNow=True)
-    checkpoint = str(place.folder / "checkpoint")
-    options = {**(place.options or {}), "checkpointLocation": checkpoint}
-    writer.options(**options).start(place.uri).awaitTermination()
-    return None, {}
-
-
-def update(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
-    """Add to the values of some rows."""
-    values = {"v": f"v + {args['add']}", "by": f"'{op}'"}
-    place.table().update(where(args["ids"]), values)
-    return None, {}
-
-
-def transfer(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
-    """Move a value from one account to another."""
-    source, target, amount = args["source"], args["target"], args["amount"]
-    value = f"CASE WHEN id = {source} THEN v - {amount} ELSE v + {amount} END"
-    place.table().update(where([source, target]), {"v": value, "by": f"'{op}'"})
-    return None, {}
-
-
-def delete(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
-    """Delete rows by key."""
-    place.table().delete(where(args["ids"]))
-    return None, {}
-
-
-def scan(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
-    """Read a version with Spark."""
-    reader = place.spark.read.format("lance").option("version", ds.version)
-    found = reader.options(**(place.options or {})).load(place.uri).toArrow()
-    rows, columns = plain(found)
-    place.journal.read(ds.version, rows, columns, "spark")
-    return ds.version, {}
-
-
-_MOVES = {
-    **MOVES,
-    **{f.__name__: f for f in (append, upsert, stream, update, transfer, delete, scan)},
-}
+_DECK = Counter(
+    append=4,
+    upsert=3,
+    insert=1,
+    stream=2,
+    update=3,
+    delete=2,
+    transfer=3,
+    scan=2,
+    pinned=1,
+    changes=2,
+    compact=2,
+)
+_LOOK_S = 0.05
 
 
 class SparkActor(Actor):
-    """One Spark application."""
+    """One Spark application, in one round."""
 
     deck = _DECK
-    moves: Any = _MOVES  # they take the place of a Spark session
+    moves: Any = SPARK_MOVES  # they take the place of a Spark session
 
     def verdict(self, kind: str, error: Exception) -> str:
         """A batch that failed comes again with the next stream."""
@@ -123,32 +58,83 @@ class SparkActor(Actor):
 
 
 def main() -> None:
-    """Play the part that the argument tells."""
-    part, journal = prepared()
-    folder = Path(part.log).parent / f"spark-{part.slot}"
+    """Play whatever is offered, for as long as the process that offers lives."""
+    folder = Path(sys.argv[1])
+    parent = os.getppid()
+    with _session(folder) as spark:
+        _rehearse(spark, folder)
+        while os.getppid() == parent:
+            try:
+                (folder / OFFERED).rename(folder / PLAYING)
+            except FileNotFoundError:
+                time.sleep(_LOOK_S)
+                continue
+            _play(spark, Part(**json.loads((folder / PLAYING).read_text())))
+            (folder / PLAYING).unlink()
+
+
+@contextmanager
+def _session(folder: Path) -> Iterator[SparkSession]:
     conf = {
         "spark.driver.memory": "1g",
         "spark.log.level": "OFF",
-        "spark.sql.shuffle.partitions": 2,
+        "spark.sql.shuffle.partitions": 1,
         "spark.ui.enabled": False,
         "spark.ui.showConsoleProgress": False,
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
     }
     spark = session("local[1]", root=str(folder / "warehouse"), **conf)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+
+
+def _play(spark: SparkSession, part: Part) -> None:
+    actor = _actor(spark, part)
+    with ExitStack() as stack:
+        if part.faults:
+            stack.enter_context(misbehaving(Faults(**part.faults), part.seed, actor.journal))
+        actor.run()
+
+
+def _rehearse(spark: SparkSession, folder: Path) -> None:
+    """Do everything once on a table of its own: Java is slow at what it does the first time."""
+    uri = str(folder / "rehearsal.lance")
+    lancelake.pylance.write_dataset(first_rows(is_keyed=True), uri, enable_stable_row_ids=True)
+    part = Part(
+        role="writer",
+        library=SPARK,
+        release=SPARK,
+        process="0.0",
+        slot=0,
+        incarnation=0,
+        seed="rehearsal",
+        uri=uri,
+        options=None,
+        log=str(folder / "rehearsal.log"),
+        go="",
+        over="",
+        is_keyed=True,
+        is_stable=True,
+        retention_s=3600.0,
+        pause_s=0.0,
+    )
+    actor = _actor(spark, part)
+    for _ in range(_DECK.total()):
+        actor.step()
+
+
+def _actor(spark: SparkSession, part: Part) -> SparkActor:
     place = SparkPlace(
         lance=lancelake.pylance,
         uri=part.uri,
         options=part.options,
-        journal=journal,
+        journal=Journal(part.log, part.process, part.release),
         spark=spark,
-        folder=folder,
+        folder=Path(part.log).parent / f"spark-{part.slot}",
     )
-    try:
-        # The first job starts what all jobs need.
-        place.table().toDF().count()
-        SparkActor(part, place).run()
-    finally:
-        spark.stop()
+    return SparkActor(part, place)
 
 
 if __name__ == "__main__":

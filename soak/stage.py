@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import lancelake.pylance as lance
@@ -20,17 +16,18 @@ from soak.actor import Part
 from soak.drawing import DECK
 from soak.endpoint import BUCKET, endpoint, options_of
 from soak.plan import OURS, SPARK, RoundPlan
+from soak.players import ForOneRound, Player, SparkHost
 from soak.table import first_rows
-from tests.support.official import interpreter
 
-_REPO = Path(__file__).resolve().parents[1]
 _PATIENCE_S = 120.0
+_PATIENCE_WITH_SPARK_S = 400.0
 _TICK_S = 0.2
 _LONGER = 5
 """How many times as long a round may take until everything was done often enough."""
 # Official writers are so quick that on few cores ours would hardly get a turn.
 _PAUSE_S = 0.6
 _PAUSE_BESIDE_SPARK_S = 3.0
+WRITER = "writer"
 OBSERVER = "observer"
 
 
@@ -75,7 +72,12 @@ class Stage:
     """The processes of one round."""
 
     def __init__(
-        self, plan: RoundPlan, place: Place, folder: Path, told: Callable[[Tally], None]
+        self,
+        plan: RoundPlan,
+        place: Place,
+        folder: Path,
+        told: Callable[[Tally], None],
+        spark: SparkHost | None = None,
     ) -> None:
         """Make the table; start nothing yet."""
         self.plan = plan
@@ -84,12 +86,14 @@ class Stage:
         self._folder = folder
         self._told = told
         self._incarnations = [0] * len(plan.crew)
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._spark = spark
+        self._players: list[Player] = []
         self._read: Counter[Path] = Counter()
         self._ready = 0
         self._kinds: dict[str, str] = {}
         self._begun: Counter[str] = Counter()
         self._go = folder / "go"
+        self._over = {role: folder / f"{role}s-end" for role in (WRITER, OBSERVER)}
         lance.write_dataset(
             first_rows(is_keyed=plan.is_keyed),
             place.uri,
@@ -107,27 +111,26 @@ class Stage:
     def run(self) -> None:
         """Let all work for as long as the plan says, then let them come to an end."""
         observer = self._start(OURS, len(self.plan.crew), 0, role=OBSERVER)
-        self._processes = [self._start(who, n, 0) for n, who in enumerate(self.plan.crew)]
+        self._players = [self._start(who, n, 0) for n, who in enumerate(self.plan.crew)]
         try:
             self._wait()
             self._work()
-            for process in self._processes:
-                process.send_signal(signal.SIGTERM)
-            for slot, process in enumerate(self._processes):
-                self._ended(process, self._name(slot))
-            observer.send_signal(signal.SIGTERM)
+            self._over[WRITER].touch()
+            for slot, player in enumerate(self._players):
+                self._ended(player, self._name(slot))
+            self._over[OBSERVER].touch()
             self._ended(observer, OBSERVER)
         finally:
-            for process in [observer, *self._processes]:
-                process.kill()
-                process.wait()
+            for player in [observer, *self._players]:
+                player.kill()
         self._look()
 
     def _wait(self) -> None:
         """Let all begin at the same time."""
         begun = time.monotonic()
-        while self._ready < len(self.plan.crew) and time.monotonic() - begun < _PATIENCE_S:
-            if any(process.poll() is not None for process in self._processes):
+        patience_s = _PATIENCE_WITH_SPARK_S if SPARK in self.plan.crew else _PATIENCE_S
+        while self._ready < len(self.plan.crew) and time.monotonic() - begun < patience_s:
+            if any(player.poll() is not None for player in self._players):
                 break
             self._look()
             time.sleep(_TICK_S)
@@ -138,9 +141,9 @@ class Stage:
         while not self._is_enough():
             self.tally.elapsed_s = time.monotonic() - begun
             self._look()
-            for slot, process in enumerate(self._processes):
-                if process.poll() is not None:
-                    self._crashed(self._name(slot), process)
+            for slot, player in enumerate(self._players):
+                if player.poll() is not None:
+                    self._crashed(self._name(slot), player)
                     self._restart(slot)
                 elif self._is_due(slot):
                     self._kill(slot)
@@ -160,36 +163,28 @@ class Stage:
         return bool(kills) and self._begun[self._name(slot)] >= kills[0]
 
     def _kill(self, slot: int) -> None:
-        process = self._processes[slot]
-        process.kill()
-        process.wait()
+        self._players[slot].kill()
         self.tally.kills += 1
         self._restart(slot)
 
     def _restart(self, slot: int) -> None:
         self._incarnations[slot] += 1
-        self._processes[slot] = self._start(self.plan.crew[slot], slot, self._incarnations[slot])
+        self._players[slot] = self._start(self.plan.crew[slot], slot, self._incarnations[slot])
 
-    def _ended(self, process: subprocess.Popen[bytes], name: str) -> None:
-        try:
-            process.wait(_PATIENCE_S)
-        except subprocess.TimeoutExpired:
+    def _ended(self, player: Player, name: str) -> None:
+        if not player.has_ended(_PATIENCE_S):
             self.tally.crashes.append(f"{name} did not end within {_PATIENCE_S:g} s")
-            return
-        # A process that is still starting has no ear for the signal yet.
-        if process.returncode not in (0, -signal.SIGTERM):
-            self._crashed(name, process)
+        elif player.poll():
+            self._crashed(name, player)
 
-    def _crashed(self, name: str, process: subprocess.Popen[bytes]) -> None:
-        tail = (self._folder / f"{name}.err").read_text(errors="replace")[-600:]
-        self.tally.crashes.append(f"{name} ended with {process.returncode}: {tail}")
+    def _crashed(self, name: str, player: Player) -> None:
+        tail = player.errors.read_text(errors="replace")[-600:]
+        self.tally.crashes.append(f"{name} ended with {player.poll()}: {tail}")
 
     def _name(self, slot: int) -> str:
         return f"{slot}.{self._incarnations[slot]}"
 
-    def _start(
-        self, who: str, slot: int, incarnation: int, *, role: str = "writer"
-    ) -> subprocess.Popen[bytes]:
+    def _start(self, who: str, slot: int, incarnation: int, *, role: str = WRITER) -> Player:
         plan = self.plan
         is_watching = role == OBSERVER
         name = OBSERVER if is_watching else f"{slot}.{incarnation}"
@@ -206,6 +201,7 @@ class Stage:
             options=self._place.calm if is_watching else self._place.options,
             log=str(self._folder / f"{name}.jsonl"),
             go=str(self._go),
+            over=str(self._over[role]),
             is_keyed=plan.is_keyed,
             is_stable=plan.is_stable,
             retention_s=plan.retention_s,
@@ -213,8 +209,11 @@ class Stage:
             has_faults=not is_watching and bool(plan.faults if is_ours else plan.endpoint_faults),
             faults=plan.faults if is_ours and not is_watching else {},
         )
-        module = "soak.spark_actor" if who == SPARK else "soak.actor"
-        return run_module(module, asdict(part), who, self._folder / f"{name}.err")
+        if who == SPARK:
+            assert self._spark is not None, "a plan with Spark needs a host"
+            return self._spark.play(part)
+        is_humble = SPARK in plan.crew and not is_watching
+        return ForOneRound(part, who, self._folder / f"{name}.err", is_humble=is_humble)
 
     def _pause_s(self, who: str) -> float:
         if who == SPARK:
@@ -253,19 +252,3 @@ class Stage:
             self._begun[call["process"]] += 1
         elif what == "seen":
             self.tally.version = max(self.tally.version, json.loads(line)["version"])
-
-
-def run_module(
-    module: str, given: Mapping[str, object], who: str, errors: Path, *, answers: bool = False
-) -> subprocess.Popen[bytes]:
-    """Start a module of this package in the environment of a release, or in ours."""
-    python = sys.executable if who in (OURS, SPARK) else str(interpreter(who))
-    with errors.open("ab") as stderr:
-        return subprocess.Popen(
-            [python, "-m", module, json.dumps(given)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE if answers else stderr,
-            stderr=stderr,
-            cwd=_REPO,
-            env={**os.environ, "PYTHONPATH": f"{_REPO / 'src'}:{_REPO}"},
-        )

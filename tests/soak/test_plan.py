@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from soak.drawing import DECK, Drawing
 from soak.plan import CREW, SPARK, Wishes, plans
-from soak.table import first_rows
+from soak.table import POOL, first_rows, own_pool
 
 WISHES = Wishes(seed=1, seconds=480.0, round_seconds=60.0, crew=(*CREW, SPARK))
 
@@ -25,7 +25,7 @@ class Unchanging:
         return first_rows(is_keyed=True).select(columns)
 
 
-def drawn(seed: int, count: int) -> list[tuple[str, dict[str, Any]]]:
+def drawn(seed: int, count: int, *, is_blind: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """Draw operations on a table that stays as it is."""
     drawing = Drawing(
         random.Random(seed),
@@ -35,6 +35,7 @@ def drawn(seed: int, count: int) -> list[tuple[str, dict[str, Any]]]:
         is_keyed=True,
         has_feed=True,
         retention_s=10.0,
+        is_blind=is_blind,
         deck=DECK - Counter(travel=DECK["travel"]),
     )
     return [drawing.draw(Unchanging()) for _ in range(count)]
@@ -62,3 +63,22 @@ def test_rounds_on_every_store_are_with_faults_and_without() -> None:
 def test_a_process_draws_the_same_operations_from_the_same_seed() -> None:
     assert drawn(1, 100) == drawn(1, 100)
     assert drawn(1, 100) != drawn(2, 100)
+
+
+def inserted(*, is_blind: bool) -> set[int]:
+    """Return the keys that inserts ask for."""
+    found = drawn(1, 200, is_blind=is_blind)
+    return {key for kind, args in found if kind == "insert" for key in args["ids"]}
+
+
+def test_a_release_that_does_not_see_new_keys_inserts_keys_of_its_own() -> None:
+    assert inserted(is_blind=True) <= set(own_pool(0))
+    assert inserted(is_blind=False) <= set(POOL)
+
+
+def test_spark_plays_on_every_kind_of_table_and_on_every_store_with_faults_and_without() -> None:
+    wishes = Wishes(seed=1, seconds=600.0, round_seconds=60.0, crew=WISHES.crew)
+    found = [plan for plan in plans(wishes) if SPARK in plan.crew]
+    assert len({(plan.is_keyed, plan.is_stable) for plan in found}) == 4
+    assert len({(plan.store, bool(plan.faults)) for plan in found}) == 4
+    assert any(plan.kills[plan.crew.index(SPARK)] for plan in found)
