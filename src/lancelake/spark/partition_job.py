@@ -12,11 +12,10 @@ from pyspark.sql import DataFrame
 
 from lancelake.errors import LanceTableError
 from lancelake.spark.engine import described
+from lancelake.spark.jvm.row_work import messages_of
+from lancelake.spark.task_messages import message_batch
 
 Found = TypeVar("Found")
-
-_RESULT = "failed boolean, result binary"
-_RESULT_ARROW = pa.schema([("failed", pa.bool_()), ("result", pa.binary())])
 
 
 def on_partitions(
@@ -31,12 +30,13 @@ def on_partitions(
     raised as the run raised it.
     """
     with described(frame.sparkSession, description):
-        rows = frame.mapInArrow(_Reporting(work), _RESULT).collect()
+        messages = messages_of(frame, _Reporting(work))
     found: list[Found] = []
-    for row in rows:
-        if row.failed:
-            raise LanceTableError.from_json(bytes(row.result).decode())
-        found.append(pickle.loads(row.result))  # pickled by `_Reporting`
+    for message in messages:
+        failure, result = pickle.loads(message)  # pickled by `_Reporting`
+        if failure is not None:
+            raise LanceTableError.from_json(failure)
+        found.append(result)
     return found
 
 
@@ -45,9 +45,9 @@ class _Reporting(Generic[Found]):
     work: Callable[[Iterator[pa.RecordBatch]], Found]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        outcome: tuple[str | None, Found | None]
         try:
-            result, failed = pickle.dumps(self.work(iter(batches))), False
+            outcome = (None, self.work(iter(batches)))
         except LanceTableError as error:
-            result, failed = error.to_json().encode(), True
-        arrays = [pa.array([failed]), pa.array([result], pa.binary())]
-        yield pa.RecordBatch.from_arrays(arrays, schema=_RESULT_ARROW)
+            outcome = (error.to_json(), None)
+        yield message_batch(pickle.dumps(outcome))

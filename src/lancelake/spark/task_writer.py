@@ -10,8 +10,7 @@ import pyarrow as pa
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment_bytes import to_bytes
 from lancelake.spark.frame_writer import written
-
-MESSAGE = "message"
+from lancelake.spark.task_messages import message_batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,5 +21,4 @@ class WriteBatches:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one batch with one message."""
-        message = to_bytes(written(self.task, iter(batches)))
-        yield pa.record_batch([pa.array([message], pa.binary())], names=[MESSAGE])
+        yield message_batch(to_bytes(written(self.task, iter(batches))))

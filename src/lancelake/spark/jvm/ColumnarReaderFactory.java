@@ -1,8 +1,6 @@
 package lancelake;
 
 import java.io.Serializable;
-import java.lang.reflect.Constructor;
-import java.lang.reflect.Method;
 import java.util.LinkedHashSet;
 import org.apache.arrow.memory.BufferAllocator;
 import org.apache.arrow.vector.util.TransferPair;
@@ -51,31 +49,6 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
 
   public PartitionReader createColumnarReader(InputPartition partition) {
     return new Reader(source, command, schema, (PythonInputPartition) partition);
-  }
-
-  /** Raises an exception when Spark's internals are not as this class expects them. */
-  public static void check() throws Exception {
-    evaluatorFactory();
-    runner(Class.forName(EVALUATOR));
-  }
-
-  private static final String EVALUATOR =
-      "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator";
-
-  private static Method evaluatorFactory() throws Exception {
-    Method[] methods = UserDefinedPythonDataSource.class.getMethods();
-    for (int i = 0; i < methods.length; i++) {
-      if (methods[i].getName().equals("createMapInBatchEvaluatorFactory")) {
-        return methods[i];
-      }
-    }
-    throw new NoSuchMethodException("createMapInBatchEvaluatorFactory");
-  }
-
-  /** The class that talks to the worker, before its batches are turned into rows. */
-  private static Constructor runner(Class evaluator) throws Exception {
-    Class found = Class.forName(evaluator.getName() + "$$anon$1", true, evaluator.getClassLoader());
-    return found.getConstructor(new Class[] {evaluator, int[][].class});
   }
 
   /**
@@ -146,50 +119,14 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
         PythonInputPartition partition) {
       this.metrics = PythonCustomMetric.pythonMetrics();
       this.columns = schema.length();
-      try {
-        Object evaluator = evaluator(source, command, schema);
-        Object runner =
-            runner(evaluator.getClass())
-                .newInstance(new Object[] {evaluator, new int[][] {new int[] {0}}});
-        this.batches = compute(runner, partition);
-        this.open = new Open();
-        TaskContext.get().addTaskCompletionListener(open);
-      } catch (Exception error) {
-        throw new RuntimeException("the Python worker could not be started", error);
-      }
-    }
-
-    private Object evaluator(UserDefinedPythonDataSource source, byte[] command, StructType schema)
-        throws Exception {
-      Method make = evaluatorFactory();
-      Object[] arguments = new Object[make.getParameterTypes().length];
-      arguments[0] = command;
-      arguments[1] = "read_from_data_source";
-      arguments[2] = UserDefinedPythonDataSource.readInputSchema();
-      arguments[3] = schema;
-      arguments[4] = metrics;
-      for (int i = 5; i < arguments.length; i++) {
-        arguments[i] = scala.Option.empty();
-      }
-      Object factory = make.invoke(source, arguments);
-      return factory.getClass().getMethod("createEvaluator", new Class[0]).invoke(factory, new Object[0]);
-    }
-
-    private scala.collection.Iterator compute(Object runner, PythonInputPartition partition)
-        throws Exception {
       InternalRow bytes = new GenericInternalRow(new Object[] {partition.pickedPartition()});
       InternalRow wrapped = new GenericInternalRow(new Object[] {bytes});
       Object rows = scala.collection.Iterator$.MODULE$.single(wrapped);
-      Object input = scala.collection.Iterator$.MODULE$.single(rows);
-      TaskContext context = TaskContext.get();
-      Method[] methods = runner.getClass().getMethods();
-      for (int i = 0; i < methods.length; i++) {
-        if (methods[i].getName().equals("compute")) {
-          Object[] arguments = new Object[] {input, Integer.valueOf(context.partitionId()), context};
-          return (scala.collection.Iterator) methods[i].invoke(runner, arguments);
-        }
-      }
-      throw new NoSuchMethodException("compute");
+      scala.collection.Iterator input = scala.collection.Iterator$.MODULE$.single(rows);
+      StructType sent = UserDefinedPythonDataSource.readInputSchema();
+      this.batches = PythonWork.run(source, command, sent, schema, metrics, input);
+      this.open = new Open();
+      TaskContext.get().addTaskCompletionListener(open);
     }
 
     public boolean next() {

@@ -10,7 +10,7 @@ from pyspark.serializers import CPickleSerializer
 from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
 
-from lancelake.spark.jvm.columnar import columnar_factory
+from lancelake.spark.jvm.compiled import make as make_compiled
 from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
 from lancelake.spark.partition import read
 
@@ -43,11 +43,11 @@ def input_partitions(door: Door, payloads: Sequence[bytes]) -> Any:
 def reader_factory(door: Door, schema: t.StructType) -> Any:
     """Return the factory whose readers run `lancelake.spark.partition.read` in Python workers."""
     command = CPickleSerializer().dumps((read, schema))  # type: ignore[no-untyped-call]
-    columnar = columnar_factory(door, _source(door), bytearray(command), java_schema(door, schema))
+    arguments = [_source(door), bytearray(command), java_schema(door, schema)]
+    columnar = make_compiled(door, "ColumnarReaderFactory", *arguments)
     if columnar is not None:
         return columnar
     make = door.cls(f"{PYTHON_SOURCE}.PythonPartitionReaderFactory")
-    arguments = [_source(door), bytearray(command), java_schema(door, schema)]
     arguments += [door.none()] * (_parameters(door, make) - len(arguments))
     return guarded(door, lambda: make(*arguments), "reader for Python sources")
 

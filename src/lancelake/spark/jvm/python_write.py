@@ -1,30 +1,29 @@
-"""How do Spark's executors run our writer? Through Spark's own classes for Python sources."""
+"""How do Spark's executors run our writer?"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from typing import Any
 
-from pyspark.serializers import CPickleSerializer
 from pyspark.sql import types as t
-from pyspark.sql.udf import _wrap_function
 
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes
 from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.task_writer import MESSAGE, WriteBatches
+from lancelake.spark.jvm.row_work import command, row_work, source_of
+from lancelake.spark.task_writer import WriteBatches
 
 
 def writer_factory(door: Door, task: WriteTask, schema: t.StructType) -> Any:
     """Return the factory whose writers put the rows of a task into data files."""
-    answer = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
-    command = CPickleSerializer().dumps((WriteBatches(task), answer))  # type: ignore[no-untyped-call]
+    work = WriteBatches(task)
+    found = row_work(door, work, schema)
+    if found is not None:
+        return found.writers()
     make = door.cls(f"{PYTHON_SOURCE}.PythonBatchWriterFactory")
-    source = door.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
-    runs_with = source(_wrap_function(door.spark.sparkContext, fragments_of))
-    arguments = [runs_with, bytearray(command), java_schema(door, schema)]
+    arguments = [source_of(door, work), bytearray(command(work)), java_schema(door, schema)]
     arguments += [door.none()] * (_parameters(door, make) - len(arguments))
     return guarded(door, lambda: make(*arguments), "writer for Python sources")
 

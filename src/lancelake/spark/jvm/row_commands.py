@@ -6,7 +6,6 @@ registered, by the compiler that Spark uses for generated code. It stays on the 
 
 from __future__ import annotations
 
-import importlib.resources
 from collections.abc import Callable
 from typing import Any
 
@@ -15,13 +14,13 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.catalyst import items, seq
+from lancelake.spark.jvm.compiled import cook
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.failures import thrown
 from lancelake.spark.planning.proxy import Proxy
 
-_PACKAGE = "lancelake.spark.jvm"
-_SOURCE = "RowCommands.java"
-_CLASS = "lancelake.RowCommands"
+_SOURCE = "RowCommands"
+_CLASS = f"lancelake.{_SOURCE}"
 
 
 class _Handler(Proxy):
@@ -65,9 +64,4 @@ def _name(strategy: Any) -> str:
 
 
 def _constructor(door: Door) -> Any:
-    text = importlib.resources.files(_PACKAGE).joinpath(_SOURCE).read_text(encoding="utf-8")
-    compiler = door.cls("org.codehaus.janino.SimpleCompiler")()
-    thread = door.jvm.java.lang.Thread.currentThread()
-    compiler.setParentClassLoader(thread.getContextClassLoader())
-    compiler.cook(text)
-    return compiler.getClassLoader().loadClass(_CLASS).getConstructors()[0]
+    return cook(door, _SOURCE).getClassLoader().loadClass(_CLASS).getConstructors()[0]

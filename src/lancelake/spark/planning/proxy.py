@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lancelake.errors import LanceTableError, UnsupportedError
-from lancelake.spark.jvm.columnar import is_columnar
+from lancelake.spark.jvm.compiled import are_compiled
 from lancelake.spark.jvm.door import CONNECTOR, Door
 from lancelake.spark.jvm.failures import to_java
 from lancelake.spark.jvm.python_read import v2_columns
@@ -93,7 +93,7 @@ class ScanProxy(Proxy):
         application = self.door.application
         if application not in _MODES:
             modes = self.door.connector("read.Scan$ColumnarSupportMode")
-            _MODES[application] = modes.SUPPORTED if is_columnar(self.door) else modes.UNSUPPORTED
+            _MODES[application] = modes.SUPPORTED if are_compiled(self.door) else modes.UNSUPPORTED
         return _MODES[application]
 
     def estimateSizeInBytes(self) -> Any:

@@ -1,0 +1,81 @@
+"""Which classes of ours run on executors, beside Python?
+
+They do what no class of Spark does. The compiler that Spark itself uses for generated code compiles
+them before the first use, and executors get them like any jar. Where that fails, there are none,
+and classes of Spark do the work, slower.
+"""
+
+from __future__ import annotations
+
+import importlib.resources
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+
+from lancelake.spark.jvm.door import Door
+
+_PACKAGE = "lancelake.spark.jvm"
+_SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
+"""A class comes after those that it uses."""
+
+_LOADERS: dict[str, Any] = {}
+
+
+def are_compiled(door: Door) -> bool:
+    """Whether there are classes of ours."""
+    return _loader(door) is not None
+
+
+def make(door: Door, name: str, *arguments: Any) -> Any:
+    """Return a new object of a class of ours; None when there are none."""
+    loader = _loader(door)
+    if loader is None:
+        return None
+    constructor = loader.loadClass(f"lancelake.{name}").getConstructors()[0]
+    return constructor.newInstance(door.array(door.jvm.java.lang.Object, arguments))
+
+
+def cook(door: Door, name: str, parent: Any = None) -> Any:
+    """Compile one source file and return its compiler, which has the class."""
+    source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")
+    compiler = door.cls("org.codehaus.janino.SimpleCompiler")()
+    thread = door.jvm.java.lang.Thread.currentThread()
+    compiler.setParentClassLoader(parent or thread.getContextClassLoader())
+    compiler.cook(source.read_text(encoding="utf-8"))
+    return compiler
+
+
+def _loader(door: Door) -> Any:
+    if door.application not in _LOADERS:
+        try:
+            _LOADERS[door.application] = _loaded(door)
+        except Py4JError:
+            _LOADERS[door.application] = None
+    return _LOADERS[door.application]
+
+
+def _loaded(door: Door) -> Any:
+    """Compile the classes, make them known to executors, and check that they fit this Spark."""
+    session = door.spark._jsparkSession
+    session.sessionState().resourceLoader().addJar(_jar(door))
+    loader = session.sharedState().jarClassLoader()
+    nothing = door.array(door.jvm.java.lang.Class, [])
+    check = loader.loadClass("lancelake.PythonWork").getMethod("check", nothing)
+    check.invoke(None, door.array(door.jvm.java.lang.Object, []))
+    return loader
+
+
+def _jar(door: Door) -> str:
+    """Return the path of a jar with the compiled classes."""
+    path = Path(tempfile.mkdtemp(prefix="lancelake-")) / "lancelake.jar"
+    parent = None
+    with zipfile.ZipFile(path, "w") as jar:
+        for name in _SOURCES:
+            compiler = cook(door, name, parent)
+            parent = compiler.getClassLoader()
+            for compiled, code in dict(compiler.getBytecodes()).items():
+                jar.writestr(compiled.replace(".", "/") + ".class", bytes(code))
+    return str(path)

@@ -1,0 +1,69 @@
+"""How do the rows of a query reach a function of ours on executors?"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.serializers import CPickleSerializer
+from pyspark.sql import DataFrame
+from pyspark.sql import types as t
+from pyspark.sql.udf import _wrap_function
+
+from lancelake.errors import UnsupportedError
+from lancelake.spark.jvm.compiled import make
+from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, is_classic, open_door
+from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.task_messages import MESSAGE, Work
+
+ANSWER = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
+_BATCH_BYTES = 64 << 20
+
+
+def messages_of(frame: DataFrame, work: Work) -> list[bytes]:
+    """Run a picklable function on the rows of each partition and return its messages."""
+    # A query of its own: rows of an earlier run of the same frame are not taken again.
+    rows = frame.select("*")
+    job = _job(rows, work)
+    if job is None:
+        return [bytes(row[MESSAGE]) for row in rows.mapInArrow(work, ANSWER).collect()]
+    return [bytes(message) for message in job.collect(rows._jdf.queryExecution())]
+
+
+def row_work(door: Door, work: Work, schema: t.StructType) -> Any:
+    """Return a function as an object of Java; None when this Spark has no class for it."""
+    return make(
+        door,
+        "RowWork",
+        source_of(door, work),
+        door.byte_array(command(work)),
+        java_schema(door, schema),
+        java_schema(door, ANSWER),
+        _batch_bytes(door),
+    )
+
+
+def source_of(door: Door, work: Work) -> Any:
+    """Return what tells Spark which interpreter to start, with which files."""
+    wrapped = _wrap_function(door.spark.sparkContext, work)
+    return door.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")(wrapped)
+
+
+def command(work: Work) -> bytes:
+    """Return a function as workers take it."""
+    pickled: bytes = CPickleSerializer().dumps((work, ANSWER))  # type: ignore[no-untyped-call]
+    return pickled
+
+
+def _job(frame: DataFrame, work: Work) -> Any:
+    if not is_classic(frame.sparkSession):
+        return None
+    try:
+        return row_work(open_door(frame.sparkSession), work, frame.schema)
+    except UnsupportedError:
+        return None
+
+
+def _batch_bytes(door: Door) -> int:
+    """Return the setting `spark.sql.execution.arrow.maxBytesPerBatch`."""
+    limit = int(door.session_state().conf().arrowMaxBytesPerBatch())
+    return limit if limit > 0 else _BATCH_BYTES
