@@ -12,7 +12,7 @@ RELEASES = ("4.0.2", "14.0.2")
 CREW = (OURS, OURS, *RELEASES)
 _KILL_AFTER = (10, 45)
 _MOST_KILLS = 100
-_SPARK_KILL_AFTER = (8, 20)
+_SPARK_KILL_AFTER = (5, 15)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,15 +28,16 @@ from soak.players import OFFERED, PLAYING
 from soak.spark_moves import SPARK_MOVES, SparkPlace
 from soak.table import first_rows
 
+# A merge is void when anyone has added rows meanwhile, and then takes as long as many other moves.
 _DECK = Counter(
     append=4,
-    upsert=3,
+    upsert=2,
     insert=1,
-    stream=2,
-    update=3,
-    delete=2,
-    transfer=3,
-    scan=2,
+    stream=3,
+    update=4,
+    delete=3,
+    transfer=4,
+    scan=3,
     pinned=1,
     changes=2,
     compact=2,

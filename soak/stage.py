@@ -26,7 +26,7 @@ _LONGER = 5
 """How many times as long a round may take until everything was done often enough."""
 # Official writers are so quick that on few cores ours would hardly get a turn.
 _PAUSE_S = 0.6
-_PAUSE_BESIDE_SPARK_S = 3.0
+_PAUSE_BESIDE_SPARK_S = 4.0
 WRITER = "writer"
 OBSERVER = "observer"
 
