@@ -20,7 +20,7 @@ def items(found: Any) -> list[Any]:
 
 def seq(door: Door, found: Iterable[Any]) -> Any:
     """Return a Scala sequence."""
-    result = door.jvm.java.util.ArrayList()
+    result = door.cls("java.util.ArrayList")()
     for item in found:
         result.add(item)
     return door.cls("scala.jdk.javaapi.CollectionConverters").asScala(result).toSeq()
@@ -100,7 +100,7 @@ def relation_of(plan: Any) -> Any:
 
 def python_object(door: Door, proxy: Any) -> Any:
     """Return the Python object that Java knows as a proxy."""
-    handler = door.jvm.java.lang.reflect.Proxy.getInvocationHandler(proxy)
+    handler = door.member("java.lang.reflect.Proxy", "getInvocationHandler")(proxy)
     field = handler.getClass().getDeclaredField("id")
     field.setAccessible(True)
     return door.gateway.gateway_property.pool[field.get(handler)]
@@ -110,7 +110,7 @@ def aligned(door: Door, attributes: Any, assignments: Any, *, inserts: bool) -> 
     """Return one assignment for each column, members of structs put in their places."""
     name = f"{_CATALYST}.analysis.AssignmentUtils"
     method = "alignInsertAssignments" if inserts else "alignUpdateAssignments"
-    every = door.jvm.java.lang.Class.forName(name).getMethods()
+    every = door.member("java.lang.Class", "forName")(name).getMethods()
     count = next(int(m.getParameterCount()) for m in every if m.getName() == method)
     flags = [False] * (count - 2)
     return items(getattr(door.cls(name), method)(attributes, assignments, *flags))
@@ -125,7 +125,7 @@ def translated(door: Door, condition: Any) -> Any:
 
 def attribute_map(door: Door, pairs: Iterable[tuple[Any, Any]]) -> Any:
     """Return a map from attributes to attributes."""
-    tuples = seq(door, [door.jvm.scala.Tuple2(before, after) for before, after in pairs])
+    tuples = seq(door, [door.cls("scala.Tuple2")(before, after) for before, after in pairs])
     maps = door.cls(f"{_CATALYST}.expressions.AttributeMap$")
     return getattr(maps, "MODULE$").apply(tuples)
 

@@ -34,15 +34,17 @@ def make(door: Door, name: str, *arguments: Any) -> Any:
     loader = _loader(door)
     if loader is None:
         return None
-    constructor = loader.loadClass(f"lancelake.{name}").getConstructors()[0]
-    return constructor.newInstance(door.array(door.jvm.java.lang.Object, arguments))
+    constructor = door.once(
+        f"constructor of {name}", lambda: loader.loadClass(f"lancelake.{name}").getConstructors()[0]
+    )
+    return constructor.newInstance(door.array(door.cls("java.lang.Object"), arguments))
 
 
 def cook(door: Door, name: str, parent: Any = None) -> Any:
     """Compile one source file and return its compiler, which has the class."""
     source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")
     compiler = door.cls("org.codehaus.janino.SimpleCompiler")()
-    thread = door.jvm.java.lang.Thread.currentThread()
+    thread = door.member("java.lang.Thread", "currentThread")()
     compiler.setParentClassLoader(parent or thread.getContextClassLoader())
     compiler.cook(source.read_text(encoding="utf-8"))
     return compiler
@@ -62,9 +64,9 @@ def _loaded(door: Door) -> Any:
     session = door.spark._jsparkSession
     session.sessionState().resourceLoader().addJar(_jar(door))
     loader = session.sharedState().jarClassLoader()
-    nothing = door.array(door.jvm.java.lang.Class, [])
+    nothing = door.array(door.cls("java.lang.Class"), [])
     check = loader.loadClass("lancelake.PythonWork").getMethod("check", nothing)
-    check.invoke(None, door.array(door.jvm.java.lang.Object, []))
+    check.invoke(None, door.array(door.cls("java.lang.Object"), []))
     return loader
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
@@ -37,9 +37,28 @@ class Door:
     application: str
     """Names the Spark application, which all sessions on one context share."""
 
+    _known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+    """What was asked of Java and does not change: a question takes its time."""
+
     def cls(self, name: str) -> Any:
         """Return a Java class by its full name."""
-        return getattr(self.jvm, name)
+        if name not in self._known:
+            self._known[name] = getattr(self.jvm, name)
+        return self._known[name]
+
+    def member(self, cls: str, name: str) -> Any:
+        """Return a static method or constant of a Java class."""
+        key = f"{cls}#{name}"
+        if key not in self._known:
+            self._known[key] = getattr(self.cls(cls), name)
+        return self._known[key]
+
+    def once(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return an object of Java that is made the first time it is asked for."""
+        key = f"once {name}"
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
     def connector(self, name: str) -> Any:
         """Return a class of Spark's connector API by its name below `CONNECTOR`."""
@@ -49,29 +68,29 @@ class Door:
         """Return a Java array; items may be Python objects that implement interfaces."""
         found = list(items)
         result = self.gateway.new_array(cls, len(found))
-        put = self.jvm.java.lang.reflect.Array.set
+        put = self.member("java.lang.reflect.Array", "set")
         for position, item in enumerate(found):
             put(result, position, item)
         return result
 
     def strings(self, items: Iterable[str]) -> Any:
         """Return a Java array of strings."""
-        return self.array(self.jvm.java.lang.String, items)
+        return self.array(self.cls("java.lang.String"), items)
 
     def byte_array(self, data: bytes) -> Any:
         """Return a Java array of bytes, sent in one message."""
-        return self.jvm.java.util.Arrays.copyOf(bytearray(data), len(data))
+        return self.member("java.util.Arrays", "copyOf")(bytearray(data), len(data))
 
     def map(self, items: Mapping[str, str]) -> Any:
         """Return a Java map."""
-        result = self.jvm.java.util.HashMap()
+        result = self.cls("java.util.HashMap")()
         for key, value in items.items():
             result.put(key, value)
         return result
 
     def set(self, items: Iterable[Any]) -> Any:
         """Return a Java set."""
-        result = self.jvm.java.util.HashSet()
+        result = self.cls("java.util.HashSet")()
         for item in items:
             result.add(item)
         return result
@@ -82,12 +101,14 @@ class Door:
 
     def optional_long(self, value: int | None) -> Any:
         """Return an optional number."""
-        optional = self.jvm.java.util.OptionalLong
-        return optional.empty() if value is None else optional.of(value)
+        optional = "java.util.OptionalLong"
+        if value is None:
+            return self.member(optional, "empty")()
+        return self.member(optional, "of")(value)
 
     def none(self) -> Any:
         """Return Scala's empty option."""
-        return self.jvm.scala.Option.empty()
+        return self.member("scala.Option", "empty")()
 
     def session_state(self) -> Any:
         """Return the parsers, catalogs and settings of the session."""
@@ -150,6 +171,6 @@ def _ensure_known(spark: SparkSession) -> None:
 
 
 def _ensure_classes(door: Door) -> None:
-    find = door.jvm.java.lang.Class.forName
+    find = door.member("java.lang.Class", "forName")
     for name in _NEEDED:
         guarded(door, functools.partial(find, name), f"class {name}")

@@ -58,8 +58,11 @@ class JavaExpressions:
         return None if dtype is None else Column(path=path, dtype=dtype)
 
     def _is_predicate(self, expression: Any) -> bool:
+        return bool(self.door.once("class of predicates", self._predicates).isInstance(expression))
+
+    def _predicates(self) -> Any:
         name = "org.apache.spark.sql.connector.expressions.filter.Predicate"
-        return bool(self.door.jvm.java.lang.Class.forName(name).isInstance(expression))
+        return self.door.member("java.lang.Class", "forName")(name)
 
     def _large_membership(self, predicate: Any, children: Any) -> Node | None:
         """Read a long list of constants in one message."""

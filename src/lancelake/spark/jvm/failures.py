@@ -17,16 +17,15 @@ _IN_TRACEBACK = re.compile(r"lancelake\.errors\.(\w+): ([^\n]+)")
 
 def to_java(door: Door, error: LanceTableError) -> Py4JJavaError:
     """Return what to raise so that Spark sees one clear line, with the error inside."""
-    lang = door.jvm.java.lang
-    inside = lang.RuntimeException(_MARK + error.to_json())
+    inside = door.cls("java.lang.RuntimeException")(_MARK + error.to_json())
     if isinstance(error, UnsupportedError):
-        return thrown(lang.UnsupportedOperationException(str(error), inside))
-    return thrown(lang.IllegalArgumentException(str(error), inside))
+        return thrown(door.cls("java.lang.UnsupportedOperationException")(str(error), inside))
+    return thrown(door.cls("java.lang.IllegalArgumentException")(str(error), inside))
 
 
 def asks_for_existence(door: Door) -> bool:
     """Whether Spark is about to answer `spark.catalog.tableExists`, seen from its calls."""
-    frames = door.jvm.java.lang.Thread.currentThread().getStackTrace()
+    frames = door.member("java.lang.Thread", "currentThread")().getStackTrace()
     return any(frame.getClassName() == _CATALOG for frame in frames)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pyspark.serializers import CPickleSerializer
@@ -11,13 +11,13 @@ from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.spark.jvm.compiled import make as make_compiled
-from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
+from lancelake.spark.jvm.door import CONNECTOR, PYTHON_SOURCE, Door, guarded
 from lancelake.spark.partition import read
 
 
 def java_schema(door: Door, schema: t.StructType) -> Any:
     """Return a schema as Java object."""
-    return door.cls("org.apache.spark.sql.types.DataType").fromJson(schema.json())
+    return door.member("org.apache.spark.sql.types.DataType", "fromJson")(schema.json())
 
 
 def python_schema(schema: Any) -> t.StructType:
@@ -27,7 +27,7 @@ def python_schema(schema: Any) -> t.StructType:
 
 def v2_columns(door: Door, schema: Any) -> Any:
     """Return the columns of a schema as the connector API has them, in one call to Java."""
-    convert = door.connector("catalog.CatalogV2Util").structTypeToV2Columns
+    convert = door.member(f"{CONNECTOR}.catalog.CatalogV2Util", "structTypeToV2Columns")
     # Since 4.2 there is a second argument; its default is true.
     arguments = (schema,) if door.spark.version.startswith("4.1.") else (schema, True)
     return guarded(door, lambda: convert(*arguments), "columns")
@@ -57,13 +57,17 @@ def python_metrics(door: Door) -> Any:
     return _source(door).createPythonMetrics()
 
 
-def driver_metrics(door: Door, values: dict[str, tuple[str, int]]) -> tuple[Any, Any]:
-    """Return metrics known on the driver, and their values."""
+def driver_metrics(door: Door, texts: Mapping[str, str]) -> list[Any]:
+    """Return metrics whose values the driver knows."""
     metric = door.cls(f"{PYTHON_SOURCE}.PythonCustomMetric")
-    task_metric = door.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
-    kinds = [metric(name, text) for name, (text, _) in values.items()]
-    found = [task_metric(name, value) for name, (_, value) in values.items()]
-    return kinds, door.array(door.connector("metric.CustomTaskMetric"), found)
+    return [metric(name, text) for name, text in texts.items()]
+
+
+def driver_values(door: Door, values: Mapping[str, int]) -> Any:
+    """Return the values of metrics that the driver knows."""
+    value_of = door.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
+    found = [value_of(name, value) for name, value in values.items()]
+    return door.array(door.connector("metric.CustomTaskMetric"), found)
 
 
 _SOURCES: dict[str, Any] = {}
@@ -82,6 +86,6 @@ def _source(door: Door) -> Any:
 def _parameters(door: Door, make: Any) -> int:
     """Count the parameters of the factory, which differ between versions of Spark."""
     if door.application not in _COUNTS:
-        cls = door.jvm.java.lang.Class.forName(make._fqn)
+        cls = door.member("java.lang.Class", "forName")(make._fqn)
         _COUNTS[door.application] = int(cls.getConstructors()[0].getParameterCount())
     return _COUNTS[door.application]

@@ -36,5 +36,5 @@ def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
 
 def _parameters(door: Door, make: Any) -> int:
     """Count the parameters of the factory, which differ between versions of Spark."""
-    cls = door.jvm.java.lang.Class.forName(make._fqn)
+    cls = door.member("java.lang.Class", "forName")(make._fqn)
     return int(cls.getConstructors()[0].getParameterCount())

@@ -19,8 +19,8 @@ def data_frame(door: Door, table: Any, given: Mapping[str, str] | None = None) -
     def build() -> Any:
         options = door.options(given or {})
         none = door.none()
-        relation = door.cls(_RELATION).create(table, none, none, options, none)
-        return door.cls(_DATASET).ofRows(door.spark._jsparkSession, relation)
+        relation = door.member(_RELATION, "create")(table, none, none, options, none)
+        return door.member(_DATASET, "ofRows")(door.spark._jsparkSession, relation)
 
     return DataFrame(guarded(door, build, "relation over a table"), door.spark)
 

@@ -49,7 +49,7 @@ def take_row_commands(door: Door, run: Callable[[Any], None]) -> None:
     """Let `run` execute the commands of this session whose target is a table of ours."""
     try:
         strategy = _constructor(door).newInstance(
-            door.array(door.jvm.java.lang.Object, [_Handler(door, run)])
+            door.array(door.cls("java.lang.Object"), [_Handler(door, run)])
         )
         methods = door.spark._jsparkSession.experimental()
         others = [s for s in items(methods.extraStrategies()) if _name(s) != _CLASS]

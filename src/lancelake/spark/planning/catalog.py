@@ -93,8 +93,8 @@ class LanceCatalog(TableChanges):
     def listNamespaces(self, *parent: Any) -> Any:
         parts = self._known(parent[0]) if parent else ()
         found = [self.door.strings(n) for n in self.directory.namespaces(parts)]
-        result = self.door.gateway.new_array(self.door.jvm.java.lang.String, len(found), 0)
-        put = self.door.jvm.java.lang.reflect.Array.set
+        result = self.door.gateway.new_array(self.door.cls("java.lang.String"), len(found), 0)
+        put = self.door.member("java.lang.reflect.Array", "set")
         for position, names in enumerate(found):
             put(result, position, names)
         return result

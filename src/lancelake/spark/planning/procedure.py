@@ -56,7 +56,7 @@ class LanceProcedure(Proxy):
                 raise InvalidRequestError(f"argument {parameter.name} must not be null")
         table = self._table_named(given.pop("table"))
         answer = self._procedure.run(self.door.spark, table, given)
-        scans = self.door.jvm.java.util.ArrayList()
+        scans = self.door.cls("java.util.ArrayList")()
         scans.add(_Answer(self.door, self._procedure.answer, answer))
         return scans.iterator()
 

@@ -10,6 +10,7 @@ from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.python_read import (
     driver_metrics,
+    driver_values,
     input_partitions,
     java_schema,
     python_metrics,
@@ -23,8 +24,8 @@ from lancelake.spark.translate import filter_of
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
 _SKIPPED = "numFragmentsSkipped"
+_TEXTS = {_FRAGMENTS: "fragments to read", _SKIPPED: "fragments skipped", _PARTITIONS: "splits"}
 _AGGREGATE_BYTES = 1 << 20
-_METRICS: dict[str, Any] = {}
 
 
 @implements("read.Statistics")
@@ -48,7 +49,7 @@ class _Batch(Proxy):
     def __init__(self, door: Door, request: ReadRequest, text: str) -> None:
         super().__init__(door)
         self._request, self._text = request, text
-        self.driver_values: dict[str, tuple[str, int]] = {}
+        self.driver_values: dict[str, int] = {}
 
     def identity(self) -> str:
         return self._text
@@ -56,10 +57,10 @@ class _Batch(Proxy):
     def planInputPartitions(self) -> Any:
         parts = partitions(self._request)
         fragments = {task.fragment.id for part in parts for task in part.tasks}
-        self.driver_values[_FRAGMENTS] = ("fragments to read", len(fragments))
+        self.driver_values[_FRAGMENTS] = len(fragments)
         every = len(self._request.snapshot.manifest.fragments)
-        self.driver_values[_SKIPPED] = ("fragments skipped", every - len(fragments))
-        self.driver_values[_PARTITIONS] = ("splits", len(parts))
+        self.driver_values[_SKIPPED] = every - len(fragments)
+        self.driver_values[_PARTITIONS] = len(parts)
         return input_partitions(self.door, [encode(part) for part in parts])
 
     def createReaderFactory(self) -> Any:
@@ -110,22 +111,15 @@ class LanceScan(ScanProxy):
         return kept, max(1, size_bytes(request) * kept // max(1, rows))
 
     def supportedCustomMetrics(self) -> Any:
-        application = self.door.application
-        if application not in _METRICS:
-            values = {
-                _FRAGMENTS: ("fragments to read", 0),
-                _SKIPPED: ("fragments skipped", 0),
-                _PARTITIONS: ("splits", 0),
-            }
-            mine, _ = driver_metrics(self.door, values)
-            metrics = [*python_metrics(self.door), *mine]
-            kind = self.door.connector("metric.CustomMetric")
-            _METRICS[application] = self.door.array(kind, metrics)
-        return _METRICS[application]
+        return self.door.once("metrics of scans", self._metrics)
+
+    def _metrics(self) -> Any:
+        metrics = [*python_metrics(self.door), *driver_metrics(self.door, _TEXTS)]
+        return self.door.array(self.door.connector("metric.CustomMetric"), metrics)
 
     def reportDriverMetrics(self) -> Any:
         values = {} if self._batch is None else self._batch.driver_values
-        return driver_metrics(self.door, values)[1]
+        return driver_values(self.door, values)
 
     def filterAttributes(self) -> Any:
         names: list[str] = []

@@ -27,7 +27,7 @@ class _MetadataColumn(Proxy):
         return self._name
 
     def dataType(self) -> Any:
-        return self.door.cls("org.apache.spark.sql.types.DataTypes").LongType
+        return self.door.member("org.apache.spark.sql.types.DataTypes", "LongType")
 
     def isNullable(self) -> bool:
         return False
@@ -72,8 +72,10 @@ class VersionTable(TableProxy):
         return self.door.map(shown)
 
     def capabilities(self) -> Any:
-        can = self.door.connector("catalog.TableCapability")
-        return self.door.set([can.BATCH_READ])
+        return self.door.once("readable", self._readable)
+
+    def _readable(self) -> Any:
+        return self.door.set([self.door.connector("catalog.TableCapability").BATCH_READ])
 
     def metadataColumns(self) -> Any:
         if self._metadata is None:
