@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from struct import Struct, unpack_from
+from typing import NamedTuple
 
 from google.protobuf.message import DecodeError, Message
 
@@ -23,8 +24,8 @@ ENTRY = Struct("<QQ")
 _TAIL_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Extent:
+# A tuple: every file that is opened has some of them.
+class Extent(NamedTuple):
     """Some bytes of a file."""
 
     start: int
@@ -108,11 +109,8 @@ def _extents(
     if begin + ENTRY.size * count > len(tail):
         raise _corrupt(source, "a table is cut off")
     numbers = unpack_from(f"<{2 * count}Q", tail, begin)
-    extents = tuple(
-        Extent(start=start, length=length)
-        for start, length in zip(numbers[::2], numbers[1::2], strict=True)
-    )
-    if any(extent.start + extent.length > size_bytes for extent in extents):
+    extents = tuple(map(Extent._make, zip(numbers[::2], numbers[1::2], strict=True)))
+    if max(map(sum, extents), default=0) > size_bytes:
         raise _corrupt(source, "a table points outside of it")
     return extents
 

@@ -50,6 +50,27 @@ class StoreSource:
     def read(self, start: int, length: int) -> bytes:
         """Return exactly these bytes."""
         if start < 0 or length < 0 or start + length > self._size_bytes:
-            msg = f"{self.path} has no bytes {start} to {start + length}"
-            raise CorruptTableError(msg, path=self.path)
+            raise _no_bytes(self.path, start, length)
         return self.store.get_range(self.path, start=start, length=length) if length else b""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedSource:
+    """A file that was read as a whole."""
+
+    name: str
+    data: bytes
+
+    def size_bytes(self) -> int:
+        """Length of the file."""
+        return len(self.data)
+
+    def read(self, start: int, length: int) -> bytes:
+        """Return exactly these bytes."""
+        if start < 0 or length < 0 or start + length > len(self.data):
+            raise _no_bytes(self.name, start, length)
+        return self.data[start : start + length]
+
+
+def _no_bytes(path: str, start: int, length: int) -> CorruptTableError:
+    return CorruptTableError(f"{path} has no bytes {start} to {start + length}", path=path)

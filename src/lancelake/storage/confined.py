@@ -11,12 +11,16 @@ from lancelake.errors import CorruptTableError, InvalidRequestError
 # again: every call of a store looks at its path.
 _NAME = r"(?!\.\.?(?:/|\Z))[^/\x00-\x1f\x7f]++"
 _PLAIN = re.compile(rf"{_NAME}(?:/{_NAME})*+")
+# Names as writers give them, which read the same in every way.
+_ORDINARY = re.compile(r"[0-9A-Za-z_][-.0-9A-Za-z_]*+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _MOST_LAYERS = 8
 
 
 def confined_path(relative: str) -> str:
     """Return a path taken from a table's metadata, or refuse one that could leave the root."""
+    if _ORDINARY.fullmatch(relative):
+        return relative
     for reading in _readings(relative):
         if not is_plain(reading.replace("\\", "/")) or _DRIVE.match(reading) or "://" in reading:
             raise CorruptTableError(f"path {relative!r} leaves the table", path=relative)

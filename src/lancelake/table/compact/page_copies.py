@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from lancelake.clock import Ids
-from lancelake.data.container import open_container
 from lancelake.data.file_schema import column_ids
 from lancelake.data.page_copy import LARGE_PAGE_BYTES, PageCopy, page_copy
 from lancelake.data.source import StoreSource
@@ -13,8 +13,9 @@ from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
 from lancelake.format.blobs import has_blobs
+from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
-from lancelake.format.ids import FragmentId
+from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.names import data_file_name
 from lancelake.format.schema import Schema
 from lancelake.storage.open import open_store
@@ -36,7 +37,7 @@ def planned_copy(
     if mode is None and not _may_have_large_pages(fragments):
         return None
     places = [files.data_file(fragment.files[0]) for fragment in fragments]
-    found = page_copy([open_container(StoreSource(open_store(p.root), p.path)) for p in places])
+    found = page_copy(StoreSource(open_store(place.root), place.path) for place in places)
     if found is None or (mode is None and found.large_share < _LARGE_SHARE):
         return None
     return found
@@ -66,13 +67,42 @@ def joined(fragments: Sequence[Fragment], name: str, size_bytes: int) -> Fragmen
 
 def is_copyable(fragments: Sequence[Fragment], write: WriteTask) -> bool:
     """Whether all fragments are one file each, of the table's columns and nothing else."""
-    wanted = column_ids(write.schema, write.file_version)
     size_bytes = sum(f.file_size_bytes or 0 for fragment in fragments for f in fragment.files)
-    return (
-        _has_plain_columns(write.schema)
-        and size_bytes <= write.max_bytes_per_file
-        and all(_is_whole(fragment, write, wanted) for fragment in fragments)
-    )
+    return size_bytes <= write.max_bytes_per_file and all(map(WholeFiles.of(write), fragments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeFiles:
+    """Tells whether a fragment is one file of the table's columns and nothing else.
+
+    Without fields, because columns are of a kind that is not taken over as it is, none is.
+    """
+
+    version: FileVersion
+    fields: tuple[FieldId, ...] | None
+    column_indices: tuple[int, ...]
+
+    @staticmethod
+    def of(write: WriteTask) -> WholeFiles:
+        """Return what tells it for the files that a task would write."""
+        fields = column_ids(write.schema, write.file_version)
+        return WholeFiles(
+            version=write.file_version,
+            fields=fields if _has_plain_columns(write.schema) else None,
+            column_indices=tuple(range(len(fields))),
+        )
+
+    def __call__(self, fragment: Fragment) -> bool:
+        """Whether the fragment is such a file."""
+        if len(fragment.files) != 1 or fragment.deletion_file is not None:
+            return False
+        (file,) = fragment.files
+        return (
+            fragment.physical_rows is not None
+            and file.fields == self.fields
+            and file.column_indices == self.column_indices
+            and file.version is self.version
+        )
 
 
 def _may_have_large_pages(fragments: Sequence[Fragment]) -> bool:
@@ -85,16 +115,3 @@ def _has_plain_columns(schema: Schema) -> bool:
     nodes = [node for field in schema.fields for node in field.walk()]
     special = any(node.is_json or node.is_packed for node in nodes)
     return not special and not any(has_blobs(field) for field in schema.fields)
-
-
-def _is_whole(fragment: Fragment, write: WriteTask, wanted: tuple[int, ...]) -> bool:
-    if len(fragment.files) != 1 or fragment.deletion_file is not None:
-        return False
-    (file,) = fragment.files
-    in_order = tuple(range(len(wanted)))
-    return (
-        fragment.physical_rows is not None
-        and file.version is write.file_version
-        and file.fields == wanted
-        and file.column_indices == in_order
-    )

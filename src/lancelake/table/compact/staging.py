@@ -10,15 +10,17 @@ from itertools import groupby
 from pathlib import Path
 
 from lancelake.clock import SystemIds
+from lancelake.data.page_copy import page_copy
+from lancelake.data.source import LoadedSource
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
 from lancelake.format.fragment import Fragment
 from lancelake.format.names import data_file_name
 from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
 from lancelake.table.compact.carried import CarriedRows
-from lancelake.table.compact.options import CompactionMode
-from lancelake.table.compact.page_copies import is_copyable, joined, planned_copy
+from lancelake.table.compact.page_copies import WholeFiles, joined
 from lancelake.table.compact.stored_rows import Source, lineage_of_all
 
 Unit = tuple[Source, Fragment]
@@ -36,31 +38,34 @@ def staged(source: Source, fragments: Sequence[Fragment], write: WriteTask) -> I
     with tempfile.TemporaryDirectory(prefix="lancelake-compact-") as folder:
         Path(folder, layout.DATA).mkdir()
         place = replace(source, files=TableFiles(root=Location.parse(folder)))
-        yield [
-            unit for run in _runs(fragments, write) for unit in _units(source, place, run, write)
-        ]
+        units: list[Unit] = []
+        for is_joinable, run in _runs(fragments, write):
+            whole = _joined(source, place, run) if is_joinable else None
+            units += [(source, fragment) for fragment in run] if whole is None else [whole]
+        yield units
 
 
-def _runs(fragments: Sequence[Fragment], write: WriteTask) -> Iterator[tuple[Fragment, ...]]:
-    """Yield neighbours that are alike: small and whole, or not."""
-    for _, run in groupby(fragments, key=lambda f: _is_small(f) and is_copyable([f], write)):
+def _runs(
+    fragments: Sequence[Fragment], write: WriteTask
+) -> Iterator[tuple[bool, tuple[Fragment, ...]]]:
+    """Yield neighbours that are alike, and whether they are small, whole and many."""
+    is_whole = WholeFiles.of(write)
+    for is_like, run in groupby(fragments, key=lambda f: _is_small(f) and is_whole(f)):
         alike = tuple(run)
-        yield from (alike[start : start + _MOST] for start in range(0, len(alike), _MOST))
+        for start in range(0, len(alike), _MOST):
+            part = alike[start : start + _MOST]
+            yield is_like and len(part) >= _FEWEST, part
 
 
 def _is_small(fragment: Fragment) -> bool:
     return sum(file.file_size_bytes or _SMALL_BYTES for file in fragment.files) < _SMALL_BYTES
 
 
-def _units(
-    source: Source, place: Source, run: tuple[Fragment, ...], write: WriteTask
-) -> list[Unit]:
-    alone = [(source, fragment) for fragment in run]
-    if len(run) < _FEWEST or not (_is_small(run[0]) and is_copyable(run, write)):
-        return alone
-    plan = planned_copy(source.files, run, write, CompactionMode.TRY_BINARY_COPY)
+def _joined(source: Source, place: Source, run: tuple[Fragment, ...]) -> Unit | None:
+    """Gather the pages of a run in one file; None where that is not possible."""
+    plan = page_copy(_loaded(source, fragment) for fragment in run)
     if plan is None:
-        return alone
+        return None
     name = data_file_name(SystemIds().uuid4())
     size_bytes = plan.write_local(Path(place.files.root.uri, layout.data_file(name)))
     whole = joined(run, name, size_bytes)
@@ -69,4 +74,9 @@ def _units(
         for fragment in run:
             carried.add(lineage_of_all(source, fragment))
         whole = carried.given_to(whole)
-    return [(place, whole)]
+    return place, whole
+
+
+def _loaded(source: Source, fragment: Fragment) -> LoadedSource:
+    at = source.files.data_file(fragment.files[0])
+    return LoadedSource(at.path, open_store(at.root).get(at.path))
