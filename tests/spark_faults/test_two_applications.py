@@ -33,13 +33,12 @@ SCHEMA = pa.schema(
     ]
 )
 # What official Lance cannot add to by itself is read, and written unless it changed meanwhile. It
-# is the fastest of the three, so it waits a little for others to commit between its own.
+# is the fastest of the three, so each of its steps waits for some commits of the others.
 INCREMENT = """
 import time
-until, result, seen = time.monotonic() + patience_s, 0, 0
-for keys in steps:
-    pause = time.monotonic() + 10
-    while lance.dataset(uri).version == seen and time.monotonic() < pause:
+until, result = time.monotonic() + patience_s, 0
+for number, keys in enumerate(steps):
+    while lance.dataset(uri).version < 1 + 2 * number and time.monotonic() < until:
         time.sleep(0.05)
     while True:
         ds = lance.dataset(uri)
@@ -49,7 +48,6 @@ for keys in steps:
         merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
         try:
             merge.conflict_retries(0).execute(rows)
-            seen = lance.dataset(uri).version
             break
         except (OSError, RuntimeError) as error:
             if "conflict" not in str(error).lower() and "contention" not in str(error).lower():
