@@ -28,6 +28,7 @@ INSERTS_BLINDLY = "4.0.2"
 """Its merge that only inserts adds keys that others have added since it began."""
 _LOOK_S = 0.02
 _FOLLOW_S = 0.1
+_MOST_TEXT = 3_000
 _CONFLICT_WORDS = ("conflict", "concurrent", "preempted", "incompatible transaction")
 
 
@@ -190,8 +191,8 @@ def deck_of(deck: Counter[str], part: Part) -> Counter[str]:
 
 
 def text_of(error: BaseException) -> str:
-    """Return an error as one line."""
-    return f"{type(error).__name__}: {error}"[:500]
+    """Return an error; what Java adds to it is long."""
+    return f"{type(error).__name__}: {error}"[:_MOST_TEXT]
 
 
 def prepared() -> tuple[Part, Journal]:

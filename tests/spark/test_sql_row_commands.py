@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
 from lancelake.spark.merge import run
 from lancelake.spark.merge.run import addressed_frame
+from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.table.snapshot import Snapshot
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
@@ -253,3 +254,51 @@ def test_a_cached_table_shows_the_change(spark: SparkSession, table: str) -> Non
     spark.sql(f"DELETE FROM {table} WHERE id < 5")
     assert spark.table(table).count() == 5
     cached.unpersist()
+
+
+def change_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, change: Callable[[lancelake.LanceDataset], None]
+) -> None:
+    """Let another writer change the table after a command was resolved, before it runs."""
+    opened = WritableTable.newest
+
+    def newest(self: WritableTable) -> Snapshot:
+        change(lancelake.LanceDataset(self.snapshot.location.uri))
+        return opened(self)
+
+    monkeypatch.setattr(WritableTable, "newest", newest)
+
+
+CHANGES = {
+    "update": "UPDATE lance.rows SET name = 'new' WHERE id = 1",
+    "merge": "MERGE INTO lance.rows t USING (SELECT 1L AS id) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET name = 'new'",
+}
+
+
+@pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES.keys())
+def test_a_column_that_came_meanwhile_keeps_its_values(
+    spark: SparkSession,
+    table: str,
+    warehouse: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
+) -> None:
+    change_meanwhile(monkeypatch, lambda ds: ds.add_columns({"more": "id * 3"}))
+    spark.sql(statement)
+    assert names(warehouse) == plain(*range(10)) | {1: "new"}
+    rows = dataset(warehouse).to_table(columns=["id", "more"]).to_pylist()
+    assert all(row["more"] == row["id"] * 3 for row in rows)
+
+
+@pytest.mark.parametrize("statement", CHANGES.values(), ids=CHANGES.keys())
+def test_a_column_that_a_command_does_not_name_may_go_meanwhile(
+    spark: SparkSession,
+    table: str,
+    warehouse: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    statement: str,
+) -> None:
+    change_meanwhile(monkeypatch, lambda ds: ds.drop_columns(["score"]))
+    spark.sql(statement)
+    assert names(warehouse) == plain(*range(10)) | {1: "new"}

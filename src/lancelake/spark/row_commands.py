@@ -132,8 +132,10 @@ class RowCommand:
         return SetColumns(values=values, condition=condition)
 
     def _values(self, assignments: Any, *, inserts: bool) -> dict[str, Any]:
+        """Return the columns that get values; one that stays as it is may be dropped meanwhile."""
         found = aligned(self._door, self._relation.output(), assignments, inserts=inserts)
-        return {a.key().name(): column(self._door, a.value()) for a in found}
+        changed = [a for a in found if not a.key().semanticEquals(a.value())]
+        return {a.key().name(): column(self._door, a.value()) for a in changed}
 
 
 def run_row_command(door: Door, plan: Any) -> None:

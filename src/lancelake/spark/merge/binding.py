@@ -66,9 +66,13 @@ class Binding:
     def unpacked(
         self, rows: DataFrame, target: tuple[str, Sequence[str]], source: tuple[str, Sequence[str]]
     ) -> DataFrame:
-        """Return rows with the members of their structs as columns that have their numbers."""
+        """Return rows with the members of their structs as columns that have their numbers.
+
+        A column that came after the command was resolved has none, and no expression names it.
+        """
         found = [f.col(_quoted(c)) for c in rows.columns]
-        every = [(target[0], member, self.target[member]) for member in target[1]]
+        known = [member for member in target[1] if member in self.target]
+        every = [(target[0], member, self.target[member]) for member in known]
         if source[0] in rows.columns:
             pairs = zip(source[1], self.source, strict=True)
             every += [(source[0], member, attribute) for member, attribute in pairs]
