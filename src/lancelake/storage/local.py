@@ -90,10 +90,12 @@ class LocalStore:
             start = f"{folder}/" if folder else ""
             for entry in self._entries(folder):
                 path = start + entry.name
-                if entry.is_dir():
+                if entry.is_file():
+                    info = _entry_info(path, entry)
+                    if info is not None:
+                        yield info
+                elif entry.is_dir():
                     folders.append(path)
-                elif (info := _entry_info(path, entry)) is not None:
-                    yield info
 
     def list_names(self, directory: str) -> builtins.list[str]:
         """Names of the objects directly in a folder."""
@@ -318,8 +320,8 @@ def _is_staged(name: str) -> bool:
 
 
 def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
-    """Describe a listed file; None if it is not one, unfinished, or gone by now."""
-    if _is_staged(entry.name) or not entry.is_file():
+    """Describe a listed file; None if it is unfinished, or gone by now."""
+    if _is_staged(entry.name):
         return None
     try:
         return _info(path, entry.stat())
@@ -328,9 +330,6 @@ def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
 
 
 def _info(path: str, found: os.stat_result) -> ObjectInfo:
-    return ObjectInfo(
-        path=path,
-        size_bytes=found.st_size,
-        modified_ns=found.st_mtime_ns,
-        e_tag=f"{found.st_ino:x}-{found.st_mtime_ns:x}-{found.st_size:x}",
-    )
+    size_bytes, modified_ns = found.st_size, found.st_mtime_ns
+    e_tag = f"{found.st_ino:x}-{modified_ns:x}-{size_bytes:x}"
+    return ObjectInfo(path, size_bytes, modified_ns, e_tag)

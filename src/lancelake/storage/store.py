@@ -5,13 +5,13 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from lancelake.errors import InvalidRequestError, StorageError
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ObjectInfo:
+# A tuple: folders are listed by the thousand.
+class ObjectInfo(NamedTuple):
     """What a store knows about an object without reading it."""
 
     path: str
