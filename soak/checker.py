@@ -42,6 +42,7 @@ def judge(history: History) -> Verdict:
         ends.branches(history),
         ends.tags(history),
         ends.failed_reads(history),
+        ends.crude_errors(history),
         ends.soundness(history),
     )
     return Verdict(

@@ -6,6 +6,22 @@ from collections.abc import Iterator
 
 from soak.checks.finding import Finding, Wrong
 from soak.history import History, Operation, Row, digest
+from soak.plan import OURS, SPARK
+
+_CRUDE = frozenset(
+    (
+        "AssertionError",
+        "AttributeError",
+        "IndexError",
+        "InternalError",
+        "KeyError",
+        "NameError",
+        "Py4JJavaError",
+        "RuntimeError",
+        "TypeError",
+        "UnboundLocalError",
+    )
+)
 
 
 def audits(history: History) -> Iterator[Finding]:
@@ -82,6 +98,19 @@ def failed_reads(history: History) -> Iterator[Finding]:
                 wrong=Wrong.FAILED_READ,
                 version=operation.read_version,
                 message=f"{operation.library}: {operation.error}",
+                operations=(operation.id,),
+            )
+
+
+def crude_errors(history: History) -> Iterator[Finding]:
+    """Yield refusals of our own that do not say what is wrong, but where a program stumbled."""
+    for operation in history.operations:
+        is_ours = operation.library in (OURS, SPARK)
+        if is_ours and operation.error.partition(":")[0] in _CRUDE:
+            yield Finding(
+                wrong=Wrong.CRUDE_ERROR,
+                version=operation.read_version,
+                message=f"{operation.kind} by {operation.library}: {operation.error[:500]}",
                 operations=(operation.id,),
             )
 

@@ -29,6 +29,7 @@ class Wrong(StrEnum):
     MISSING_FILE = "missing file"
     READERS_DISAGREE = "readers disagree"
     UNSOUND_TABLE = "unsound table"
+    CRUDE_ERROR = "crude error"
     CRASH = "crash"
 
 

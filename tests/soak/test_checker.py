@@ -441,6 +441,22 @@ def test_a_read_that_takes_long_may_find_its_version_gone() -> None:
     assert wrongs(History(operations=(failed,), retention_s=20.0)) == set()
 
 
+@pytest.mark.parametrize(
+    ("library", "error", "expected"),
+    [
+        ("spark", "Py4JJavaError: KeyError in a proxy", {Wrong.CRUDE_ERROR}),
+        ("ours", "KeyError: 'c'", {Wrong.CRUDE_ERROR}),
+        ("ours", "SchemaMismatchError: the data has columns that the table has not", set()),
+        ("14.0.2", "RuntimeError: not ours", set()),
+    ],
+)
+def test_a_refusal_of_our_own_says_what_is_wrong(
+    library: str, error: str, expected: set[Wrong]
+) -> None:
+    refused = replace(op("a", "append", "fail"), library=library, error=error)
+    assert wrongs(History(operations=(refused,))) == expected
+
+
 def test_what_the_table_checker_finds_is_found() -> None:
     final = Final(findings=("fragment 3 has no file",))
     assert wrongs(History(final=final)) == {Wrong.UNSOUND_TABLE}
