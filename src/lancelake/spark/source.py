@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
-from lancelake.errors import UnsupportedError
 from lancelake.spark.feed import (
     FEED,
     FEED_OPTIONS,
@@ -32,12 +31,11 @@ from lancelake.spark.source_writer import LanceWriter
 from lancelake.spark.splits import SplitLimits
 from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
 from lancelake.spark.streaming.sink import LanceStreamWriter
+from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
 from lancelake.spark.types import arrow_schema, shown_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-    from lancelake.spark.streaming.source import LanceStreamReader
 
 NAME = "lance"
 # The plain source does not learn how many cores the session has.
@@ -63,14 +61,13 @@ class LanceDataSource(DataSource):
         """Return a reader of the columns that `schema` names."""
         return LanceReader(schema, _given(self.options))
 
-    def streamReader(self, schema: StructType) -> LanceStreamReader:
+    def streamReader(self, schema: StructType) -> VersionReader:
         """Return a reader of all rows and then of what changes."""
         try:
-            from lancelake.spark.streaming.source import LanceStreamReader  # noqa: PLC0415
-        except ImportError as error:
-            action = "Use Spark 4.2 or newer, which lets a stream say how much it takes at once."
-            raise UnsupportedError("this Spark cannot read streams", action=action) from error
-        return LanceStreamReader(schema, _given(self.options))
+            from lancelake.spark.streaming.limited_source import LimitedReader  # noqa: PLC0415
+        except ImportError:  # before Spark 4.2
+            return UnlimitedReader(schema, _given(self.options))
+        return LimitedReader(schema, _given(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
         """Return a writer of the batches of a stream."""

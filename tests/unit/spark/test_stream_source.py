@@ -12,7 +12,8 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 import lancelake
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.streaming.source import LanceStreamReader
+from lancelake.spark.streaming.limited_source import LimitedReader
+from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
 
 SCHEMA = StructType([StructField("id", LongType())])
 
@@ -29,7 +30,7 @@ def place(tmp_path: Path) -> Path:
 
 def batches(place: Path, **options: str) -> list[int]:
     """Return the number of rows of each batch until all is read."""
-    reader = LanceStreamReader(SCHEMA, {"path": str(place), **options})
+    reader = LimitedReader(SCHEMA, {"path": str(place), **options})
     limit = reader.getDefaultReadLimit()
     at, found = reader.initialOffset(), []
     while (end := reader.latestOffset(at, limit)) != at:
@@ -38,7 +39,7 @@ def batches(place: Path, **options: str) -> list[int]:
     return found
 
 
-def rows_between(reader: LanceStreamReader, start: dict[str, Any], end: dict[str, Any]) -> int:
+def rows_between(reader: VersionReader, start: dict[str, Any], end: dict[str, Any]) -> int:
     """Count the rows between two offsets."""
     parts = reader.partitions(start, end)
     return sum(batch.num_rows for part in parts for batch in reader.read(part))
@@ -68,7 +69,7 @@ def test_a_batch_takes_no_more_than_allowed(
 
 
 def test_a_stream_without_limits_takes_all(place: Path) -> None:
-    reader = LanceStreamReader(SCHEMA, {"path": str(place)})
+    reader = LimitedReader(SCHEMA, {"path": str(place)})
     assert isinstance(reader.getDefaultReadLimit(), ReadAllAvailable)
 
 
@@ -81,3 +82,30 @@ def test_what_was_committed_at_the_time_belongs_to_the_stream(place: Path) -> No
     at = [row["timestamp"] for row in lancelake.LanceDataset(place).versions()]
     found = batches(place, startingTimestamp=at[2].astimezone().isoformat())
     assert found == [20]
+
+
+def test_a_reader_of_spark_4_1_takes_all_there_is(place: Path) -> None:
+    reader = UnlimitedReader(SCHEMA, {"path": str(place)})
+    start = reader.initialOffset()
+    end = reader.latestOffset()
+    assert rows_between(reader, start, end) == 40
+    assert reader.partitions(end, reader.latestOffset()) == []
+
+
+def test_a_reader_of_spark_4_1_goes_on_with_what_came_since(place: Path) -> None:
+    reader = UnlimitedReader(SCHEMA, {"path": str(place), "startingVersion": "latest"})
+    start = reader.initialOffset()
+    lancelake.write_dataset(pa.table({"id": [40, 41]}), place, mode="append")
+    assert rows_between(reader, start, reader.latestOffset()) == 2
+
+
+def test_a_reader_of_spark_4_1_refuses_limits(place: Path) -> None:
+    reader = UnlimitedReader(SCHEMA, {"path": str(place), "maxRowsPerTrigger": "5"})
+    with pytest.raises(InvalidRequestError, match="maxRowsPerTrigger needs"):
+        reader.initialOffset()
+
+
+def test_a_reader_of_spark_4_1_refuses_versions_that_are_not_there(place: Path) -> None:
+    reader = UnlimitedReader(SCHEMA, {"path": str(place), "startingVersion": "9"})
+    with pytest.raises(InvalidRequestError, match="the newest version is 4"):
+        reader.initialOffset()
