@@ -8,10 +8,13 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.data.computed_once import computed_once
+from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.retype import struct_of
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
 from lancelake.format.schema import Field, Schema
+
+_CACHED = 64
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,12 @@ class Assembler:
     """Joins batches of the same rows, each with some of the fields of a schema."""
 
     schema: Schema
+
+    @staticmethod
+    def of(schema: Schema) -> Assembler:
+        """Return the one for a schema; the same schema is looked at once."""
+        # What is kept holds its schema, so that no other gets the same id.
+        return _known.get(id(schema), lambda: Assembler(schema))
 
     def __call__(self, parts: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
         """Return all fields for these rows."""
@@ -40,6 +49,9 @@ class Assembler:
     @computed_once
     def _target(self) -> pa.Schema:
         return pa.schema([storage_field(field) for field in self._fields])
+
+
+_known: RecentlyUsed[int, Assembler] = RecentlyUsed(_CACHED)
 
 
 def empty_batch(num_rows: int) -> pa.RecordBatch:

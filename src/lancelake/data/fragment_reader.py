@@ -59,7 +59,7 @@ class FragmentReader:
 
     @computed_once
     def _assemble(self) -> Assembler:
-        return Assembler(self.schema)
+        return Assembler.of(self.schema)
 
     @computed_once
     def _readers(self) -> tuple[ColumnReader, ...]:

@@ -74,3 +74,9 @@ def test_slices_are_assembled_by_their_rows() -> None:
 def test_rows_without_columns_have_a_number(rows: int) -> None:
     assert Assembler(from_arrow(pa.schema([])))((), rows).num_rows == rows
     assert empty_batch(rows).num_rows == rows
+
+
+def test_a_schema_is_looked_at_once() -> None:
+    schema = from_arrow(SCHEMA)
+    assert Assembler.of(schema) is Assembler.of(schema)
+    assert Assembler.of(from_arrow(SCHEMA)).schema == schema
