@@ -247,3 +247,15 @@ def test_age_is_measured_by_the_clock_that_is_given(root: Path) -> None:
     later = ManualClock(ns=SystemClock().now_ns() + 15 * 86_400 * 10**9)
     clean(root, CleanupPolicy(), run=CleanupRun(clock=later))
     assert versions(root) == [4]
+
+
+def test_a_disk_is_asked_by_one_thread(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    engines: list[int] = []
+
+    def noted(*, parallelism: int) -> LocalEngine:
+        engines.append(parallelism)
+        return LocalEngine(parallelism=parallelism)
+
+    monkeypatch.setattr(cleaning, "LocalEngine", noted)
+    clean(root)
+    assert engines == [1]
