@@ -21,31 +21,71 @@ Stream = Callable[[], Iterator[pa.RecordBatch]]
 def in_order(streams: Iterable[Stream], at_once: int) -> Iterator[pa.RecordBatch]:
     """Yield the batches of all streams in order, while some of them run ahead."""
     waiting = iter(streams)
-    running: deque[_Producer] = deque()
+    crew = _Crew(max(1, at_once))
     try:
         while True:
-            while len(running) < max(1, at_once) and (stream := next(waiting, None)) is not None:
-                running.append(_Producer(stream))
-            if not running:
+            while crew.has_room and (stream := next(waiting, None)) is not None:
+                crew.start(stream)
+            if not crew.running:
                 return
-            yield from running[0].batches()
-            running.popleft()
+            yield from crew.running[0].batches()
+            crew.running.popleft()
     finally:
-        for producer in running:
+        crew.stop()
+
+
+class _Crew:
+    """Threads, one for each stream that runs; one whose stream has ended takes the next."""
+
+    def __init__(self, size: int) -> None:
+        self.running: deque[_Producer] = deque()
+        self._size = size
+        self._threads: list[threading.Thread] = []
+        self._given: queue.SimpleQueue[_Producer | None] = queue.SimpleQueue()
+        _crews.add(self)
+
+    @property
+    def has_room(self) -> bool:
+        """Whether another stream can be started."""
+        return len(self.running) < self._size
+
+    def start(self, stream: Stream) -> None:
+        """Run a stream, too."""
+        producer = _Producer(stream)
+        self.running.append(producer)
+        self._given.put(producer)
+        if len(self._threads) < self._size:
+            thread = threading.Thread(target=_work, args=(self._given,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def stop(self) -> None:
+        """Let the threads end soon, whether or not their streams have."""
+        for producer in list(self.running):
             producer.stop()
+        for _ in self._threads:
+            self._given.put(None)
+
+    def join(self, timeout_s: float) -> None:
+        """Wait until the threads have ended, but not forever."""
+        for thread in self._threads:
+            thread.join(timeout_s)
+
+
+def _work(given: queue.SimpleQueue[_Producer | None]) -> None:
+    while (producer := given.get()) is not None:
+        producer.run()
 
 
 class _Producer:
-    """Runs one stream on a thread of its own, never more than a few batches ahead."""
+    """One stream, never more than a few batches ahead of who takes them."""
 
     def __init__(self, stream: Stream) -> None:
+        self._stream = stream
         self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(
             _QUEUE_BATCHES
         )
         self._stopped = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(stream,), daemon=True)
-        _producers.add(self)
-        self._thread.start()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield what the stream yields; raise what it raises."""
@@ -55,16 +95,13 @@ class _Producer:
             yield item
 
     def stop(self) -> None:
-        """Let the thread end soon, whether or not its stream has."""
+        """Make no more batches."""
         self._stopped.set()
 
-    def join(self, timeout_s: float) -> None:
-        """Wait until the thread has ended, but not forever."""
-        self._thread.join(timeout_s)
-
-    def _run(self, stream: Stream) -> None:
+    def run(self) -> None:
+        """Make the batches, until they end or are no longer wanted."""
         try:
-            for batch in stream():
+            for batch in self._stream():
                 if not self._put(batch):
                     return
             self._put(None)
@@ -81,14 +118,14 @@ class _Producer:
         return False
 
 
-_producers: weakref.WeakSet[_Producer] = weakref.WeakSet()
+_crews: weakref.WeakSet[_Crew] = weakref.WeakSet()
 
 
 @atexit.register
 def _end_threads() -> None:
     """End the threads of scans that were left early: within the codec they must not be cut off."""
-    running = list(_producers)
-    for producer in running:
-        producer.stop()
-    for producer in running:
-        producer.join(_EXIT_S)
+    at_work = list(_crews)
+    for crew in at_work:
+        crew.stop()
+    for crew in at_work:
+        crew.join(_EXIT_S)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 import pyarrow as pa
 
@@ -30,6 +31,10 @@ from lancelake.scan.width import column_widths
 _LOCAL_READAHEAD = 1
 _FILTER_READAHEAD = 2
 _REMOTE_READAHEAD = 4
+# Opening a small file takes longer than reading it.
+_SMALL_READAHEAD = 4
+_SMALL_ROWS = 4096
+_SAMPLED_FRAGMENTS = 16
 
 
 def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
@@ -73,7 +78,17 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
 def _readahead(source: ScanSource, request: ScanRequest) -> int:
     if source.files.root.scheme not in ("file", "memory"):
         return _REMOTE_READAHEAD
+    if _has_small_fragments(source):
+        return _SMALL_READAHEAD
     return _LOCAL_READAHEAD if request.filter is None else _FILTER_READAHEAD
+
+
+def _has_small_fragments(source: ScanSource) -> bool:
+    """Whether the first fragments are small; to look at all would decode all."""
+    fragments = source.manifest.fragments
+    sampled = islice(fragments, _SAMPLED_FRAGMENTS)
+    is_small = all((f.physical_rows or _SMALL_ROWS) < _SMALL_ROWS for f in sampled)
+    return len(fragments) > _SAMPLED_FRAGMENTS and is_small
 
 
 def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragment]:
