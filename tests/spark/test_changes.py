@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lancelake
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.spark import LanceTable, error_of
+from tests.support.spark_version import needs_spark
 
 NAME = "lance.feed.t"
 
@@ -117,6 +118,7 @@ def test_net_changes_leave_out_what_came_between(spark: SparkSession, place: Pat
     ]
 
 
+@needs_spark("4.2", "CHANGES FROM VERSION")
 def test_sql_of_newer_sparks_reads_changes(spark: SparkSession, place: Path) -> None:
     frame = spark.sql(f"SELECT * FROM {NAME} CHANGES FROM VERSION 3 TO VERSION 4")
     assert shown(frame) == UPDATED + DELETED

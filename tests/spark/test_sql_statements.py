@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 import lancelake
 from lancelake.errors import UnsupportedError
 from lancelake.spark import LanceTable, error_of
+from tests.support.spark_version import needs_spark
 
 NAME = "lance.said.t"
 DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
@@ -53,6 +54,7 @@ def test_dynamic_overwrite_replaces_all_rows(spark: SparkSession, table: LanceTa
     assert rows(spark) == [(8, "y")]
 
 
+@needs_spark("4.2", "CREATE TABLE LIKE for catalogs")
 def test_a_table_like_another_has_its_columns(spark: SparkSession, table: LanceTable) -> None:
     spark.sql(f"CREATE TABLE lance.said.like LIKE {NAME}")
     spark.sql(f"CREATE TABLE IF NOT EXISTS lance.said.like LIKE {NAME}")

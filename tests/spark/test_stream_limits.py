@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 import lancelake
 from lancelake.errors import VersionNotFoundError
 from lancelake.spark import LanceTable, error_of, write
+from tests.support.spark_version import needs_spark
 
 
 def numbers(spark: SparkSession, start: int, stop: int) -> DataFrame:
@@ -55,6 +56,7 @@ def source(spark: SparkSession, tmp_path: Path) -> Path:
     return place
 
 
+@needs_spark("4.2", "limits of streams")
 def test_a_batch_takes_no_more_than_allowed(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
@@ -96,6 +98,7 @@ def test_a_version_that_is_gone_is_named(spark: SparkSession, source: Path, tmp_
     assert isinstance(error_of(caught.value), VersionNotFoundError)
 
 
+@needs_spark("4.2", "limits of streams")
 def test_a_sink_puts_small_files_together(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:

@@ -11,6 +11,7 @@ from pyspark.sql import functions as f
 import lancelake
 from lancelake.errors import UnsupportedError
 from lancelake.spark import LanceTable, error_of, merge_batches, write
+from tests.support.spark_version import needs_spark
 
 
 def numbers(spark: SparkSession, start: int, stop: int) -> DataFrame:
@@ -116,6 +117,7 @@ def test_a_change_feed_tells_what_happened_to_each_row(
     ]
 
 
+@needs_spark("4.2", "limits of streams")
 def test_a_stream_takes_a_few_versions_at_a_time(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:
