@@ -42,7 +42,7 @@ def speculating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applicatio
 
 
 @pytest.mark.parametrize(("number", "name"), CASES)
-def test_of_two_attempts_one_lands_and_the_other_is_left_to_cleanup(
+def test_of_two_attempts_one_lands_and_cleanup_takes_what_the_other_left(
     number: int, name: str, speculating: Application, place: Path, official_14: Official
 ) -> None:
     work = WORKS[name]
@@ -51,8 +51,8 @@ def test_of_two_attempts_one_lands_and_the_other_is_left_to_cleanup(
     speculating.call("work", name=name, place=str(place))
     assert speculating.struck
     ensure_done_once(work, place, official_14)
+    # Spark ends the attempt that lost, which may have left a file by then.
     table = table_of(place)
-    assert files_of_no_version(table) != set()
     lance.dataset(str(table)).cleanup_old_versions(timedelta(0), delete_unverified=True)
     assert files_of_no_version(table) == set()
     rows = lance.dataset(str(table)).to_table(columns=["id"])
