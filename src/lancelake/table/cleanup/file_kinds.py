@@ -30,6 +30,8 @@ _DELETION = re.compile(r"\d+-(\d+-\d+)\.(?:arrow|bin)")
 _INDEX = re.compile(rf"({_UUID})/.+", re.DOTALL)
 _TRANSACTION = re.compile(r"\d+-[^/]+\.txn")
 _UNFINISHED = ".tmp"
+# The codec writes a file of a disk under such a name, and renames it when it is whole.
+_UNFINISHED_DATA = re.compile(r"\.tmp[0-9A-Za-z]{6}")
 _DATA_SUFFIX = ".lance"
 
 
@@ -56,8 +58,10 @@ def classify(path: str) -> tuple[FileKind, str]:
 
 
 def _data(name: str) -> tuple[FileKind, str]:
-    if "/" not in name:
-        return (FileKind.DATA if name.endswith(_DATA_SUFFIX) else FileKind.UNKNOWN), name
+    if "/" not in name and name.endswith(_DATA_SUFFIX):
+        return FileKind.DATA, name
+    if _UNFINISHED_DATA.fullmatch(name):
+        return FileKind.TEMPORARY, name
     blob = _BLOB.fullmatch(name)
     if blob is None:
         return FileKind.UNKNOWN, name

@@ -20,6 +20,7 @@ BLOB = "10" * 16
         (f"_indices/{INDEX}/part/page.lance", FileKind.INDEX, INDEX),
         (f"_transactions/3-{INDEX}.txn", FileKind.TRANSACTION, f"3-{INDEX}.txn"),
         ("_versions/.tmp_x", FileKind.TEMPORARY, ".tmp_x"),
+        ("data/.tmpyXrnb7", FileKind.TEMPORARY, ".tmpyXrnb7"),
     ],
 )
 def test_files_are_known(path: str, kind: FileKind, known_as: str) -> None:
@@ -45,6 +46,8 @@ def test_files_are_known(path: str, kind: FileKind, known_as: str) -> None:
         "tree/b/data/a.lance",
         "a.lance",
         "data/line\nbreak",
+        "data/.tmp",
+        "data/.tmp_notes",
     ],
 )
 def test_strangers_are_not(path: str) -> None:

@@ -110,12 +110,13 @@ def test_a_detached_version_goes_when_it_is_named(root: Path) -> None:
     assert len(list((root / "data").iterdir())) == 1
 
 
-def test_files_of_no_version_stay_for_a_week(root: Path) -> None:
-    stray = root / "data" / "stray.lance"
+@pytest.mark.parametrize("name", ["stray.lance", ".tmpyXrnb7"])
+def test_files_of_no_version_stay_for_a_week(root: Path, name: str) -> None:
+    stray = root / "data" / name
     stray.touch()
-    assert reasons(clean(root))["data/stray.lance"] is Reason.YOUNG
+    assert reasons(clean(root))[f"data/{name}"] is Reason.YOUNG
     os.utime(stray, (0, SystemClock().now_ns() / 1e9 - WEEK_S - 1))
-    assert reasons(clean(root))["data/stray.lance"] is Reason.ABANDONED
+    assert reasons(clean(root))[f"data/{name}"] is Reason.ABANDONED
     assert not stray.exists()
 
 
