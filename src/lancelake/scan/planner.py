@@ -26,10 +26,9 @@ from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.width import column_widths
 
-# The codec decodes ahead by itself; more fragments at once hide the latency of a network, and let
-# filters be evaluated while the next fragment is decoded.
-_LOCAL_READAHEAD = 1
-_FILTER_READAHEAD = 2
+# The codec decodes ahead by itself; a second fragment fills the gap between two, and lets filters
+# be evaluated while it is decoded. More of them hide the latency of a network.
+_LOCAL_READAHEAD = 2
 _REMOTE_READAHEAD = 4
 # Opening a small file takes longer than reading it.
 _SMALL_READAHEAD = 4
@@ -70,17 +69,15 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         limit=request.limit,
         order_by=request.order_by if wanted else (),
         schema=_schema(source, wanted, blob_values=valued),
-        fragment_readahead=request.fragment_readahead or _readahead(source, request),
+        fragment_readahead=request.fragment_readahead or _readahead(source),
         strict_batch_size=request.strict_batch_size,
     )
 
 
-def _readahead(source: ScanSource, request: ScanRequest) -> int:
+def _readahead(source: ScanSource) -> int:
     if source.files.root.scheme not in ("file", "memory"):
         return _REMOTE_READAHEAD
-    if _has_small_fragments(source):
-        return _SMALL_READAHEAD
-    return _LOCAL_READAHEAD if request.filter is None else _FILTER_READAHEAD
+    return _SMALL_READAHEAD if _has_small_fragments(source) else _LOCAL_READAHEAD
 
 
 def _has_small_fragments(source: ScanSource) -> bool:
