@@ -82,6 +82,15 @@ def test_facts_about_a_table_are_tables(
     assert values(spark, f"SELECT {column} FROM lance.shop.orders.{table}") == expected
 
 
+@pytest.mark.parametrize(
+    ("table", "expected"), [("history", 2), ("versions", 2), ("fragments", 2), ("indices", 0)]
+)
+def test_facts_about_a_table_can_be_counted(
+    spark: SparkSession, path: str, table: str, expected: int
+) -> None:
+    assert spark.table(f"lance.shop.orders.{table}").count() == expected
+
+
 def test_a_missing_table_is_named(spark: SparkSession, path: str) -> None:
     with pytest.raises(AnalysisException, match="TABLE_OR_VIEW_NOT_FOUND"):
         spark.sql("SELECT * FROM lance.shop.nothing")

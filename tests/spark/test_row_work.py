@@ -52,6 +52,10 @@ def without_classes(spark: SparkSession) -> Iterator[SparkSession]:
         compiled._LOADERS[application] = known
 
 
+def test_this_spark_runs_classes_of_ours(spark: SparkSession) -> None:
+    assert compiled.are_compiled(open_door(spark))
+
+
 def test_wide_rows_are_sent_in_batches_of_the_bytes_that_are_set(settings: SparkSession) -> None:
     settings.conf.set(BYTES, str(1 << 20))
     wide = settings.range(0, 64, 1, 2).select("id", f.repeat(f.lit("x"), 200_000).alias("text"))

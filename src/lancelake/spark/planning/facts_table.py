@@ -109,7 +109,8 @@ class _Batch(Proxy):
         self._rows, self._schema = rows, schema
 
     def planInputPartitions(self) -> Any:
-        rows = self._rows.select(self._schema.fieldNames())
+        # Without any column a table of Arrow forgets how many rows it has.
+        rows = self._rows.select(self._schema.fieldNames() or self._rows.column_names[:1])
         part = FactsPartition(rows, arrow_schema(self._schema))
         return input_partitions(self.door, [pickle.dumps(part)])
 
