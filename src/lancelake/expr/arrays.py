@@ -16,6 +16,20 @@ def at_path(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
     return array
 
 
+def type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
+    """Return the type at a path of structs, without its extension; None where there is none."""
+    place = schema.get_field_index(path[0])
+    if place < 0:
+        return None
+    dtype = schema.field(place).type
+    for name in path[1:]:
+        member = dtype.get_field_index(name) if pa.types.is_struct(dtype) else -1
+        if member < 0:
+            return None
+        dtype = dtype.field(member).type
+    return plain_type(dtype)
+
+
 def may_be_null(schema: pa.Schema, path: Sequence[str]) -> bool:
     """Whether there can be a null at a path, or anywhere on the way."""
     if not path:
@@ -31,6 +45,11 @@ def may_be_null(schema: pa.Schema, path: Sequence[str]) -> bool:
 def plain_storage(array: pa.Array) -> pa.Array:
     """Strip an extension type, which compute engines need not know."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array
+
+
+def plain_type(dtype: pa.DataType) -> pa.DataType:
+    """Return the storage type of an extension type, any other as it is."""
+    return dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
 
 
 def without_views(array: pa.Array) -> pa.Array:

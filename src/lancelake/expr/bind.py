@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.tokens import Token, TokenKind, tokenize
+from lancelake.expr.chains import check_chains
+from lancelake.expr.tokens import BLANK, Token, TokenKind, shown, tokenize
 from lancelake.format.schema import Field, Schema
 
 # Words that are part of the language even where a column has the same name; unless they stand
@@ -27,7 +28,6 @@ _BEFORE_VALUES = frozenset({"AND", "ELSE", "NOT", "OR", "THEN", "WHEN"})
 # Types that Lance knows by names that DataFusion does not.
 _TYPE_NAMES = {"BINARY": "BYTEA", "DATETIME": "TIMESTAMP"}
 _JOINS = ("AND", "OR")
-_BLANK = (TokenKind.SPACE, TokenKind.COMMENT)
 _NAMES = (TokenKind.NAME, TokenKind.QUOTED_NAME)
 _TEXTS = (TokenKind.STRING, TokenKind.QUOTED_STRING)
 
@@ -49,26 +49,60 @@ def input_name(position: int) -> str:
 
 def bind(text: str, schema: Schema, *, extra_names: Sequence[str] = ()) -> BoundExpression:
     """Resolve the columns of an expression; `extra_names` are columns beside the schema's."""
-    if not text.strip():
-        raise InvalidExpressionError("the expression is empty", text=text)
-    return _Binder(text, schema, tuple(extra_names)).run()
+    binder = Binder(text, schema, extra_names)
+    check_chains(binder.tokens, text)
+    return binder.bound(0, len(binder.tokens))
 
 
-class _Binder:
-    def __init__(self, text: str, schema: Schema, extra_names: tuple[str, ...]) -> None:
-        self._text = text
+class Binder:
+    """Resolves the columns of an expression, as a whole or part by part."""
+
+    def __init__(self, text: str, schema: Schema, extra_names: Sequence[str] = ()) -> None:
+        if not text.strip():
+            raise InvalidExpressionError("the expression is empty", text=text)
+        self.text = text
+        self.tokens = tokenize(text)
         self._schema = schema
-        self._extra = extra_names
-        self._tokens = tokenize(text)
+        self._extra = tuple(extra_names)
         self._paths: list[tuple[str, ...]] = []
 
-    def run(self) -> BoundExpression:
+    def bound(self, start: int, stop: int) -> BoundExpression:
+        """Bind the tokens of a range, whose inputs are numbered from zero."""
+        self._paths = []
+        sql = self._rewritten(start, stop)
+        whole = (start, stop) == (0, len(self.tokens))
+        text = self.text if whole else "".join(t.text for t in self.tokens[start:stop]).strip()
         return BoundExpression(
-            text=self._text,
-            sql=self._rewritten(0, len(self._tokens)),
+            text=text, sql=sql, paths=tuple(self._paths), known=self._schema.names
+        )
+
+    def joined(self, ranges: Sequence[tuple[int, int]], word: str) -> BoundExpression:
+        """Bind several ranges as one expression, joined by AND or OR."""
+        self._paths = []
+        parts = [f"({self._rewritten(start, stop)})" for start, stop in ranges]
+        texts = ["".join(t.text for t in self.tokens[a:b]).strip() for a, b in ranges]
+        return BoundExpression(
+            text=f" {word} ".join(texts),
+            sql=f" {word} ".join(parts),
             paths=tuple(self._paths),
             known=self._schema.names,
         )
+
+    def column_at(self, position: int) -> tuple[tuple[str, ...] | None, int]:
+        """Return the path of the column that starts at a token, and the token after it.
+
+        The path is None where the word is no column, or only begins with one.
+        """
+        token = self.tokens[position]
+        if token.kind is TokenKind.NAME and not self._may_be_column(position):
+            return None, position + 1
+        segments, end = self._segments(position)
+        trail = self._resolve(segments)
+        return (trail if trail is not None and len(trail) == len(segments) else None), end
+
+    def is_reserved_column(self, position: int) -> bool:
+        """Whether a reserved word is a column because it precedes a comparison."""
+        return self._is_reserved_column(position)
 
     def _rewritten(self, start: int, stop: int) -> str:
         out: list[str] = []
@@ -78,14 +112,14 @@ class _Binder:
         return "".join(out)
 
     def _rewrite(self, position: int) -> tuple[str, int]:
-        token = self._tokens[position]
+        token = self.tokens[position]
         match token.kind:
             case TokenKind.COMMENT:
                 return " ", position + 1
             case TokenKind.QUOTED_STRING:
                 return _quoted(token.value), position + 1
             case TokenKind.SYMBOL if token.text == "." and self._is_member(position):
-                member = self._tokens[position + 1]
+                member = self.tokens[position + 1]
                 return f"[{_quoted(_name(member))}]", position + 2
             case TokenKind.QUOTED_NAME:
                 return self._column(position, required=True)
@@ -100,48 +134,48 @@ class _Binder:
 
     def _is_member(self, position: int) -> bool:
         """Whether a dot leads into a value that is no column, such as an item of a list."""
-        before = self._tokens[position - 1] if position else None
-        after = self._tokens[position + 1] if position + 1 < len(self._tokens) else None
+        before = self.tokens[position - 1] if position else None
+        after = self.tokens[position + 1] if position + 1 < len(self.tokens) else None
         follows_value = before is not None and before.text in ("]", ")")
         return follows_value and after is not None and after.kind in _NAMES
 
     def _is_joined_match(self, position: int) -> bool:
         """Whether this is a `regexp_match` that is negated, or joined with other conditions."""
-        if self._tokens[position].text.lower() != "regexp_match":
+        if self.tokens[position].text.lower() != "regexp_match":
             return False
         before = self._word(range(position - 1, -1, -1), "(")
-        after = self._word(range(self._closing(position) + 1, len(self._tokens)), ")")
+        after = self._word(range(self._closing(position) + 1, len(self.tokens)), ")")
         if before not in ("", "NOT", *_JOINS) or after not in ("", *_JOINS):
             return False
         return bool(before or after)
 
     def _word(self, positions: range, parenthesis: str) -> str:
         """Return the first word in this direction that is no such parenthesis, in capitals."""
-        found = (self._tokens[i] for i in positions)
-        words = (t for t in found if t.kind not in _BLANK and t.text != parenthesis)
+        found = (self.tokens[i] for i in positions)
+        words = (t for t in found if t.kind not in BLANK and t.text != parenthesis)
         word = next(words, None)
         return "" if word is None else word.text.upper()
 
     def _match_found(self, position: int) -> tuple[str, int]:
         """DataFusion negates and joins conditions only: ask whether there is a match."""
         end = self._closing(position) + 1
-        call = self._tokens[position].text + self._rewritten(position + 1, end)
+        call = self.tokens[position].text + self._rewritten(position + 1, end)
         return f"({call} IS NOT NULL)", end
 
     def _closing(self, position: int) -> int:
         """Find the parenthesis that closes the call at this position."""
         depth = 0
-        for i in range(position + 1, len(self._tokens)):
-            depth += {"(": 1, ")": -1}.get(self._tokens[i].text, 0)
-            if depth <= 0 and self._tokens[i].kind not in _BLANK:
+        for i in range(position + 1, len(self.tokens)):
+            depth += {"(": 1, ")": -1}.get(self.tokens[i].text, 0)
+            if depth <= 0 and self.tokens[i].kind not in BLANK:
                 return i
-        return len(self._tokens) - 1
+        return len(self.tokens) - 1
 
     def _is_type(self, position: int) -> bool:
         """Whether a word stands where only a type can: after a cast, or before a text."""
         follower, before = self._next(position), self._before(position)
         is_typed_text = follower is not None and follower.kind in _TEXTS
-        if self._tokens[position].text.upper() in _RESERVED:
+        if self.tokens[position].text.upper() in _RESERVED:
             return False
         return is_typed_text or (before is not None and before.text.upper() in ("AS", "::"))
 
@@ -151,13 +185,13 @@ class _Binder:
             return False
         if before is not None and before.text == ".":
             return False
-        if self._tokens[position].text.upper() in _RESERVED:
+        if self.tokens[position].text.upper() in _RESERVED:
             return self._is_reserved_column(position)
         return True
 
     def _is_reserved_column(self, position: int) -> bool:
         follower, before = self._next(position), self._before(position)
-        if self._tokens[position].text.upper() in _NEVER_COLUMNS or follower is None:
+        if self.tokens[position].text.upper() in _NEVER_COLUMNS or follower is None:
             return False
         starts_value = (
             before is None
@@ -171,18 +205,18 @@ class _Binder:
         trail = self._resolve(segments)
         if trail is None:
             if required:
-                raise no_such_column(segments[0], self._text, self._schema.names)
-            return self._tokens[position].text, position + 1
+                raise no_such_column(segments[0], self.text, self._schema.names)
+            return self.tokens[position].text, position + 1
         if trail not in self._paths:
             self._paths.append(trail)
         rest = "".join(f"[{_quoted(s)}]" for s in segments[len(trail) :])
         return f'"{input_name(self._paths.index(trail))}"{rest}', end
 
     def _segments(self, position: int) -> tuple[list[str], int]:
-        segments = [_name(self._tokens[position])]
+        segments = [_name(self.tokens[position])]
         end = position + 1
-        while end + 1 < len(self._tokens) and self._tokens[end].text == ".":
-            member = self._tokens[end + 1]
+        while end + 1 < len(self.tokens) and self.tokens[end].text == ".":
+            member = self.tokens[end + 1]
             if member.kind not in _NAMES:
                 break
             segments.append(_name(member))
@@ -206,20 +240,22 @@ class _Binder:
         return tuple(trail) or None
 
     def _next(self, position: int) -> Token | None:
-        return self._first(range(position + 1, len(self._tokens)))
+        return self._first(range(position + 1, len(self.tokens)))
 
     def _before(self, position: int) -> Token | None:
         return self._first(range(position - 1, -1, -1))
 
     def _first(self, positions: range) -> Token | None:
-        found = (self._tokens[i] for i in positions)
-        return next((token for token in found if token.kind not in _BLANK), None)
+        found = (self.tokens[i] for i in positions)
+        return next((token for token in found if token.kind not in BLANK), None)
 
 
 def no_such_column(name: str, text: str, known: Sequence[str]) -> InvalidExpressionError:
     """Say that an expression names a column that the table does not have."""
-    problem = f"No field named {name} in expression {text!r}; the table has: {', '.join(known)}"
-    return InvalidExpressionError(problem, text=text, column=name)
+    problem = (
+        f"No field named {name} in expression {shown(text)!r}; the table has: {', '.join(known)}"
+    )
+    return InvalidExpressionError(problem, text=shown(text), column=name)
 
 
 def _quoted(text: str) -> str:

@@ -8,10 +8,16 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import pyarrow as pa
-from datafusion import functions
+from datafusion import functions, literal
 from datafusion.expr import Expr
+
+from lancelake.expr.literals import fits
+from lancelake.expr.planned_condition import chain, operands
+
+TypeOf = Callable[[Expr], pa.DataType]
 
 _JOINS: dict[str, Callable[[Expr, Expr], Expr]] = {"AND": operator.and_, "OR": operator.or_}
 _OPERATORS: dict[str, Callable[[Expr, Expr], Expr]] = {
@@ -29,35 +35,45 @@ _OPERATORS: dict[str, Callable[[Expr, Expr], Expr]] = {
 }
 
 
-def conform(expression: Expr, schema: pa.Schema, *, is_condition: bool) -> Expr:
-    """Return the expression over columns of this schema with the meaning it has in Lance."""
+def conform(expression: Expr, schema: pa.Schema, type_of: TypeOf, *, is_condition: bool) -> Expr:
+    """Return the expression over columns of this schema with the meaning it has in Lance.
+
+    `type_of` gives the type of an expression over those columns.
+    """
     types = {field.name: field.type for field in schema}
-    return _conformed(expression, types, is_condition=is_condition)
+    return _conformed(expression, _Meaning(types, type_of, is_condition))
 
 
-def _conformed(node: Expr, types: Mapping[str, pa.DataType], *, is_condition: bool) -> Expr:
+class _Meaning(NamedTuple):
+    types: Mapping[str, pa.DataType]
+    type_of: TypeOf
+    is_condition: bool
+
+
+def _conformed(node: Expr, meaning: _Meaning) -> Expr:
+    types, is_condition = meaning.types, meaning.is_condition
     match node.variant_name():
         case "BinaryExpr":
             name = node.rex_call_operator()
             if name in _JOINS:
-                parts = [
-                    _conformed(part, types, is_condition=is_condition)
-                    for part in _chain(node, name)
-                ]
+                parts = [_conformed(part, meaning) for part in chain(node, name)]
                 return _joined(parts, _JOINS[name])
             return _binary(node, name, types)
         case "Not":
-            (inner,) = _operands(node)
-            return ~_conformed(inner, types, is_condition=is_condition)
+            (inner,) = operands(node)
+            return ~_conformed(inner, meaning)
         case "Between":
-            value, low, high = _operands(node)
+            value, low, high = operands(node)
             dtype = _type_of(value, types)
             is_negated = node.to_variant().negated()
             return value.between(_typed(low, dtype), _typed(high, dtype), negated=is_negated)
         case "InList":
-            value, *items = _operands(node)
+            value, *items = operands(node)
             dtype = _type_of(value, types)
             typed = [_typed(item, dtype) for item in items]
+            if any(map(_is_zero, items)) and pa.types.is_floating(meaning.type_of(value)):
+                # Numbers of a list are looked up by their bits, and zero has two forms.
+                typed += [literal(0.0), literal(-0.0)]
             return functions.in_list(value, typed, negated=node.to_variant().negated())
         case "ScalarFunction" if is_condition and node.schema_name().startswith("regexp_match("):
             return node.is_not_null()
@@ -68,19 +84,10 @@ def _conformed(node: Expr, types: Mapping[str, pa.DataType], *, is_condition: bo
 def _binary(node: Expr, name: str, types: Mapping[str, pa.DataType]) -> Expr:
     if name not in _OPERATORS:
         return node
-    left, right = _operands(node)
+    left, right = operands(node)
     return _OPERATORS[name](
         _typed(left, _type_of(right, types)), _typed(right, _type_of(left, types))
     )
-
-
-def _chain(node: Expr, name: str) -> list[Expr]:
-    """Return the parts that one operator joins; long chains lean to the left."""
-    parts: list[Expr] = []
-    while node.variant_name() == "BinaryExpr" and node.rex_call_operator() == name:
-        node, right = _operands(node)
-        parts.append(right)
-    return [node, *reversed(parts)]
 
 
 def _joined(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr]) -> Expr:
@@ -91,8 +98,12 @@ def _joined(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr]) -> Expr:
     return join(_joined(parts[:middle], join), _joined(parts[middle:], join))
 
 
-def _operands(node: Expr) -> list[Expr]:
-    return list(node.rex_call_operands())
+def _is_zero(node: Expr) -> bool:
+    if node.variant_name() != "Literal":
+        return False
+    number = node.python_value()
+    is_number = pa.types.is_integer(number.type) or pa.types.is_floating(number.type)
+    return bool(is_number and number.as_py() == 0)
 
 
 def _type_of(node: Expr, types: Mapping[str, pa.DataType]) -> pa.DataType | None:
@@ -112,11 +123,3 @@ def _typed(node: Expr, target: pa.DataType | None) -> Expr:
     if is_integer and (pa.types.is_integer(target) or pa.types.is_decimal(target)):
         return node.cast(target) if fits(number.as_py(), target) else node
     return node
-
-
-def fits(number: int, target: pa.DataType) -> bool:
-    """Whether a type of integers or decimals has a value for a number."""
-    if pa.types.is_decimal(target):
-        return bool(abs(number) < 10 ** (target.precision - target.scale))
-    low = -(1 << (target.bit_width - 1)) if pa.types.is_signed_integer(target) else 0
-    return bool(low <= number < low + (1 << target.bit_width))

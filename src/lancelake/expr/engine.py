@@ -15,13 +15,15 @@ from lancelake.expr.arrays import (
     at_path,
     may_be_null,
     plain_storage,
+    type_at,
     type_without_views,
     without_views,
 )
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
+from lancelake.expr.condition import PlannedLeaf, SqlLeaf
 from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
-from lancelake.expr.kernels import Kernel, kernel
+from lancelake.expr.tokens import shown
 
 _UNDERSTOOD = 256
 # Places in the rewritten text, which users have not written.
@@ -51,15 +53,13 @@ class Evaluator:
 
     def result_field(self, name: str, schema: pa.Schema) -> pa.Field:
         """Return the field of the result for batches of this schema."""
-        arrays = [pa.array([], field.type) for field in schema]
-        empty = self._inputs(pa.RecordBatch.from_arrays(arrays, schema=schema))
         fields = [
-            pa.field(name, column.type, may_be_null(schema, path))
-            for name, column, path in zip(
-                empty.schema.names, empty.columns, self._expression.paths or ((),), strict=True
+            field.with_nullable(may_be_null(schema, path))
+            for field, path in zip(
+                input_schema(self._expression, schema), self._expression.paths or ((),), strict=True
             )
         ]
-        empty = pa.RecordBatch.from_arrays(empty.columns, schema=pa.schema(fields))
+        empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
         try:
             frame = self._frame(empty)
             frame.collect()  # finds what planning alone lets pass, such as a text that is no number
@@ -70,16 +70,8 @@ class Evaluator:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.Array:
         """Return the value for each row of a batch."""
-        inputs = self._inputs(batch)
-        if self._is_condition and self._target is None:
-            fast = _kernel(self._expression.sql, inputs.schema)
-            if fast is not None:
-                return fast(inputs)
-        return self._by_datafusion(inputs)
-
-    def _by_datafusion(self, inputs: pa.RecordBatch) -> pa.Array:
         try:
-            frame = self._frame(inputs)
+            frame = self._frame(self._inputs(batch))
             parts = [part.column(0) for part in frame.collect()]
             return without_views(_joined(parts, frame.schema().field(0).type))
         except Exception as error:  # DataFusion raises bare Exception
@@ -105,28 +97,72 @@ def _understood(
     sql: str, schema: pa.Schema, target: pa.DataType | None, *, is_condition: bool
 ) -> Expr:
     """Parse an expression over inputs of this schema; every task of a scan asks again."""
-    meant = conform(_parsed(sql, schema), schema, is_condition=is_condition)
+    frame = _empty_frame(schema)
+
+    def type_of(node: Expr) -> pa.DataType:
+        return frame.select(node).schema().field(0).type
+
+    meant = conform(frame.parse_sql_expr(sql), schema, type_of, is_condition=is_condition)
     return (meant if target is None else meant.cast(target)).alias("value")
 
 
-@functools.lru_cache(maxsize=_UNDERSTOOD)
-def _kernel(sql: str, schema: pa.Schema) -> Kernel | None:
+def input_schema(expression: BoundExpression, schema: pa.Schema) -> pa.Schema:
+    """Return the schema of an expression's inputs for batches of a schema."""
+    types = [type_at(schema, path) for path in expression.paths] or [pa.null()]
+    return pa.schema([(input_name(i), dtype) for i, dtype in enumerate(types)])
+
+
+def parse(expression: BoundExpression, schema: pa.Schema) -> Expr:
+    """Parse an expression over columns of a schema."""
     try:
-        return kernel(_parsed(sql, schema), schema)
-    except Exception:  # noqa: BLE001  # what is wrong is told where it is evaluated
+        return _empty_frame(input_schema(expression, schema)).parse_sql_expr(expression.sql)
+    except Exception as error:  # DataFusion raises bare Exception
+        raise _refused(expression, error) from error
+
+
+def fold(expression: Expr) -> pa.Scalar | None:
+    """Return the value of an expression without columns; None where it has none."""
+    one = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["none"])
+    try:
+        (part,) = _context().read_batch(one).select(expression.alias("value")).collect()
+    except Exception:  # noqa: BLE001  # what is wrong is reported where it is evaluated
         return None
+    return without_views(part.column(0))[0]
 
 
-def _parsed(sql: str, schema: pa.Schema) -> Expr:
-    context = SessionContext()
-    register_json_functions(context)
-    frame = context.read_batch(pa.RecordBatch.from_pylist([], schema=schema))
-    return frame.parse_sql_expr(sql)
+def evaluate_sql(leaf: SqlLeaf, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Return the truth of a condition in SQL for each row."""
+    truth = Evaluator(leaf.expression, is_condition=True)(batch)
+    return truth.cast(pa.bool_()) if pa.types.is_null(truth.type) else truth
+
+
+def evaluate_planned(leaf: PlannedLeaf, batch: pa.RecordBatch) -> pa.BooleanArray:
+    """Return the truth of a condition out of a plan for each row."""
+    columns = [plain_storage(batch.column(name)) for name in leaf.names]
+    rows = pa.RecordBatch.from_arrays(columns, names=list(leaf.names))
+    context = SessionContext(SessionConfig().with_target_partitions(1))
+    context.register_record_batches(leaf.table, [[rows]])
+    try:
+        parts = [
+            part.column(0) for part in context.table(leaf.table).select(leaf.expression).collect()
+        ]
+    except Exception as error:  # DataFusion raises bare Exception
+        text = leaf.expression.canonical_name()
+        msg = f"condition {text} cannot be evaluated: {reason(str(error))}"
+        raise InvalidExpressionError(msg, text=text) from error
+    return _joined(parts, pa.bool_())
+
+
+@functools.lru_cache(maxsize=_UNDERSTOOD)
+def _empty_frame(schema: pa.Schema) -> DataFrame:
+    return _context().read_batch(pa.RecordBatch.from_pylist([], schema=schema))
 
 
 @functools.cache
 def _context() -> SessionContext:
-    return SessionContext(SessionConfig().with_target_partitions(1))
+    context = SessionContext(SessionConfig().with_target_partitions(1))
+    register_json_functions(context)
+    return context
 
 
 def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:
@@ -149,5 +185,6 @@ def _refused(expression: BoundExpression, error: Exception) -> InvalidExpression
     unknown = _UNKNOWN_FIELD.search(str(error))
     if unknown is not None:
         return no_such_column(unknown[1], expression.text, expression.known)
-    problem = f"expression {expression.text!r} cannot be evaluated: {reason(str(error))}"
-    return InvalidExpressionError(problem, text=expression.text)
+    text = shown(expression.text)
+    problem = f"expression {text!r} cannot be evaluated: {shown(reason(str(error)))}"
+    return InvalidExpressionError(problem, text=text)

@@ -1,69 +1,44 @@
-"""Filters that a query planner found, evaluated by DataFusion as they are."""
+"""Filters that a query planner found -> predicates of a scan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pyarrow as pa
 from datafusion import SessionConfig, SessionContext
 from datafusion.expr import Expr
 from datafusion.plan import LogicalPlan
 
-from lancelake.errors import InvalidExpressionError
-from lancelake.expr.arrays import plain_storage
-from lancelake.expr.engine import reason
+from lancelake.expr.arrays import plain_type, type_at
+from lancelake.expr.condition import Column, Condition, PlannedLeaf, all_of
+from lancelake.expr.engine import fold
+from lancelake.expr.planned_condition import Translator, chain
+from lancelake.expr.predicate import Predicate
 
 # What must not be evaluated ahead: functions that give another value each time, and queries.
 _NOT_AHEAD = ("random()", "uuid()", "subquery>")
 
 
-@dataclass(frozen=True, eq=False)
-class PlannedPredicate:
-    """A condition of DataFusion over the columns of a table; it stays within the process."""
+@dataclass(frozen=True, kw_only=True)
+class Planned:
+    """What a scan can check of the conditions of a plan."""
 
-    expression: Expr
-    table: str
-    paths: tuple[tuple[str, ...], ...]
-    is_complete: bool = True
-    """Whether it stands for all the conditions that were given, not only for some."""
-
-    @property
-    def text(self) -> str:
-        """The condition in DataFusion's words."""
-        return str(self.expression.canonical_name())
-
-    def __call__(self, batch: pa.RecordBatch) -> pa.BooleanArray:
-        """Return the truth for each row of a batch that has the columns."""
-        columns = [plain_storage(batch.column(name)) for (name,) in self.paths]
-        try:
-            return _evaluated(self.expression, self.table, columns, self._names)
-        except Exception as error:  # DataFusion raises bare Exception
-            msg = f"condition {self.text} cannot be evaluated: {reason(str(error))}"
-            raise InvalidExpressionError(msg, text=self.text) from error
-
-    @property
-    def _names(self) -> list[str]:
-        return [name for (name,) in self.paths]
+    predicate: Predicate
+    is_complete: bool
+    """Whether that is all of the conditions, not only some of them."""
 
 
-def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> PlannedPredicate | None:
+def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> Planned | None:
     """Join the conditions that can be evaluated on rows of the table alone; None without any."""
-    parts = [part for condition in conditions for part in _conjuncts(condition)]
-    found = [part for part in parts if _columns(part, table, schema)]
-    if not found:
+    parts = [part for condition in conditions for part in chain(condition, "AND")]
+    known = [part for part in parts if _columns(part, table, schema)]
+    if not known:
         return None
-    whole = _predicate(_joined(found), table, schema)
-    return replace(whole, is_complete=len(found) == len(parts))
-
-
-def any_of(predicates: Sequence[PlannedPredicate], schema: pa.Schema) -> PlannedPredicate:
-    """Return a condition that holds wherever one of these holds."""
-    first, *rest = predicates
-    either = first.expression
-    for other in rest:
-        either = either | other.expression
-    return _predicate(either, first.table, schema)
+    found = all_of([_condition(part, table, schema) for part in known])
+    text = " AND ".join(part.canonical_name() for part in known)
+    predicate = Predicate(condition=found, text=text)
+    return Planned(predicate=predicate, is_complete=len(known) == len(parts))
 
 
 def table_scans(plan: LogicalPlan) -> list[tuple[LogicalPlan, ...]]:
@@ -74,11 +49,16 @@ def table_scans(plan: LogicalPlan) -> list[tuple[LogicalPlan, ...]]:
     return [(plan, *trail) for trail in below]
 
 
-def _predicate(expression: Expr, table: str, schema: pa.Schema) -> PlannedPredicate:
-    names = _columns(expression, table, schema)
-    return PlannedPredicate(
-        expression=expression, table=table, paths=tuple((name,) for name in names)
-    )
+def _condition(expression: Expr, table: str, schema: pa.Schema) -> Condition:
+    def column(name: str) -> Column | None:
+        dtype = type_at(schema, (name,))
+        return None if dtype is None else Column(path=(name,), dtype=dtype)
+
+    def other(node: Expr) -> Condition:
+        names = tuple(_columns(node, table, schema))
+        return PlannedLeaf(expression=node, table=table, names=names)
+
+    return Translator(column=column, other=other, fold=fold).condition(expression)
 
 
 def _columns(expression: Expr, table: str, schema: pa.Schema) -> list[str]:
@@ -87,46 +67,16 @@ def _columns(expression: Expr, table: str, schema: pa.Schema) -> list[str]:
     if any(name in text for name in _NOT_AHEAD):
         return []
     columns = [pa.array([], plain_type(field.type)) for field in schema]
+    batch = pa.RecordBatch.from_arrays(columns, names=schema.names)
+    context = SessionContext(SessionConfig().with_target_partitions(1))
+    context.register_record_batches(table, [[batch]])
     try:
-        context = _context_with(table, columns, schema.names)
         frame = context.table(table).select(expression)
         frame.collect()
         scans = table_scans(frame.optimized_logical_plan())
     except Exception:  # noqa: BLE001  # DataFusion raises bare Exception
         return []
     return [name for scan in scans for _, name in scan[-1].to_variant().projection()]
-
-
-def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the storage type of an extension type, any other as it is."""
-    return dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
-
-
-def _evaluated(
-    expression: Expr, table: str, columns: list[pa.Array], names: list[str]
-) -> pa.BooleanArray:
-    frame = _context_with(table, columns, names).table(table).select(expression)
-    parts = [part.column(0) for part in frame.collect()]
-    return pa.concat_arrays(parts) if parts else pa.array([], pa.bool_())
-
-
-def _context_with(table: str, columns: list[pa.Array], names: list[str]) -> SessionContext:
-    context = SessionContext(SessionConfig().with_target_partitions(1))
-    context.register_record_batches(table, [[pa.RecordBatch.from_arrays(columns, names=names)]])
-    return context
-
-
-def _conjuncts(condition: Expr) -> list[Expr]:
-    if condition.variant_name() == "BinaryExpr" and condition.rex_call_operator() == "AND":
-        return [part for side in condition.rex_call_operands() for part in _conjuncts(side)]
-    return [condition]
-
-
-def _joined(parts: Sequence[Expr]) -> Expr:
-    joined, *rest = parts
-    for part in rest:
-        joined = joined & part
-    return joined
 
 
 def _kind(plan: LogicalPlan) -> str:

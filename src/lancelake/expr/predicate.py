@@ -1,33 +1,57 @@
-"""Filters as values: SQL text, a pyarrow expression, or what a planner found."""
+"""Filters as users give them -> the one predicate that scans evaluate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.expr.bind import BoundExpression
-from lancelake.expr.planned import PlannedPredicate
+from lancelake.errors import InvalidRequestError
+from lancelake.expr.arrow_sql import arrow_to_sql
+from lancelake.expr.condition import Condition, Path, needs_datafusion, paths_of
+from lancelake.expr.evaluate import evaluate
+from lancelake.expr.sql_condition import sql_condition
+from lancelake.format.schema import Schema
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SqlPredicate:
-    """A filter in SQL."""
+class Predicate:
+    """A condition that decides which rows are kept, and the text that states it."""
 
-    expression: BoundExpression
+    condition: Condition
+    text: str
 
     @property
-    def paths(self) -> tuple[tuple[str, ...], ...]:
+    def paths(self) -> tuple[Path, ...]:
         """Columns the filter looks at."""
-        return self.expression.paths
+        return paths_of(self.condition)
+
+    @property
+    def needs_datafusion(self) -> bool:
+        """Whether a part is evaluated by DataFusion, which may fail on a value."""
+        return needs_datafusion(self.condition)
+
+    def __call__(self, batch: pa.RecordBatch) -> pa.BooleanArray:
+        """Return true for rows to keep; null counts as false to callers."""
+        return evaluate(self.condition, batch)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArrowPredicate:
-    """A filter as a pyarrow expression."""
-
-    expression: pc.Expression
-    paths: tuple[tuple[str, ...], ...]
-
-
-Predicate = SqlPredicate | ArrowPredicate | PlannedPredicate
+def predicate(
+    filter: str | pc.Expression | Predicate,
+    schema: Schema,
+    arrow_schema: pa.Schema,
+    extra: Sequence[str],
+) -> Predicate:
+    """Understand a filter as users give it, and refuse one that is not a condition."""
+    if isinstance(filter, Predicate):
+        return filter
+    if isinstance(filter, str):
+        found = sql_condition(filter, schema, arrow_schema, extra)
+        return Predicate(condition=found, text=filter)
+    if isinstance(filter, pc.Expression):
+        sql = arrow_to_sql(filter)
+        return Predicate(condition=sql_condition(sql, schema, arrow_schema, extra), text=sql)
+    problem = f"a filter is SQL text or a pyarrow expression, not {type(filter).__name__}"
+    raise InvalidRequestError(problem)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from lancelake.errors import InvalidExpressionError
 
@@ -22,8 +22,11 @@ class TokenKind(Enum):
     SYMBOL = "symbol"
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+BLANK = (TokenKind.SPACE, TokenKind.COMMENT)
+"""Tokens without a meaning of their own."""
+
+
+class Token(NamedTuple):
     """A piece of SQL text."""
 
     kind: TokenKind
@@ -46,6 +49,8 @@ _PATTERNS = (
     (TokenKind.NAME, r"[^\W\d][\w$]*"),
     (TokenKind.SYMBOL, r"::|[^\s\w'\"`]"),
 )
+_KINDS = {kind.value: kind for kind in TokenKind}
+_SHOWN = 200
 _TOKEN = re.compile(
     "|".join(f"(?P<{kind.value}>{pattern})" for kind, pattern in _PATTERNS), re.DOTALL
 )
@@ -58,8 +63,13 @@ def tokenize(sql: str) -> list[Token]:
     while position < len(sql):
         match = _TOKEN.match(sql, position)
         if match is None or match.lastgroup is None:
-            problem = f"expression {sql!r} cannot be read from position {position}"
-            raise InvalidExpressionError(problem, text=sql, position=position)
-        tokens.append(Token(TokenKind(match.lastgroup), match.group()))
+            problem = f"expression {shown(sql)!r} cannot be read from position {position}"
+            raise InvalidExpressionError(problem, text=shown(sql), position=position)
+        tokens.append(Token(_KINDS[match.lastgroup], match.group()))
         position = match.end()
     return tokens
+
+
+def shown(text: str) -> str:
+    """Return a text as messages show it: only the start of a long one."""
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -16,7 +16,7 @@ from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
 from lancelake.errors import LanceTableError
-from lancelake.expr.row_filter import RowFilter
+from lancelake.expr.predicate import Predicate
 from lancelake.format.schema import Schema
 from lancelake.scan.blob_values import with_blob_values
 from lancelake.scan.finish import Finisher, needed_paths
@@ -252,16 +252,22 @@ class _TaskRun:
             yield from _slices(self.rows_at(offsets), self._output_rows)
 
     def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
-        if self._row_filter is None:
+        predicate = self._spec.predicate
+        if predicate is None:
             return np.ones(batch.num_rows, dtype=np.bool_) if live is None else live
-        mask = self._row_filter(self._with_meta(batch, first))
-        keep = to_mask(mask)
-        return keep if live is None else keep & live
+        rows = self._with_meta(predicate, batch, first)
+        if live is None:
+            return to_mask(predicate(rows))
+        if not predicate.needs_datafusion:
+            return to_mask(predicate(rows)) & live
+        # A deleted value must not fail, or be shown by, an expression.
+        keep = np.zeros(batch.num_rows, dtype=np.bool_)
+        keep[live] = to_mask(predicate(rows.filter(pa.array(live))))
+        return keep
 
-    def _with_meta(self, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    def _with_meta(self, predicate: Predicate, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
         """Add the meta columns that the predicate looks at."""
-        condition = self._spec.predicate
-        named = {path[0] for path in condition.paths} if condition is not None else set()
+        named = {path[0] for path in predicate.paths}
         missing = [n for n in META_NAMES if n in named and n not in batch.schema.names]
         if missing:
             offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
@@ -307,10 +313,6 @@ class _TaskRun:
             self._outputs.physical_rows,
             self._spec.has_stable_row_ids,
         )
-
-    @computed_once
-    def _row_filter(self) -> RowFilter | None:
-        return None if self._spec.predicate is None else RowFilter(self._spec.predicate)
 
     @computed_once
     def _outputs(self) -> FragmentReader:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from lancelake.expr.planned import PlannedPredicate
-from lancelake.expr.predicate import Predicate, SqlPredicate
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
 
@@ -19,7 +17,7 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     computed = [o for o in plan.spec.outputs if isinstance(o, ExpressionOutput)]
     steps += [f"Compute: {o.name} = {o.expression.text}" for o in computed]
     if plan.spec.predicate is not None:
-        steps.append(f"Filter: {_condition(plan.spec.predicate)}")
+        steps.append(f"Filter: {plan.spec.predicate.text}")
     count = "" if rows is None else f", output_rows={rows}"
     steps.append(
         f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
@@ -28,9 +26,3 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     if verbose:
         steps += [f"  fragment {task.fragment.id}" for task in plan.tasks]
     return "\n".join("  " * depth + step for depth, step in enumerate(steps[: len(steps)])) + "\n"
-
-
-def _condition(predicate: Predicate) -> str:
-    if isinstance(predicate, SqlPredicate):
-        return predicate.expression.text
-    return predicate.text if isinstance(predicate, PlannedPredicate) else str(predicate.expression)

@@ -10,8 +10,7 @@ import pyarrow as pa
 from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.data.scan_source import ScanSource
 from lancelake.errors import InvalidRequestError
-from lancelake.expr.predicate import Predicate
-from lancelake.expr.row_filter import predicate
+from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import live_rows
 from lancelake.scan.outputs import (

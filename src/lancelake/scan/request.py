@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
-from lancelake.expr.planned import PlannedPredicate
+from lancelake.expr.predicate import Predicate
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 
@@ -29,7 +29,7 @@ class ScanRequest:
     """Columns, rows and order; None stands for all or for the default."""
 
     columns: tuple[str, ...] | FrozenMap[str, str] | None = None
-    filter: str | pc.Expression | PlannedPredicate | None = None
+    filter: str | pc.Expression | Predicate | None = None
     limit: int | None = None
     offset: int | None = None
     order_by: tuple[Ordering, ...] = ()

@@ -9,8 +9,6 @@ from functools import partial
 import pyarrow as pa
 
 from lancelake.data.rebatch import rebatched
-from lancelake.expr.planned import PlannedPredicate
-from lancelake.expr.predicate import SqlPredicate
 from lancelake.scan.ahead import in_order
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import ScanColumns, execute
@@ -60,7 +58,8 @@ def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 def _evaluates(plan: ScanPlan) -> bool:
     """Whether SQL is evaluated, which a thread of DataFusion that asks for rows must not do."""
     computed = any(isinstance(output, ExpressionOutput) for output in plan.spec.outputs)
-    return computed or isinstance(plan.spec.predicate, SqlPredicate | PlannedPredicate)
+    predicate = plan.spec.predicate
+    return computed or (predicate is not None and predicate.needs_datafusion)
 
 
 def _sliced(

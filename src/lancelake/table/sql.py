@@ -18,10 +18,10 @@ from datafusion.plan import LogicalPlan
 
 from lancelake.data.retype import retype
 from lancelake.errors import InvalidExpressionError, LanceTableError
-from lancelake.expr.arrays import type_without_views, without_views
+from lancelake.expr.arrays import plain_type, type_without_views, without_views
 from lancelake.expr.engine import reason
 from lancelake.expr.json_functions import register_json_functions
-from lancelake.expr.planned import plain_type, table_scans
+from lancelake.expr.planned import table_scans
 from lancelake.format import jsonb
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.explain import explain

@@ -9,7 +9,9 @@ import pyarrow as pa
 from datafusion.expr import Expr, Filter, Limit
 from datafusion.plan import LogicalPlan
 
-from lancelake.expr.planned import PlannedPredicate, any_of, planned
+from lancelake.expr.condition import any_of
+from lancelake.expr.planned import planned
+from lancelake.expr.predicate import Predicate
 
 ALL_ROWS = (1 << 63) - 1
 """A limit that lets all rows pass; conditions stay above it, where they are found."""
@@ -19,7 +21,7 @@ ALL_ROWS = (1 << 63) - 1
 class Reads:
     """What holds for all rows that a query needs: a condition, and how many of them it needs."""
 
-    condition: PlannedPredicate | None = None
+    condition: Predicate | None = None
     limit: int | None = None
 
 
@@ -35,12 +37,12 @@ def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> Rea
     if given and (must is None or not must.is_complete):
         return None
     may = planned([*given, *_filters(above)], table, schema)
-    return Reads(condition=may, limit=_limit(read.fetch()))
+    return Reads(condition=None if may is None else may.predicate, limit=_limit(read.fetch()))
 
 
 def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Schema) -> Reads:
     """Say what all reads of a query need, each of them below a limit of `ALL_ROWS`."""
-    conditions: list[PlannedPredicate] = []
+    conditions: list[Predicate] = []
     limits: list[int] = []
     for *nodes, last in scans:
         above = [node.to_variant() for node in nodes]
@@ -48,12 +50,17 @@ def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Sc
         # Below a limit of the query itself a condition would let other rows pass.
         is_free = bool(above) and _lets_all_pass(above.pop())
         found = planned(_filters(above) if is_free else [], table, schema)
-        conditions += [] if found is None else [found]
+        conditions += [] if found is None else [found.predicate]
     is_common = bool(conditions) and len(conditions) == len(scans)
     return Reads(
-        condition=any_of(conditions, schema) if is_common else None,
+        condition=_either(conditions) if is_common else None,
         limit=_limit(max(limits, default=ALL_ROWS)),
     )
+
+
+def _either(predicates: Sequence[Predicate]) -> Predicate:
+    text = " OR ".join(f"({predicate.text})" for predicate in predicates)
+    return Predicate(condition=any_of([p.condition for p in predicates]), text=text)
 
 
 def _filters(above: Sequence[object]) -> list[Expr]:

@@ -7,6 +7,7 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 from datafusion import SessionContext
+from datafusion.expr import Expr
 
 from lancelake.expr.conform import conform
 
@@ -24,7 +25,11 @@ BATCH = pa.RecordBatch.from_pydict(
 
 def evaluated(sql: str, *, is_condition: bool = True) -> pa.Array:
     frame = SessionContext().read_batch(BATCH)
-    meant = conform(frame.parse_sql_expr(sql), BATCH.schema, is_condition=is_condition)
+
+    def type_of(node: Expr) -> pa.DataType:
+        return frame.select(node).schema().field(0).type
+
+    meant = conform(frame.parse_sql_expr(sql), BATCH.schema, type_of, is_condition=is_condition)
     (batch,) = frame.select(meant.alias("v")).collect()
     return batch.column(0)
 

@@ -7,7 +7,7 @@ import pytest
 from datafusion import SessionContext
 from datafusion.expr import Expr, Filter
 
-from lancelake.expr.planned import PlannedPredicate, any_of, planned, table_scans
+from lancelake.expr.planned import Planned, planned, table_scans
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.float64())])
 
@@ -23,15 +23,17 @@ def conditions(query: str) -> list[Expr]:
     return [Expr(node.predicate()) for node in nodes if isinstance(node, Filter)]
 
 
-def found(where: str) -> PlannedPredicate | None:
+def found(where: str) -> Planned | None:
     """Return what a scan can check of a condition."""
     return planned(conditions(f"SELECT a FROM t WHERE {where}"), "t", SCHEMA)
 
 
-def mask(predicate: PlannedPredicate) -> list[bool | None]:
+def mask(found: Planned) -> list[bool | None]:
     """Return the truth for a few rows."""
     values = {"a": [1, 2, None], "b": ["x", "y", "x"], "c": [0.5, float("nan"), 2.0]}
-    truth: list[bool | None] = predicate(pa.RecordBatch.from_pydict(values, SCHEMA)).to_pylist()
+    truth: list[bool | None] = found.predicate(
+        pa.RecordBatch.from_pydict(values, SCHEMA)
+    ).to_pylist()
     return truth
 
 
@@ -51,7 +53,7 @@ def test_a_condition_means_what_it_means_in_the_query(
     predicate = found(where)
     assert predicate is not None
     assert predicate.is_complete
-    assert {name for (name,) in predicate.paths} == columns
+    assert {name for (name,) in predicate.predicate.paths} == columns
     assert mask(predicate) == truth
 
 
@@ -60,7 +62,7 @@ def test_what_changes_each_time_is_left_to_the_query() -> None:
     predicate = found("random() < 0.5 AND a = 1")
     assert predicate is not None
     assert not predicate.is_complete
-    assert predicate.paths == (("a",),)
+    assert predicate.predicate.paths == (("a",),)
 
 
 def test_columns_that_a_scan_does_not_have_are_left_to_the_query() -> None:
@@ -69,13 +71,4 @@ def test_columns_that_a_scan_does_not_have_are_left_to_the_query() -> None:
     )
     assert predicate is not None
     assert not predicate.is_complete
-    assert predicate.paths == (("a",),)
-
-
-def test_either_of_two_conditions_is_enough() -> None:
-    first, second = found("a = 1"), found("b = 'y'")
-    assert first is not None
-    assert second is not None
-    either = any_of([first, second], SCHEMA)
-    assert mask(either) == [True, True, None]
-    assert set(either.paths) == {("a",), ("b",)}
+    assert predicate.predicate.paths == (("a",),)

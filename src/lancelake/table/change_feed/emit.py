@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
-from lancelake.expr.row_filter import RowFilter
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.finish import Finisher
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
@@ -26,7 +25,7 @@ class Emitter:
         self._commit = commit
         shown = pa.schema(list(spec.schema)[: len(spec.outputs)])
         self._finish = Finisher(spec.outputs, shown, {})
-        self._filter = None if spec.predicate is None else RowFilter(spec.predicate)
+        self._filter = spec.predicate
 
     def __call__(
         self, batch: pa.RecordBatch, ids: U64Array, kind: ChangeKind

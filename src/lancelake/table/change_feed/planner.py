@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
-from lancelake.expr.predicate import Predicate
-from lancelake.expr.row_filter import predicate
+from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.blobs import described_schema
 from lancelake.format.operations import (

@@ -10,8 +10,7 @@ import pyarrow as pa
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.engine import Evaluator
-from lancelake.expr.predicate import Predicate
-from lancelake.expr.row_filter import RowFilter, predicate
+from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.schema import Schema
@@ -99,7 +98,7 @@ class ScopedCondition:
 
     def holds(self, sides: Sides) -> pa.BooleanArray:
         """Whether it holds for each row."""
-        return RowFilter(self.predicate)(_joint(sides, self.needs))
+        return self.predicate(_joint(sides, self.needs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,127 @@
+"""SQL text -> a condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import assert_never
+
+import pyarrow as pa
+from datafusion.expr import Expr
+
+from lancelake.errors import InvalidExpressionError
+from lancelake.expr.arrays import type_at
+from lancelake.expr.bind import Binder, BoundExpression, input_name
+from lancelake.expr.chains import Chain, Negation, Part, Structure, check_chains, structure
+from lancelake.expr.condition import (
+    Column,
+    Condition,
+    Constant,
+    SqlLeaf,
+    all_of,
+    any_of,
+    negated,
+)
+from lancelake.expr.engine import Evaluator, fold, parse
+from lancelake.expr.planned_condition import Translator
+from lancelake.expr.sql_leaf import plain_condition
+from lancelake.expr.tokens import BLANK, shown
+from lancelake.format.schema import Schema
+
+# So many conditions are evaluated by DataFusion as one: each evaluation has a price.
+_EVALUATED_AT_ONCE = 500
+
+
+def sql_condition(
+    text: str, schema: Schema, arrow_schema: pa.Schema, extra_names: Sequence[str] = ()
+) -> Condition:
+    """Read a condition over the columns of a schema; refuse what is not a condition."""
+    binder = Binder(text, schema, extra_names)
+    builder = _Builder(binder, arrow_schema)
+    found = builder.condition(structure(binder.tokens, text, binder.is_reserved_column))
+    if isinstance(found, Constant) and found.truth is None:
+        raise _no_condition(text, pa.null())
+    if isinstance(found, SqlLeaf):
+        builder.check(found, may_be_null=False)
+    return found
+
+
+class _Builder:
+    def __init__(self, binder: Binder, schema: pa.Schema) -> None:
+        self._binder = binder
+        self._schema = schema
+
+    def condition(self, found: Structure) -> Condition:
+        """Build the condition of a structure."""
+        match found:
+            case Part():
+                return self._part(found)
+            case Negation():
+                inner = self.condition(found.part)
+                if isinstance(inner, SqlLeaf):
+                    self.check(inner, may_be_null=True)
+                return negated(inner)
+            case Chain():
+                return self._chain(found)
+            case _:
+                assert_never(found)
+
+    def check(self, leaf: SqlLeaf, *, may_be_null: bool) -> None:
+        """Refuse what DataFusion cannot evaluate, or what is not a condition."""
+        evaluator = Evaluator(leaf.expression, is_condition=True)
+        dtype = evaluator.result_field("filter", self._schema).type
+        if not pa.types.is_boolean(dtype) and not (may_be_null and pa.types.is_null(dtype)):
+            raise _no_condition(leaf.expression.text, dtype)
+
+    def _chain(self, found: Chain) -> Condition:
+        parts: list[Condition] = []
+        slow: list[tuple[int, int]] = []
+        for part in found.parts:
+            inner = self.condition(part)
+            if isinstance(part, Part) and isinstance(inner, SqlLeaf):
+                slow.append((part.start, part.stop))
+            else:
+                parts.append(inner)
+        for first in range(0, len(slow), _EVALUATED_AT_ONCE):
+            ranges = slow[first : first + _EVALUATED_AT_ONCE]
+            leaf = SqlLeaf(expression=self._binder.joined(ranges, found.word))
+            self.check(leaf, may_be_null=True)
+            parts.append(leaf)
+        return all_of(parts) if found.word == "AND" else any_of(parts)
+
+    def _part(self, part: Part) -> Condition:
+        binder, start, stop = self._binder, part.start, part.stop
+        if not any(binder.tokens[i].kind not in BLANK for i in range(start, stop)):
+            start, stop = 0, len(binder.tokens)  # the parser says what is missing
+        plain = plain_condition(binder, start, stop, self._schema)
+        if plain is not None:
+            return plain
+        check_chains(binder.tokens[start:stop], binder.text)
+        bound = binder.bound(start, stop)
+        columns = _columns(bound, self._schema)
+        translator = Translator(column=columns.get, other=_refuse, fold=fold)
+        try:
+            return translator.condition(parse(bound, self._schema))
+        except _NotPlainError:
+            return SqlLeaf(expression=bound)
+
+
+class _NotPlainError(Exception):
+    """A part of an expression is not a plain comparison."""
+
+
+def _refuse(_: Expr) -> Condition:
+    raise _NotPlainError
+
+
+def _columns(bound: BoundExpression, schema: pa.Schema) -> dict[str, Column]:
+    found: dict[str, Column] = {}
+    for place, path in enumerate(bound.paths):
+        dtype = type_at(schema, path)
+        if dtype is not None:
+            found[input_name(place)] = Column(path=path, dtype=dtype)
+    return found
+
+
+def _no_condition(text: str, dtype: pa.DataType) -> InvalidExpressionError:
+    problem = f"the filter {shown(text)} does not return a boolean but {dtype}"
+    return InvalidExpressionError(problem, text=shown(text))

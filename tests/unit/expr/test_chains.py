@@ -1,0 +1,66 @@
+"""The boolean structure that is read from SQL text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from lancelake.errors import InvalidExpressionError
+from lancelake.expr.chains import MAX_CHAIN, Chain, Negation, check_chains, structure
+from lancelake.expr.tokens import tokenize
+
+
+def read(text: str) -> Any:
+    tokens = tokenize(text)
+
+    def shown(found: Any) -> Any:
+        if isinstance(found, Chain):
+            return (found.word, *(shown(part) for part in found.parts))
+        if isinstance(found, Negation):
+            return ("NOT", shown(found.part))
+        return "".join(token.text for token in tokens[found.start : found.stop]).strip()
+
+    return shown(structure(tokens, text, lambda position: tokens[position].text == "col"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a = 1", "a = 1"),
+        ("a and b or not c", ("OR", ("AND", "a", "b"), ("NOT", "c"))),
+        ("(a or b) and c", ("AND", ("OR", "a", "b"), "c")),
+        ("x between 1 and 2 and d", ("AND", "x between 1 and 2", "d")),
+        ("x between (1) and 2 or d", ("OR", "x between (1) and 2", "d")),
+        (
+            "case when a and b then c or d end = 1 or f",
+            ("OR", "case when a and b then c or d end = 1", "f"),
+        ),
+        ("f(a and b) or c", ("OR", "f(a and b)", "c")),
+        ("(a + 1) * 2 > 3 and (x)", ("AND", "(a + 1) * 2 > 3", "x")),
+        ("a is not null and b not in (1)", ("AND", "a is not null", "b not in (1)")),
+        ("((a = 1))", "a = 1"),
+        ("not not a", "a"),
+        ("not not not a", ("NOT", "a")),
+        ("'a or b' = s or t", ("OR", "'a or b' = s", "t")),
+        ("`or` = 1 or b", ("OR", "`or` = 1", "b")),
+        ("a -- or\n or b", ("OR", "a -- or", "b")),
+    ],
+)
+def test_structure(text: str, expected: Any) -> None:
+    assert read(text) == expected
+
+
+@pytest.mark.parametrize("text", ["(a or b", "a or b)", "a) or (b"])
+def test_text_with_unmatched_parentheses_is_left_whole(text: str) -> None:
+    assert read(text) == text
+
+
+def test_a_chain_within_commas_may_be_long_in_all() -> None:
+    check_chains(tokenize("f(" + ", ".join(["- 1"] * 2 * MAX_CHAIN) + ")"), "")
+
+
+@pytest.mark.parametrize("text", ["a" + " + 1" * (MAX_CHAIN + 1), "f(a" + "::int" * 2001 + ")"])
+def test_a_chain_of_too_many_operators_is_refused(text: str) -> None:
+    with pytest.raises(InvalidExpressionError, match="chains more than"):
+        check_chains(tokenize(text), text)
