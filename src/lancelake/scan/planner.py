@@ -22,6 +22,7 @@ from lancelake.scan.outputs import (
     resolve_outputs,
 )
 from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
+from lancelake.scan.prune import OFFSET_BITS, Places, fragment_test
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.width import column_widths
 
@@ -134,11 +135,25 @@ def _sort_keys(
     return resolve_outputs(source.manifest.schema, ScanRequest(columns=missing))
 
 
+def _possible(
+    source: ScanSource, fragments: Sequence[Fragment], spec: ScanSpec
+) -> Sequence[Fragment]:
+    """Leave out fragments that hold no row for which the predicate can be true."""
+    if spec.predicate is None:
+        return fragments
+    addresses = [MetaColumn.ROW_ADDRESS.value]
+    addresses += [] if source.manifest.has_stable_row_ids else [MetaColumn.ROW_ID.value]
+    own = spec.table_schema.names
+    places: Places = {(name,): OFFSET_BITS for name in addresses if name not in own}
+    may_hold = fragment_test(spec.predicate.condition, places)
+    return fragments if may_hold is None else [f for f in fragments if may_hold(f.id)]
+
+
 def _tasks(
     source: ScanSource, request: ScanRequest, spec: ScanSpec
 ) -> tuple[tuple[ScanTask, ...], int]:
     """Return the tasks and how many of their first rows to skip."""
-    fragments = chosen_fragments(source, request)
+    fragments = _possible(source, chosen_fragments(source, request), spec)
     skip = request.offset or 0
     ranked = any(
         isinstance(o, MetaOutput) and o.meta is MetaColumn.ROW_OFFSET for o in spec.outputs
