@@ -1,0 +1,1 @@
+"""Indices: kinds of them, each a module of one shape; bytes, arrays and row ids, no table."""

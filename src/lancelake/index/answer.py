@@ -1,0 +1,92 @@
+"""Answers of indices about a condition: rows for which it is true and false, as bounds.
+
+Rows that are in neither set are null. What an index does not know exactly it bounds from both
+sides, so that answers can be joined by AND, OR and NOT without losing a row.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lancelake.index.row_ids import EMPTY, RowIds
+
+
+@dataclass(frozen=True, slots=True)
+class RowMask:
+    """Some rows: those of a set or, where it is inverted, all but those."""
+
+    ids: RowIds
+    is_inverted: bool = False
+
+    def __invert__(self) -> RowMask:
+        return RowMask(self.ids, not self.is_inverted)
+
+    def __and__(self, other: RowMask) -> RowMask:
+        match self.is_inverted, other.is_inverted:
+            case False, False:
+                return RowMask(self.ids & other.ids)
+            case False, True:
+                return RowMask(self.ids - other.ids)
+            case True, False:
+                return RowMask(other.ids - self.ids)
+            case _:
+                return RowMask(self.ids | other.ids, is_inverted=True)
+
+    def __or__(self, other: RowMask) -> RowMask:
+        return ~(~self & ~other)
+
+
+NO_ROWS = RowMask(EMPTY)
+ALL_ROWS = RowMask(EMPTY, is_inverted=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Bounds of the rows for which a condition is true, and of those for which it is false."""
+
+    surely_true: RowMask
+    maybe_true: RowMask
+    surely_false: RowMask
+    maybe_false: RowMask
+
+    @staticmethod
+    def exact(true: RowIds, null: RowIds = EMPTY) -> Answer:
+        """Return the answer of an index that knows the rows, and those that are null."""
+        hits, misses = RowMask(true), RowMask(true | null, is_inverted=True)
+        return Answer(hits, hits, misses, misses)
+
+    @staticmethod
+    def at_most(true: RowIds) -> Answer:
+        """Return the answer of an index that knows only where a condition can be true."""
+        return Answer(NO_ROWS, RowMask(true), NO_ROWS, ALL_ROWS)
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the rows for which the condition is true are known."""
+        return self.surely_true is self.maybe_true
+
+    def __and__(self, other: Answer) -> Answer:
+        true = self.maybe_true & other.maybe_true
+        false = self.maybe_false | other.maybe_false
+        if self._is_known and other._is_known:
+            return Answer(true, true, false, false)
+        return Answer(
+            self.surely_true & other.surely_true,
+            true,
+            self.surely_false | other.surely_false,
+            false,
+        )
+
+    def __or__(self, other: Answer) -> Answer:
+        return ~(~self & ~other)
+
+    def __invert__(self) -> Answer:
+        return Answer(self.surely_false, self.maybe_false, self.surely_true, self.maybe_true)
+
+    @property
+    def _is_known(self) -> bool:
+        return self.is_exact and self.surely_false is self.maybe_false
+
+
+UNKNOWN = Answer(NO_ROWS, ALL_ROWS, NO_ROWS, ALL_ROWS)
+"""The answer about a condition that no index serves."""

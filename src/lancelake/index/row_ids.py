@@ -1,0 +1,145 @@
+"""Sets of 64-bit row ids, kept as one bitmap of low words per high word.
+
+For row addresses the high word is the fragment and the low word the row within it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import deletion
+
+U64Array = npt.NDArray[np.uint64]
+
+_SHIFT = np.uint64(32)
+_LOW = np.uint64((1 << 32) - 1)
+_HEAD = struct.Struct("<I")
+_ENTRY = struct.Struct("<II")
+
+
+@dataclass(frozen=True, slots=True)
+class RowIds:
+    """A set of row ids; no bitmap of it is empty, and none is changed."""
+
+    parts: Mapping[int, BitMap] = field(default_factory=dict)
+
+    @staticmethod
+    def of(ids: U64Array) -> RowIds:
+        """Return the set of these ids, in whatever order they come."""
+        if not len(ids):
+            return EMPTY
+        high = (ids >> _SHIFT).astype(np.uint32)
+        low = (ids & _LOW).astype(np.uint32)
+        if high[0] == high[-1] and bool(np.all(high == high[0])):
+            return RowIds({int(high[0]): BitMap(low)})
+        order = np.argsort(high, kind="stable")
+        words, starts = np.unique(high[order], return_index=True)
+        split = np.split(low[order], starts[1:])
+        return RowIds({int(w): BitMap(part) for w, part in zip(words, split, strict=True)})
+
+    @staticmethod
+    def within(parts: Mapping[int, BitMap]) -> RowIds:
+        """Return the set with these low words per high word."""
+        return RowIds({high: part for high, part in parts.items() if part})
+
+    def to_array(self) -> U64Array:
+        """Return the ids, ascending."""
+        arrays = [
+            np.frombuffer(part.to_array(), dtype=np.uint32).astype(np.uint64)
+            + np.uint64(high << 32)
+            for high, part in sorted(self.parts.items())
+        ]
+        return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.uint64)
+
+    def only(self, highs: Collection[int]) -> RowIds:
+        """Return the ids with one of these high words."""
+        return RowIds({high: part for high, part in self.parts.items() if high in highs})
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts.values()))
+
+    def __bool__(self) -> bool:
+        return bool(self.parts)
+
+    def __contains__(self, row_id: int) -> bool:
+        part = self.parts.get(row_id >> 32)
+        return part is not None and (row_id & int(_LOW)) in part
+
+    def __or__(self, other: RowIds) -> RowIds:
+        if not self.parts or not other.parts:
+            return self if self.parts else other
+        return self._joined(other, self.parts.keys() | other.parts.keys(), BitMap.union)
+
+    def __and__(self, other: RowIds) -> RowIds:
+        return self._joined(other, self.parts.keys() & other.parts.keys(), BitMap.intersection)
+
+    def __sub__(self, other: RowIds) -> RowIds:
+        return self._joined(other, self.parts.keys(), BitMap.difference)
+
+    def _joined(
+        self, other: RowIds, highs: Iterable[int], join: Callable[[BitMap, BitMap], BitMap]
+    ) -> RowIds:
+        none = BitMap()
+        parts = {h: join(self.parts.get(h, none), other.parts.get(h, none)) for h in highs}
+        return RowIds.within(parts)
+
+
+EMPTY = RowIds()
+
+
+def union(sets: Iterable[RowIds]) -> RowIds:
+    """Return the ids that are in any of the sets."""
+    parts: dict[int, list[BitMap]] = {}
+    for each in sets:
+        for high, part in each.parts.items():
+            parts.setdefault(high, []).append(part)
+    return RowIds({h: p[0] if len(p) == 1 else BitMap.union(*p) for h, p in parts.items()})
+
+
+def encode_tree_map(ids: RowIds) -> bytes:
+    """Write a set as index files keep it: a bitmap for each high word, ascending."""
+    out = [_HEAD.pack(len(ids.parts))]
+    for high, part in sorted(ids.parts.items()):
+        data = bytes(part.serialize())
+        out += [_ENTRY.pack(high, len(data)), data]
+    return b"".join(out)
+
+
+def decode_tree_map(
+    data: bytes, *, rows_of: Callable[[int], int | None] = lambda _: None, what: str = "row ids"
+) -> RowIds:
+    """Read a set; an entry without bytes means all rows of a fragment, whose number is asked."""
+    parts: dict[int, BitMap] = {}
+    view = memoryview(data)
+    try:
+        (count,) = _HEAD.unpack_from(view)
+        at = _HEAD.size
+        for _ in range(count):
+            high, size = _ENTRY.unpack_from(view, at)
+            at += _ENTRY.size
+            if len(view) < at + size:
+                raise CorruptTableError(f"{what} end within an entry")
+            parts[high] = (
+                deletion.decode_bitmap(bytes(view[at : at + size]), what=what)
+                if size
+                else _whole(high, rows_of, what)
+            )
+            at += size
+    except struct.error as error:
+        raise CorruptTableError(f"{what} end within an entry") from error
+    return RowIds.within(parts)
+
+
+def _whole(high: int, rows_of: Callable[[int], int | None], what: str) -> BitMap:
+    rows = rows_of(high)
+    if rows is None:
+        msg = f"{what} name all rows of fragment {high}, which the table does not have"
+        raise CorruptTableError(msg)
+    return BitMap(range(rows))
