@@ -73,8 +73,8 @@ class LanceFile:
             arrays = [pa.array([], field.type) for field in self.schema]
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         with explained(self._place.path):
-            rows = self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD)
-            return self._shaped(pa.concat_batches(list(rows)))
+            rows = list(self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD))
+            return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
