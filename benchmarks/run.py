@@ -94,6 +94,12 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
             "ours_mb": memory.peak_mb("lancelake", uri()),
             "official_mb": memory.peak_mb("lance", uri()),
         },
+        "reading 1,500 doubles x 100,000, half kept by a filter": lambda: _filtered(
+            tables.doubles(100_000, 1500), "c0 > 0.5"
+        ),
+        "reading vectors of 768 floats x 400,000, 30 % kept by a filter": lambda: _filtered(
+            tables.vectors(400_000, 768), "c0 > 0.7"
+        ),
         f"writing {options.gigabytes:g} GB": lambda: {
             "target_mb": _STREAM_TARGET_MB,
             "ours_mb": writing.peak_mb("lancelake", options.gigabytes),
@@ -113,6 +119,14 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
             "ours_mb": maintenance.peak_mb("lancelake"),
             "official_mb": maintenance.peak_mb("lance"),
         },
+    }
+
+
+def _filtered(uri: str, condition: str) -> dict[str, float]:
+    return {
+        "target_mb": _STREAM_TARGET_MB,
+        "ours_mb": memory.filtered_growth_mb("lancelake", uri, condition),
+        "official_mb": memory.filtered_growth_mb("lance", uri, condition),
     }
 
 

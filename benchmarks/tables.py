@@ -25,6 +25,20 @@ def wide(gigabytes: float) -> str:
     return str(path)
 
 
+def doubles(rows: int, columns: int) -> str:
+    """Columns `c0`, `c1`, ... of doubles between 0 and 1."""
+    path = ROOT / f"doubles-{rows}-{columns}.lance"
+    schema = pa.schema([(f"c{i}", pa.float64()) for i in range(columns)])
+    return _random_rows(path, schema, rows)
+
+
+def vectors(rows: int, width: int) -> str:
+    """A double `c0` between 0 and 1 beside a vector of floats."""
+    path = ROOT / f"vectors-{rows}-{width}.lance"
+    schema = pa.schema([("c0", pa.float64()), ("v", pa.list_(pa.float32(), width))])
+    return _random_rows(path, schema, rows)
+
+
 def many_versions(count: int) -> str:
     """A small table with many versions."""
     path = ROOT / f"versions-{count}.lance"
@@ -60,6 +74,26 @@ def plain(rows: int, *, columns: int, fragments: int) -> str:
         )
         size = -(-rows // fragments)
         lance.write_dataset(reader, str(path), max_rows_per_file=size, data_storage_version="2.1")
+    return str(path)
+
+
+def _random_rows(path: Path, schema: pa.Schema, rows: int, size: int = 5000) -> str:
+    chance = np.random.default_rng(_SEED)
+
+    def column(field: pa.Field) -> pa.Array:
+        if pa.types.is_fixed_size_list(field.type):
+            width = field.type.list_size
+            values = chance.random(size * width, dtype=np.float32)
+            return pa.FixedSizeListArray.from_arrays(pa.array(values), width)
+        return pa.array(chance.random(size))
+
+    if not path.exists():
+        batches = (
+            pa.record_batch([column(field) for field in schema], schema=schema)
+            for _ in range(0, rows, size)
+        )
+        reader = pa.RecordBatchReader.from_batches(schema, batches)
+        lance.write_dataset(reader, str(path), data_storage_version="2.1")
     return str(path)
 
 

@@ -320,3 +320,11 @@ def test_a_conflict_exits_with_8(
 
     monkeypatch.setattr(write, "write_onto", refuse)
     assert run("write", source, tmp_path / "t.lance", "--mode", "append").exit_code == 8
+
+
+@pytest.mark.parametrize("name", ["t.jsonl", "t.arrow"])
+def test_rows_without_columns_are_refused(name: str, run: Run, tmp_path: Path) -> None:
+    WRITERS[name](tmp_path / name, ROWS.select([]))
+    result = run("write", tmp_path / name, tmp_path / "t.lance")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "no columns" in result.stderr

@@ -261,6 +261,11 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
         SchemaMismatchError,
         ("does not have: x", "orders.lance, version 2", "mergeSchema=true"),
     ),
+    "rows without columns": (
+        lambda p: p.save(p.rows().select(), path=p.at("new.lance")),
+        SchemaMismatchError,
+        ("the data has no columns", "new.lance"),
+    ),
     "other columns on overwrite": (
         lambda p: p.save(p.rows((9, 1), schema="id long, x int"), mode="overwrite"),
         SchemaMismatchError,

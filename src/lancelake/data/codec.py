@@ -46,10 +46,18 @@ class CodecReader:
         self._reader = reader
         self._lock = threading.Lock()
         self._num_rows = int(reader.num_rows())
+        self._num_columns: int | None = None
 
     def num_rows(self) -> int:
         """Rows of the file."""
         return self._num_rows
+
+    @property
+    def num_columns(self) -> int:
+        """Physical columns of the whole file, whatever its schema says."""
+        if self._num_columns is None:
+            self._num_columns = len(self.column_sizes())
+        return self._num_columns
 
     def read_range(
         self, start: int, count: int, *, batch_rows: int, readahead: int

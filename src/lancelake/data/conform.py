@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -27,6 +28,7 @@ class Conformer:
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the schema, or name the column whose values do not fit."""
+        ensure_columns(self.schema.names, batch.num_rows)
         arrays = [node.conform(batch.column(node.field.name)) for node in self._nodes]
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
 
@@ -149,6 +151,14 @@ class _Node:
             problem = f"column {self.where} has nulls, and the table does not allow them"
             action = "Fill in the nulls, or make the column nullable."
         raise SchemaMismatchError(problem, path=self.where, action=action)
+
+
+def ensure_columns(names: Sequence[str], rows: int) -> None:
+    """Refuse rows without columns, which no data file can hold."""
+    if rows and not names:
+        raise SchemaMismatchError(
+            f"the data has rows ({rows}) but no columns", action="Write data with columns."
+        )
 
 
 def _node(field: Field, path: tuple[str, ...], version: FileVersion) -> _Node:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 
 from lancelake.errors import CorruptTableError
 from lancelake.format.file_version import FileVersion
@@ -16,6 +18,7 @@ from lancelake.proto import file_pb2
 _ARROW_JSON = b"arrow.json"
 _LISTS = ("list", "large_list", "map")
 _FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"
+_index_of = attrgetter("index")
 
 
 class ColumnKind(Enum):
@@ -51,6 +54,8 @@ class PhysicalColumn:
     kind: ColumnKind
     nodes: tuple[Field, ...]
     top: int
+    width: int = 1
+    """Physical columns of the node: two where the offsets of strings are apart from their bytes."""
 
     @property
     def path(self) -> tuple[str, ...]:
@@ -77,6 +82,15 @@ class FileLayout:
     columns: tuple[PhysicalColumn, ...]
     is_plain: bool
     """Whether the codec reads any choice of these columns, together and where they are."""
+
+    has_gaps: bool = False
+    """Whether indices do not follow from the schema, from which the codec computes them."""
+
+    def find(self, index: int) -> PhysicalColumn | None:
+        """Return the column with this index, if the file has it."""
+        place = bisect_left(self.columns, index, key=_index_of) if self.has_gaps else index
+        column = self.columns[place] if 0 <= place < len(self.columns) else None
+        return column if column is not None and column.index == index else None
 
     @property
     def first_blob_v2(self) -> int | None:

@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from lancelake.data.codec import open_reader
 from lancelake.data.file_schema import column_ids
+from lancelake.data.lance_file import load_layout
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import ObjectNotFoundError, SchemaMismatchError, UnsupportedError
@@ -52,6 +53,9 @@ def found_file(
         file_minor_version=minor,
         file_size_bytes=size_bytes,
     )
+    layout = load_layout(place, replace(entry, column_indices=()))
+    if layout.has_gaps:
+        entry = replace(entry, column_indices=tuple(column.index for column in layout.columns))
     return FoundFile(entry=entry, schema=schema, rows=facts.rows)
 
 

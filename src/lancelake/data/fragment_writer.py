@@ -73,10 +73,12 @@ class _Output:
         """Add rows, closing files as they fill up."""
         rest = batch
         while rest.num_rows:
-            writer = self._writer()
-            room = self.task.max_rows_per_file - writer.rows
+            room = self.task.max_rows_per_file - (self._open.rows if self._open else 0)
             part, rest = rest.slice(0, room), rest.slice(room)
-            writer.write(self.conform(part))
+            # Before a file is opened: values that do not fit leave none behind.
+            values = self.conform(part)
+            writer = self._writer()
+            writer.write(values)
             self._rows += part.num_rows
             self._report()
             if writer.rows >= self.task.max_rows_per_file or self._is_large(writer):

@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from lancelake.data import file_layout
 from lancelake.data.codec import CodecReader, explained, open_reader
+from lancelake.data.column_gaps import layout_with_gaps
 from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.container import open_container
+from lancelake.data.container import Container, open_container
 from lancelake.data.file_layout import FileLayout, PhysicalColumn, quoted_path
 from lancelake.data.projection import prune
 from lancelake.data.read_groups import read_groups
@@ -72,8 +73,8 @@ class LanceFile:
             arrays = [pa.array([], field.type) for field in self.schema]
             return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
         with explained(self._place.path):
-            rows = self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD)
-            return self._shaped(pa.concat_batches(list(rows)))
+            rows = list(self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD))
+            return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         arrays = [
@@ -108,7 +109,7 @@ def _open_groups(
     columns: dict[FieldId, PhysicalColumn],
 ) -> tuple[ColumnReader, ...]:
     """Open a file some of whose columns the codec does not read as they are."""
-    container = open_container(StoreSource(open_store(place.root), place.path))
+    container = _container(place)
     indices = [column.index for column in columns.values()]
     readers: list[ColumnReader] = []
     for group in read_groups(layout, container, indices):
@@ -175,11 +176,19 @@ def load_layout(place: FileAt, file: DataFile, reader: CodecReader | None = None
 
 def _load_layout(place: FileAt, file: DataFile, reader: CodecReader | None) -> FileLayout:
     message = file_pb2.FileDescriptor()
-    data = (reader or open_reader(place, None)).read_global_buffer(0)
+    reader = reader or open_reader(place, None)
+    data = reader.read_global_buffer(0)
     parse(message, data, what=f"schema of data file {place.path}")
     message.ClearField("length")
     key = (message.SerializeToString(deterministic=True), file.version)
-    return _layouts.get(key, lambda: file_layout.decode(message, file.version))
+    layout = _layouts.get(key, lambda: file_layout.decode(message, file.version))
+    if reader.num_columns == len(layout.columns):
+        return layout
+    return layout_with_gaps(_container(place), layout, file.column_indices)
+
+
+def _container(place: FileAt) -> Container:
+    return open_container(StoreSource(open_store(place.root), place.path))
 
 
 def _guessed(place: FileAt, columns: tuple[str, ...]) -> CodecReader | None:
@@ -195,10 +204,11 @@ def _guessed(place: FileAt, columns: tuple[str, ...]) -> CodecReader | None:
 def _column(place: FileAt, file: DataFile, layout: FileLayout, field_id: FieldId) -> PhysicalColumn:
     position = file.fields.index(field_id)
     index = file.column_indices[position] if position < len(file.column_indices) else -1
-    if not 0 <= index < len(layout.columns):
+    column = layout.find(index)
+    if column is None:
         problem = f"data file {place.path} has no column {index} for field {field_id}"
         raise CorruptTableError(problem, path=place.path)
-    return layout.columns[index]
+    return column
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lancelake.data.codec import open_reader
 from lancelake.data.column_reader import ColumnReader
-from lancelake.data.lance_file import open_lance_columns
+from lancelake.data.lance_file import load_layout, open_lance_columns
 from lancelake.data.legacy_file import LegacyFile
 from lancelake.data.projection import FileProjection
 from lancelake.data.source import StoreSource
@@ -35,8 +35,12 @@ def stored_rows(files: TableFiles, file: DataFile) -> int:
     return open_reader(place, None).num_rows()
 
 
-def column_sizes(files: TableFiles, file: DataFile) -> list[int]:
-    """Return the bytes each column of a data file takes; nothing for legacy files."""
+def column_sizes(files: TableFiles, file: DataFile) -> dict[int, int]:
+    """Return the bytes of each column of a data file by its index; nothing for legacy files."""
     if file.version is FileVersion.LEGACY:
-        return []
-    return open_reader(files.data_file(file), None).column_sizes()
+        return {}
+    place = files.data_file(file)
+    reader = open_reader(place, None)
+    sizes = reader.column_sizes()
+    columns = load_layout(place, file, reader).columns
+    return {c.index: sum(sizes[c.index : c.index + c.width]) for c in columns}

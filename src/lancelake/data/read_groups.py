@@ -78,8 +78,8 @@ class _Unit:
 def _units(layout: FileLayout, wanted: Sequence[int]) -> Iterator[_Unit]:
     done: set[int] = set()
     for index in wanted:
-        column = layout.columns[index]
-        if index in done or column.kind is ColumnKind.PARENT:
+        column = layout.find(index)
+        if column is None or index in done or column.kind is ColumnKind.PARENT:
             continue
         _ensure_readable(column, layout)
         nodes = _whole(column.nodes)
@@ -147,7 +147,8 @@ class _Planner:
         is_unreachable = "" in unit.path or len(self._nodes_at[unit.path]) > 1
         has_blob = any(c.kind is ColumnKind.BLOB_V1 for c in unit.columns)
         return (
-            bool(short_json)
+            self._layout.has_gaps
+            or bool(short_json)
             or is_behind_blob
             or is_unreachable
             or (has_blob and not self._blob_values)

@@ -21,7 +21,23 @@ def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _from_buffers(array, target, array.buffers()[:2])
     if pa.types.is_fixed_size_list(target):
         return _from_buffers(array, target, array.buffers()[:1])
+    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+        array = _binary(array)
     return array if array.type.equals(target) else array.cast(target)
+
+
+def _binary(array: pa.ListArray | pa.LargeListArray) -> pa.Array:
+    """Return lists of bytes as binary values."""
+    is_large = pa.types.is_large_list(array.type)
+    # The buffers of a slice start before its values.
+    values = pa.concat_arrays([array.values]) if array.values.offset else array.values
+    return pa.Array.from_buffers(
+        pa.large_binary() if is_large else pa.binary(),
+        len(array),
+        [*array.buffers()[:2], values.buffers()[1]],
+        array.null_count,
+        array.offset,
+    )
 
 
 def _struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:

@@ -18,6 +18,7 @@ _PACKED: FrozenMap[str, bytes] = FrozenMap({"lance-encoding:packed": b"true"})
 _POSITION_AND_SIZE = tuple(
     Field(name=name, id=FieldId(0), logical_type="uint64") for name in ("position", "size")
 )
+_BYTES = (Field(name="item", id=FieldId(0), logical_type="uint8"),)
 
 
 def plan_transplant(
@@ -26,7 +27,8 @@ def plan_transplant(
     """Plan a file of these columns, below the same nodes as in their own.
 
     Blobs become packed structs: v2 with the members of its descriptor, v1 with position and
-    size. The JSON columns with an index in `short_json` become strings.
+    size. The JSON columns with an index in `short_json` become strings, and strings with a
+    column of their own for the bytes become lists of bytes.
     """
     roots: dict[int, _Branch] = {}
     for column in columns:
@@ -36,10 +38,11 @@ def plan_transplant(
     own = {id(column.field): column for column in layout.columns}
     # In 2.0 files the parents have columns as well.
     grafts = tuple(
-        _graft(own[id(node)], layout)
+        graft
         for branch in roots.values()
         for node in branch.walk()
         if id(node) in own
+        for graft in _grafts(own[id(node)], layout)
     )
     readable = {
         id(c.field): _readable(c, is_short_json=c.index in short_json) for c in layout.columns
@@ -69,13 +72,15 @@ class _Branch:
         return self.node.with_children(tuple(c.as_field(readable) for c in self.children.values()))
 
 
-def _graft(column: PhysicalColumn, layout: FileLayout) -> Graft:
-    return Graft(
+def _grafts(column: PhysicalColumn, layout: FileLayout) -> Iterator[Graft]:
+    yield Graft(
         index=column.index,
         unwraps_blob=column.kind is ColumnKind.BLOB_V1,
         # Pages of 2.0 files count the items of a list, not its rows.
         pages_hold_rows=layout.version.leaves_only or not column.is_below_list,
     )
+    for index in range(column.index + 1, column.index + column.width):
+        yield Graft(index=index, pages_hold_rows=False)
 
 
 def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
@@ -85,6 +90,10 @@ def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
     if column.kind is ColumnKind.BLOB_V1:
         struct = replace(column.field, logical_type="struct", metadata=_PACKED)
         return struct.with_children(_POSITION_AND_SIZE)
+    if column.width > 1:
+        is_large = column.field.logical_type.startswith("large_")
+        lists = "large_list" if is_large else "list"
+        return replace(column.field, logical_type=lists, metadata=EMPTY_MAP, children=_BYTES)
     if is_short_json:
         return replace(column.field, logical_type="string", metadata=EMPTY_MAP)
     return column.field

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lancelake/proto/encodings20.proto\x12\x0flance.encodings\"5\n\x0e\x43olumnEncoding\x12#\n\x04\x62lob\x18\x03 \x01(\x0b\x32\x15.lance.encodings.Blob\"6\n\x04\x42lob\x12.\n\x05inner\x18\x01 \x01(\x0b\x32\x1f.lance.encodings.ColumnEncodingb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!lancelake/proto/encodings20.proto\x12\x0flance.encodings\"5\n\x0e\x43olumnEncoding\x12#\n\x04\x62lob\x18\x03 \x01(\x0b\x32\x15.lance.encodings.Blob\"6\n\x04\x42lob\x12.\n\x05inner\x18\x01 \x01(\x0b\x32\x1f.lance.encodings.ColumnEncoding\"4\n\rArrayEncoding\x12#\n\x04list\x18\x04 \x01(\x0b\x32\x15.lance.encodings.List\"\x06\n\x04Listb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,4 +35,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_COLUMNENCODING']._serialized_end=107
   _globals['_BLOB']._serialized_start=109
   _globals['_BLOB']._serialized_end=163
+  _globals['_ARRAYENCODING']._serialized_start=165
+  _globals['_ARRAYENCODING']._serialized_end=217
+  _globals['_LIST']._serialized_start=219
+  _globals['_LIST']._serialized_end=225
 # @@protoc_insertion_point(module_scope)

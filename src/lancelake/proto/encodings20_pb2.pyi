@@ -16,3 +16,13 @@ class Blob(_message.Message):
     INNER_FIELD_NUMBER: _ClassVar[int]
     inner: ColumnEncoding
     def __init__(self, inner: _Optional[_Union[ColumnEncoding, _Mapping]] = ...) -> None: ...
+
+class ArrayEncoding(_message.Message):
+    __slots__ = ("list",)
+    LIST_FIELD_NUMBER: _ClassVar[int]
+    list: List
+    def __init__(self, list: _Optional[_Union[List, _Mapping]] = ...) -> None: ...
+
+class List(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...

@@ -19,25 +19,26 @@ from lancelake.errors import LanceTableError
 from lancelake.expr.predicate import Predicate
 from lancelake.format.schema import Schema
 from lancelake.scan.blob_values import with_blob_values
+from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
 from lancelake.scan.finish import Finisher, needed_paths
 from lancelake.scan.plan import ScanSpec, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.rows import LiveRows, Mask, to_mask
-from lancelake.scan.width import row_bytes
+from lancelake.scan.width import row_bytes, value_bytes
 
 _BATCH_BYTES = 32 << 20
 # A chunk of more bytes falls out of the processor's cache before it is used; one of more rows
 # leaves the codec nothing to decode beside it.
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
+# Each column of a chunk has a price, so that many columns need larger chunks.
+_CHUNK_COLUMN_BYTES = 8 << 10
 # The codec fetches all that it is asked for as fast as it can, and holds what nobody took yet.
 _WINDOW_BYTES = 64 << 20
 # Each evaluation of a filter has a price, so it is given several chunks at once.
 _FILTER_ROWS = 1 << 19
 # Whether rows are fetched or filtered out of a stream is decided for so many at once.
 _SELECT_ROWS = 1 << 21
-# Fetching a single row costs about as much as streaming this many bytes.
-_ROW_FETCH_BYTES = 8000
 
 
 def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.RecordBatch]:
@@ -105,9 +106,9 @@ class Density:
         self._seen += seen
         self._kept += kept
 
-    def is_high(self, width: float) -> bool:
-        """Whether rows of this width had better be read all than fetched one by one."""
-        return self._kept * _ROW_FETCH_BYTES > self._seen * width
+    def is_high(self, width: float, cost: int) -> bool:
+        """Whether rows of this width are cheaper to read all than to fetch at this cost each."""
+        return self._kept * cost > self._seen * width
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -153,9 +154,9 @@ class _TaskRun:
     def filtered(self) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that the predicate keeps."""
         late, density = self._spec.late, self._columns.density
-        width = row_bytes(self._task.fragment, self._spec.widths, self._columns.late)
+        width, cost = self._fetching(self._columns.late)
         if late is None:
-            late = bool(self._columns.late.fields) and not density.is_high(width)
+            late = bool(self._columns.late.fields) and not density.is_high(width, cost)
         if not late:
             yield from self._filtered_at_once()
             return
@@ -163,7 +164,7 @@ class _TaskRun:
         for _, first, keep in self.kept_rows():
             kept = int(np.count_nonzero(keep))
             density.add(len(keep), kept)
-            if self._spec.late or kept * _ROW_FETCH_BYTES <= len(keep) * width:
+            if self._spec.late or kept * cost <= len(keep) * width:
                 few.append(np.flatnonzero(keep).astype(np.uint64) + np.uint64(first))
                 if sum(map(len, few)) >= self._output_rows:
                     yield from self._fetched(few)
@@ -176,11 +177,11 @@ class _TaskRun:
 
     def selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
         """Yield chosen rows: one by one where they are few, else out of a stream of all."""
-        width = row_bytes(self._task.fragment, self._spec.widths, self._columns.output)
+        width, cost = self._fetching(self._columns.output)
         for first in range(self._start, self._stop, _SELECT_ROWS):
             last = min(first + _SELECT_ROWS, self._stop)
             wanted = np.frombuffer((rows & BitMap(range(first, last))).to_array(), dtype=np.uint32)
-            if len(wanted) * _ROW_FETCH_BYTES <= (last - first) * width:
+            if len(wanted) * cost <= (last - first) * width:
                 yield from self._fetched([wanted.astype(np.uint64)])
                 continue
             keep = np.zeros(last - first, dtype=np.bool_)
@@ -196,7 +197,7 @@ class _TaskRun:
     ) -> Iterator[tuple[pa.RecordBatch, int, Mask]]:
         """Yield chunks: the columns read, the offset of the first row, and which rows to keep."""
         reader = self._reader(columns or self._columns.filter)
-        filter_rows = self._bounded_rows(reader.schema, _FILTER_ROWS, _CHUNK_BYTES)
+        filter_rows = self._chunk_rows(reader.schema, _FILTER_ROWS)
         first = self._start
         for batch in self._windows(reader, first, self._stop, filter_rows):
             last = first + batch.num_rows
@@ -219,7 +220,7 @@ class _TaskRun:
         reader = self._outputs
         rows = self._output_rows
         # Large chunks cost less per row to decode; slices of them cost nothing.
-        chunk = self._bounded_rows(reader.schema, _CHUNK_ROWS, _CHUNK_BYTES)
+        chunk = self._chunk_rows(reader.schema, _CHUNK_ROWS)
         chunk_rows = rows * max(1, chunk // rows)
         first = start
         for batch in self._windows(reader, start, stop, chunk_rows):
@@ -248,8 +249,14 @@ class _TaskRun:
 
     def _fetched(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
         offsets = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
-        if len(offsets):
-            yield from _slices(self.rows_at(offsets), self._output_rows)
+        limits = FetchLimits.of(self._task.fragment, self._spec.widths, self._columns.output)
+        for part in limits.parts(offsets):
+            yield from _slices(self.rows_at(part), self._output_rows)
+
+    def _fetching(self, schema: Schema) -> tuple[float, int]:
+        """Return the width of a row in bytes, and what it costs to fetch one."""
+        values = value_bytes(self._task.fragment, self._spec.widths, schema)
+        return sum(values), fetch_cost_bytes(len(values))
 
     def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
         predicate = self._spec.predicate
@@ -330,6 +337,11 @@ class _TaskRun:
     def _reader(self, columns: Schema) -> FragmentReader:
         spec = self._spec
         return FragmentReader(spec.files, spec.manifest_at, self._task.fragment, columns)
+
+    def _chunk_rows(self, schema: Schema, most: int) -> int:
+        columns = len(value_bytes(self._task.fragment, self._spec.widths, schema))
+        limit = min(max(_CHUNK_BYTES, columns * _CHUNK_COLUMN_BYTES), _BATCH_BYTES)
+        return self._bounded_rows(schema, most, limit)
 
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
         width = row_bytes(self._task.fragment, self._spec.widths, schema)

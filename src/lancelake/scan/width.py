@@ -30,8 +30,13 @@ def row_bytes(fragment: Fragment, widths: Widths, wanted: Schema) -> float:
 
     Fixed-width columns are known; what is left of a file's size is spread over its other columns.
     """
+    return sum(value_bytes(fragment, widths, wanted))
+
+
+def value_bytes(fragment: Fragment, widths: Widths, wanted: Schema) -> list[float]:
+    """Estimate the bytes per row of each of the wanted columns that the fragment stores."""
     columns = {i for field in wanted.fields for i in columns_of(field)}
-    total = 0.0
+    values: list[float] = []
     for file in fragment.files:
         held = [i for i in file.fields if i in widths]
         known = sum(widths[i] or 0.0 for i in held)
@@ -41,8 +46,8 @@ def row_bytes(fragment: Fragment, widths: Widths, wanted: Schema) -> float:
         per_value = max(spare, 0.0) / unknown if unknown else 0.0
         for i in columns.intersection(held):
             width = widths[i]
-            total += per_value if width is None else width
-    return total
+            values.append(per_value if width is None else width)
+    return values
 
 
 def _widths(field: Field, *, repeated: bool) -> Iterator[tuple[FieldId, float | None]]:

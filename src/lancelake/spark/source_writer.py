@@ -19,7 +19,13 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.spark.frame_writer import written
 from lancelake.spark.options import TableOptions
-from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.spark.write_plan import (
+    SaveMode,
+    WritePlan,
+    commit_write,
+    ensure_columns,
+    plan_write,
+)
 from lancelake.table.open import AtVersion, open_snapshot
 
 
@@ -43,6 +49,7 @@ class LanceWriter(DataSourceArrowWriter):
     @staticmethod
     def prepare(schema: StructType, options: TableOptions, *, overwrite: bool) -> LanceWriter:
         """Look at the table as it is, and decide how to write."""
+        ensure_columns(schema, options)
         plan = plan_write(options, schema, SaveMode.OVERWRITE if overwrite else SaveMode.APPEND)
         if plan is None:
             raise InvalidRequestError("there is nothing to write")

@@ -100,6 +100,16 @@ def plan_write(options: TableOptions, schema: t.StructType, mode: SaveMode) -> W
     return _plan(base, options, schema, overwrites=mode is SaveMode.OVERWRITE)
 
 
+def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
+    """Refuse data without columns, whose rows Spark does not count on their way to a writer."""
+    if not schema.fields:
+        raise SchemaMismatchError(
+            "the data has no columns",
+            table=options.location.uri,
+            action="Write data with columns.",
+        )
+
+
 def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...], engine: Engine) -> Snapshot:
     """Make written rows part of the table."""
     base = plan.base
@@ -136,6 +146,7 @@ def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) ->
 def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Snapshot | None:
     """Write a DataFrame to the table that options name."""
     parsed = parse(options, WRITE_OPTIONS)
+    ensure_columns(frame.schema, parsed)
     return write_planned(frame, plan_write(parsed, frame.schema, SaveMode.of(mode)))
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.data.conform import ensure_columns
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 
 # Rows of a data frame that are converted at once.
@@ -66,7 +67,10 @@ def _from_python(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader |
     if isinstance(data, Mapping):
         return _of_batch(pa.RecordBatch.from_pydict(data, schema=schema))
     if isinstance(data, list) and data and isinstance(data[0], Mapping):
-        return _of_batch(pa.RecordBatch.from_pylist(data, schema=schema))
+        batch = pa.RecordBatch.from_pylist(data, schema=schema)
+        # Arrow takes the columns from the first row, and without columns there are no rows.
+        ensure_columns(batch.schema.names, len(data))
+        return _of_batch(batch)
     return None
 
 
@@ -116,6 +120,8 @@ def _cast(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
         if batch.schema.equals(schema):
             yield batch
             continue
+        if not batch.schema.names:
+            ensure_columns(schema.names, batch.num_rows)
         try:
             yield batch.cast(schema)
         except (pa.ArrowException, ValueError) as error:

@@ -39,6 +39,6 @@ def column_bytes(snapshot: Snapshot) -> dict[FieldId, int]:
         for file in fragment.files:
             columns = column_sizes(snapshot.files, file)
             for field_id, index in zip(file.fields, file.column_indices, strict=False):
-                if field_id in sizes and 0 <= index < len(columns):
+                if field_id in sizes and index in columns:
                     sizes[field_id] += columns[index]
     return sizes

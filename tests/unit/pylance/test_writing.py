@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -18,6 +19,7 @@ from lancelake.pylance.fragment import DataFile, LanceFragment, write_fragments
 from lancelake.pylance.transaction import Transaction
 
 ROWS = pa.table({"a": pa.array(range(10), pa.int64()), "b": [str(i) for i in range(10)]})
+ONLY_ROWS = ROWS.select([])
 
 
 def _base_ids(fragments: list[Any]) -> list[int | None]:
@@ -204,3 +206,29 @@ def test_members_in_another_order_are_refused(tmp_path: Path) -> None:
     path = LanceFragment.create(tmp_path, other, mode="overwrite").files[0].path
     with pytest.raises(SchemaMismatchError, match="another order"):
         LanceFragment.create_from_file(path, table, 7)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [pd.DataFrame([{}]), ONLY_ROWS, ONLY_ROWS.to_batches()[0], [{}, {}]],
+    ids=["frame", "table", "batch", "dicts"],
+)
+@pytest.mark.parametrize("mode", ["create", "append", "overwrite"])
+def test_rows_without_columns_are_refused(tmp_path: Path, data: Any, mode: str) -> None:
+    uri = tmp_path / "t"
+    if mode != "create":
+        lance.write_dataset(ROWS, uri)
+    with pytest.raises(OSError, match="no columns"):
+        lance.write_dataset(data, uri, mode=mode)
+    assert sum(1 for _ in (uri / "data").glob("*")) == (mode != "create")
+
+
+def test_a_fragment_of_rows_without_columns_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="no columns"):
+        LanceFragment.create(tmp_path / "t", pd.DataFrame([{}]))
+    with pytest.raises(OSError, match="no columns"):
+        write_fragments(ONLY_ROWS, tmp_path / "t")
+
+
+def test_a_table_without_rows_may_have_no_columns(tmp_path: Path) -> None:
+    assert lance.write_dataset(pd.DataFrame(), tmp_path / "t").count_rows() == 0

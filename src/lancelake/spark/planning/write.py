@@ -20,7 +20,13 @@ from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, s
 from lancelake.spark.planning.proxy import Proxy, implements
 from lancelake.spark.predicates import joined
 from lancelake.spark.translate import filter_of
-from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.spark.write_plan import (
+    SaveMode,
+    WritePlan,
+    commit_write,
+    ensure_columns,
+    plan_write,
+)
 
 Begin = Callable[[TableOptions, t.StructType, SaveMode], WritePlan | None]
 """What decides what a write does, when it begins."""
@@ -73,6 +79,7 @@ class LanceWriteBuilder(Proxy):
 
     def build(self) -> Any:
         options, schema, mode = self._options, self._schema, self._mode
+        ensure_columns(schema, options)
         begin, commit = self._steps
         plan = functools.partial(begin, options, schema, mode)
         text = f"lance {mode.value} to {options.location.uri}"

@@ -24,7 +24,14 @@ from lancelake.spark.frame_writer import written
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.patience import PATIENCE
-from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, existing, plan_write
+from lancelake.spark.write_plan import (
+    SaveMode,
+    WritePlan,
+    commit_write,
+    ensure_columns,
+    existing,
+    plan_write,
+)
 from lancelake.table.compact.options import from_config
 from lancelake.table.compact.run import compact
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
@@ -122,6 +129,7 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
     def _planned(self) -> WritePlan:
         mode = SaveMode.OVERWRITE if self._overwrite else SaveMode.APPEND
         options = self._parsed()
+        ensure_columns(self._schema, options)
         hidden = ("txnappid", "txnversion")
         rest = {key: value for key, value in options.rest.items() if key not in hidden}
         found = plan_write(replace(options, rest=rest), self._schema, mode)

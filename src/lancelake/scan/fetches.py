@@ -1,0 +1,62 @@
+"""Single rows of a fragment, fetched in parts of bounded size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from lancelake.data.column_reader import RowOffsets
+from lancelake.format.fragment import Fragment
+from lancelake.format.schema import Schema
+from lancelake.scan.width import Widths, row_bytes, value_bytes
+
+# What one fetch may read, and what it may return.
+_READ_BYTES = 128 << 20
+_RESULT_BYTES = 32 << 20
+# Small values are stored in chunks, of which a whole one is read for each value.
+_CHUNK_BYTES = 8 << 10
+_SMALL_VALUE_BYTES = 256
+# Fetching a row, or one value of many columns, costs as much as streaming this many bytes.
+_ROW_COST_BYTES = 8000
+_VALUE_COST_BYTES = 400
+
+
+def fetch_cost_bytes(columns: int) -> int:
+    """Return how many bytes could be streamed in the time it takes to fetch one row."""
+    return max(_ROW_COST_BYTES, _VALUE_COST_BYTES * columns)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FetchLimits:
+    """Limits of one fetch: rows that it returns, and either of two that bound what it reads."""
+
+    rows: int
+    scattered_rows: int
+    """Rows whose chunks may be read wherever they are."""
+
+    span_rows: int
+    """Consecutive rows that may be read as a whole."""
+
+    @staticmethod
+    def of(fragment: Fragment, widths: Widths, schema: Schema) -> FetchLimits:
+        """Compute the limits from the width of the columns."""
+        width = max(row_bytes(fragment, widths, schema), 1.0)
+        values = value_bytes(fragment, widths, schema)
+        read = sum(v if v >= _SMALL_VALUE_BYTES else _CHUNK_BYTES for v in values)
+        return FetchLimits(
+            rows=max(1, int(_RESULT_BYTES / width)),
+            scattered_rows=max(1, int(_READ_BYTES / max(read, 1.0))),
+            span_rows=max(1, int(_READ_BYTES / width)),
+        )
+
+    def parts(self, offsets: RowOffsets) -> Iterator[RowOffsets]:
+        """Cut offsets, which ascend, into one part for each fetch."""
+        first = 0
+        while first < len(offsets):
+            end_of_span = offsets[first] + np.uint64(self.span_rows)
+            near = int(np.searchsorted(offsets, end_of_span))
+            last = min(max(near, first + self.scattered_rows), first + self.rows)
+            yield offsets[first:last]
+            first = last

@@ -1,0 +1,36 @@
+"""How single rows are cut into fetches."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
+
+offset_sets = st.sets(st.integers(0, 10_000), max_size=200)
+limits = st.builds(
+    FetchLimits,
+    rows=st.integers(1, 50),
+    scattered_rows=st.integers(1, 20),
+    span_rows=st.integers(1, 5000),
+)
+
+
+@given(offset_sets, limits)
+def test_parts_hold_all_rows_in_order(rows: set[int], limit: FetchLimits) -> None:
+    offsets = np.array(sorted(rows), dtype=np.uint64)
+    parts = list(limit.parts(offsets))
+    assert [int(i) for part in parts for i in part] == sorted(rows)
+
+
+@given(offset_sets, limits)
+def test_a_part_keeps_the_limits(rows: set[int], limit: FetchLimits) -> None:
+    for part in limit.parts(np.array(sorted(rows), dtype=np.uint64)):
+        span = int(part[-1]) - int(part[0]) + 1
+        assert len(part) <= limit.rows
+        assert span <= limit.span_rows or len(part) <= limit.scattered_rows
+
+
+def test_many_columns_make_a_row_dearer_to_fetch() -> None:
+    assert fetch_cost_bytes(3) == fetch_cost_bytes(1) < fetch_cost_bytes(1500)
