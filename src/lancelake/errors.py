@@ -125,6 +125,13 @@ class OutOfRangeError(InvalidRequestError, IndexError):
     action = "Ask for rows below the row count."
 
 
+class PlaceNotAllowedError(InvalidRequestError, PermissionError):
+    """The content of a table leads to a place that the caller has not allowed."""
+
+    code = "place_not_allowed"
+    action = "If you trust the table, open it with confine_to=[...] naming that place or its root."
+
+
 class NotFoundError(LanceTableError, LookupError):
     """Something that was named does not exist."""
 

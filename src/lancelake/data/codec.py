@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,7 @@ from lancelake.errors import (
     StorageUnavailableError,
 )
 from lancelake.storage.open import open_store
+from lancelake.storage.trust import local_path
 
 _OPEN_READERS = 128
 
@@ -137,7 +140,16 @@ def _address(place: FileAt) -> tuple[str, dict[str, str]]:
             return spool.local_copy(place), {}
         except ObjectNotFoundError as error:
             raise _unreadable(place.path, error) from error
+    if place.root.scheme == "file":
+        return _regular_file(local_path(place.root, place.path)), {}
     return place.uri, place.root.storage_options
+
+
+def _regular_file(path: str) -> str:
+    """Return the path of a file; the codec would wait for a pipe, and read a device."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # paths are plain text here
+        raise OSError(f"{path} is not a regular file")
+    return path
 
 
 def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from lancelake.commit import ref_files
 from lancelake.errors import InvalidRequestError, RefNotFoundError
 from lancelake.format.refs import Branch
+from lancelake.storage.leftovers import remove_leftovers
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.refs import branch_location, list_branches, list_tags, load_branch
@@ -39,9 +40,11 @@ def _delete_files(main: Location, name: str) -> bool:
     below = tuple(
         f"{other.removeprefix(start)}/" for other in list_branches(main) if other.startswith(start)
     )
-    store = open_store(branch_location(main, name))
+    place = branch_location(main, name)
+    store = open_store(place)
     paths = [info.path for info in store.list() if not info.path.startswith(below)]
     store.delete_many(paths)
+    remove_leftovers(place, keep=below)
     return bool(paths)
 
 
