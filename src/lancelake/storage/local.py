@@ -13,7 +13,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from lancelake.errors import AlreadyExistsError, ObjectNotFoundError, UnsupportedError
+from lancelake.errors import (
+    AlreadyExistsError,
+    ObjectNotFoundError,
+    PlaceNotAllowedError,
+    UnsupportedError,
+)
 from lancelake.storage import disk_sync
 from lancelake.storage.confined import ensure_plain
 from lancelake.storage.failures import DiskErrors, from_disk
@@ -86,7 +91,7 @@ class LocalStore:
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
         """Describe every object below a folder; a link to a folder is not followed."""
-        folders = [] if self._has_link(prefix) else [prefix]
+        folders = [] if has_link(self._root, prefix) else [prefix]
         while folders:
             folder = folders.pop()
             start = f"{folder}/" if folder else ""
@@ -154,9 +159,14 @@ class LocalStore:
         self.delete_many((path,))
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects that are there."""
+        """Remove objects that are there; none is removed behind a link below the root."""
+        free: set[str] = set()
         for path in paths:
             full = self._full(path, follows_last=False)
+            folder = path.rpartition("/")[0]
+            if folder not in free:
+                ensure_no_link(self._root, folder)
+                free.add(folder)
             try:
                 os.unlink(full)  # noqa: PTH108  # half the time of Path.unlink
             except FileNotFoundError:
@@ -182,13 +192,6 @@ class LocalStore:
             yield fd, found.st_size
         finally:
             os.close(fd)
-
-    def _has_link(self, prefix: str) -> bool:
-        names = prefix.split("/") if prefix else []
-        return any(
-            os.path.islink(f"{self._root}/{'/'.join(names[:count])}")  # noqa: PTH114  # paths are plain text here
-            for count in range(1, len(names) + 1)
-        )
 
     def _entries(self, directory: str) -> Iterator[os.DirEntry[str]]:
         full = self._full(directory) if directory else self._root or "/"
@@ -225,6 +228,26 @@ class LocalStore:
                 raise
             if durable:
                 _sync_folder(_parent(full))
+
+
+def has_link(root: str, path: str) -> bool:
+    """Whether one of the folders that make up a path below a root is a link."""
+    names = path.split("/") if path else []
+    return any(
+        os.path.islink("/".join((root, *names[:count])))  # noqa: PTH114  # paths are plain text here
+        for count in range(1, len(names) + 1)
+    )
+
+
+def ensure_no_link(root: str, path: str) -> None:
+    """Refuse to remove what is behind a link below a root."""
+    if has_link(root, path):
+        raise PlaceNotAllowedError(
+            f"{path!r} is a link, or behind one, so nothing is removed there",
+            table=root,
+            path=path,
+            action="Remove the link, or what it leads to, by hand.",
+        )
 
 
 def _read(fd: int, start: int, length: int) -> bytes:

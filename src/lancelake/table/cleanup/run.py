@@ -12,6 +12,7 @@ from lancelake.commit.versions import latest_version
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format import layout
+from lancelake.storage.local import ensure_no_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.file_kinds import FileKind, classify
@@ -88,6 +89,8 @@ def clean_up(
     """
     running = run or CleanupRun()
     base = at if isinstance(at, Snapshot) else open_snapshot(at, Latest())
+    if base.branch is not None and base.location.scheme == "file":
+        ensure_no_link(base.main_location.uri, layout.branch_root(base.branch))
     planning = Planning(
         policy=policy,
         engine=running.engine or LocalEngine(parallelism=_requests(base.location)),
