@@ -129,7 +129,10 @@ class PlaceNotAllowedError(InvalidRequestError, PermissionError):
     """The content of a table leads to a place that the caller has not allowed."""
 
     code = "place_not_allowed"
-    action = "If you trust the table, open it with confine_to=[...] naming that place or its root."
+    action = (
+        "If you trust the table, allow that place or its root: confine_to in Python, --confine-to "
+        "at the command line, confineTo in Spark."
+    )
 
 
 class NotFoundError(LanceTableError, LookupError):

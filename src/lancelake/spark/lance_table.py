@@ -80,7 +80,10 @@ class LanceTable(TableUpkeep):
         **options: object,
     ) -> LanceTable:
         """Make an empty table; options are those of a write."""
-        given = {key: str(value).lower() for key, value in options.items()}
+        given = {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in options.items()
+        }
         parsed = parse({**given, "path": path}, WRITE_OPTIONS)
         mode = SaveMode.IGNORE if ifNotExists else SaveMode.ERROR
         empty = sparkSession.createDataFrame([], schema)
