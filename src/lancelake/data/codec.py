@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -22,6 +22,7 @@ from lancelake.errors import (
     StorageDeniedError,
     StorageUnavailableError,
 )
+from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.trust import local_path
 
@@ -101,6 +102,16 @@ _readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = Rec
 def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     """Open a data file for some of its columns, given as the codec names them."""
     return _readers.get((place, columns), lambda: _open(place, columns))
+
+
+def forget_readers(uris: Collection[str]) -> None:
+    """Close files that were removed: an open one keeps its room on the disk."""
+    _readers.forget(lambda key: key[0].uri in uris)
+
+
+def forget_readers_below(root: Location) -> None:
+    """Close the files of a table that was removed."""
+    _readers.forget(lambda key: key[0].uri.startswith(f"{root.uri}/"))
 
 
 @contextmanager

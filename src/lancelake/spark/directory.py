@@ -104,8 +104,9 @@ class Directory:
         try:
             data = self._store.get("/".join((*namespace, _MARKER)))
             said = json.loads(data)
-        except (ObjectNotFoundError, ValueError):
+        except (ObjectNotFoundError, ValueError, RecursionError):
             said = {}
+        said = said if isinstance(said, dict) else {}
         return {**{str(k): str(v) for k, v in said.items()}, "location": place.uri}
 
     def alter_namespace(self, namespace: Namespace, changes: Mapping[str, str | None]) -> None:

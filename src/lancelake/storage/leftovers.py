@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from lancelake.storage.failures import DiskErrors
 from lancelake.storage.local import has_link, is_staged
 from lancelake.storage.location import Location
+from lancelake.storage.store import ObjectInfo
 
 
 def remove_leftovers(location: Location, below: str = "", *, keep: tuple[str, ...] = ()) -> None:
@@ -32,6 +33,21 @@ def remove_leftovers(location: Location, below: str = "", *, keep: tuple[str, ..
                 if is_staged(path) or not stat.S_ISREG(Path(path).lstat().st_mode):
                     Path(path).unlink()
         _remove_if_empty(folder)
+
+
+def unfinished_files(location: Location, folders: Iterable[str]) -> Iterator[ObjectInfo]:
+    """Describe the files that writers left unfinished in some folders; stores do not list them."""
+    if location.scheme != "file":
+        return
+    for start in folders:
+        if has_link(location.uri, start):
+            continue
+        for folder, names in _folders(f"{location.uri}/{start}"):
+            for path in (Path(folder, name) for name in names if is_staged(name)):
+                with DiskErrors(path.name), contextlib.suppress(FileNotFoundError):
+                    found = path.lstat()
+                    relative = str(path).removeprefix(f"{location.uri}/")
+                    yield ObjectInfo(relative, found.st_size, found.st_mtime_ns)
 
 
 def remove_empty_folders(location: Location) -> None:

@@ -369,6 +369,11 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def finished_name(staged: str) -> str:
+    """Return the name that an unfinished file was to get."""
+    return _STAGED.sub("", staged)
+
+
 def is_staged(name: str) -> bool:
     """Whether a name is that of a file that a writer did not finish."""
     return "#" in name and _STAGED.search(name) is not None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lancelake.commit.versions import list_versions
+from lancelake.data.codec import forget_readers_below
 from lancelake.errors import TableNotFoundError
 from lancelake.format import layout
 from lancelake.storage.leftovers import remove_leftovers
@@ -31,6 +32,7 @@ def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
     store.delete_many(path for path in paths if not _is_transaction(path))
     store.delete_many(path for path in paths if _is_transaction(path))
     remove_leftovers(location)
+    forget_readers_below(location)
 
 
 def _is_left_behind(store: ObjectStore) -> bool:

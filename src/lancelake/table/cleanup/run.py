@@ -9,6 +9,7 @@ from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.hint import update_hint
 from lancelake.commit.line import open_line
 from lancelake.commit.versions import latest_version
+from lancelake.data.codec import forget_readers
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format import layout
@@ -138,8 +139,8 @@ def _carry_out(
     records = planned.records.records
     if manifests:
         verified = [file.path for file in plan.going if file.reason is Reason.DROPPED]
-        if verified:
-            records = (*records, write_record(location, verified, run.ids))
+        if verified and (record := write_record(location, verified, run.ids)) is not None:
+            records = (*records, record)
         update_hint(open_line(location), latest_version(location).version)
         open_store(location).delete_many(manifests)
     # Whoever began with a version before it went has committed by now what can be seen here;
@@ -156,6 +157,7 @@ def _carry_out(
         progress=planning.progress,
     )
     failed = from_bytes(planning.engine.run(job)) if files else frozenset()
+    forget_readers(frozenset(location.child(file.path).uri for file in files))
     if not failed:
         remove_records(location, records)
     gone = [file for file in plan.going if file.kind is FileKind.MANIFEST] + files
