@@ -125,6 +125,16 @@ class OutOfRangeError(InvalidRequestError, IndexError):
     action = "Ask for rows below the row count."
 
 
+class PlaceNotAllowedError(InvalidRequestError, PermissionError):
+    """The content of a table leads to a place that the caller has not allowed."""
+
+    code = "place_not_allowed"
+    action = (
+        "If you trust the table, allow that place or its root: confine_to in Python, --confine-to "
+        "at the command line, confineTo in Spark."
+    )
+
+
 class NotFoundError(LanceTableError, LookupError):
     """Something that was named does not exist."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import itertools
 import os
 import sys
 import traceback
@@ -50,6 +51,7 @@ COMMANDS = {
 
 _BROKEN_PIPE = 141
 _DEBUG = "--debug"
+_CONFINE = "--confine-to"
 _END_OF_OPTIONS = "--"
 
 
@@ -72,11 +74,8 @@ class LazyGroup(TyperGroup):
         return name, known and load_command(known.name or ""), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer's type is private
-        """Take `--debug` wherever it stands."""
-        end = args.index(_END_OF_OPTIONS) if _END_OF_OPTIONS in args else len(args)
-        if _DEBUG in args[:end]:
-            args = [_DEBUG, *(a for i, a in enumerate(args) if a != _DEBUG or i > end)]
-        return super().parse_args(ctx, args)
+        """Take the options that all commands share wherever they stand."""
+        return super().parse_args(ctx, _shared_first(args))
 
     def invoke(self, ctx: Any) -> Any:  # typer's type is private
         """Run a command; an error becomes a message and an exit code."""
@@ -106,6 +105,23 @@ def load_command(name: str) -> Any:  # typer's type is private
     command = typer.main.get_command(module.app)
     command.name = name
     return command
+
+
+def _shared_first(args: list[str]) -> list[str]:
+    """Move `--debug` and `--confine-to ROOT` in front of the command."""
+    shared: list[str] = []
+    others: list[str] = []
+    rest = iter(args)
+    for arg in rest:
+        if arg == _END_OF_OPTIONS:
+            others += [arg, *rest]
+        elif arg == _DEBUG or arg.startswith(f"{_CONFINE}="):
+            shared.append(arg)
+        elif arg == _CONFINE:
+            shared += [arg, *itertools.islice(rest, 1)]
+        else:
+            others.append(arg)
+    return [*shared, *others]
 
 
 def _tell(error: LanceTableError, *, is_debug: bool) -> None:

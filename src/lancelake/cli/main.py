@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from lancelake import __version__
+from lancelake.cli import options
 from lancelake.cli.console import stdout
 from lancelake.cli.group import LazyGroup
 
@@ -39,10 +40,21 @@ def _version(value: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
+    version: Annotated[  # noqa: ARG001  # its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
-    debug: Annotated[
+    debug: Annotated[  # noqa: ARG001  # read where errors are told
         bool, typer.Option("--debug", help="Show where in the code an error came from.")
     ] = False,
-) -> None: ...
+    confine_to: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--confine-to",
+            metavar="ROOT",
+            show_default=False,
+            help="Reach nothing but the table itself and what is below ROOT, whatever the table "
+            "names; repeatable. For a table that you do not trust, give its own URI.",
+        ),
+    ] = None,
+) -> None:
+    options.confine_to.set(confine_to or None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from typing import Annotated
 
 import typer
@@ -66,8 +67,12 @@ Branch = Annotated[
 ]
 
 
+confine_to: ContextVar[list[str] | None] = ContextVar("confine_to", default=None)
+"""The roots that the tables of this run may reach; None sets no limit."""
+
+
 def location(uri: str, options: list[str] | None) -> Location:
-    """Understand the place of a table."""
+    """Parse the place of a table."""
     pairs: dict[str, str] = {}
     for option in options or ():
         key, separator, value = option.partition("=")
@@ -76,7 +81,7 @@ def location(uri: str, options: list[str] | None) -> Location:
                 f"{option!r} is not KEY=VALUE", param_hint="'--storage-option'"
             )
         pairs[key] = value
-    return Location.parse(uri, pairs)
+    return Location.parse(uri, pairs, confine_to=confine_to.get())
 
 
 def column_names(text: str | None) -> tuple[str, ...] | None:

@@ -18,6 +18,7 @@ from lancelake.commit.standing import Standing
 from lancelake.errors import (
     CommitError,
     ContentionError,
+    CorruptTableError,
     LanceTableError,
     StorageError,
     StorageUnavailableError,
@@ -117,6 +118,12 @@ class _Loop:
 
     def _candidate(self) -> Candidate:
         head = self._standing.head
+        if head.version < head.name.version:
+            # The version after it may be there already, and would be tried for ever.
+            problem = f"the manifest of version {head.name.version} says that it is {head.version}"
+            raise CorruptTableError(
+                problem, table=self._line.location.uri, version=head.name.version
+            )
         ensure_writable(head.state.manifest.writer_feature_flags)
         mine = self._standing.fitted()
         options = self._means.options_for(self._request.options, head.state)

@@ -18,7 +18,6 @@ from lancelake.format.blobs import BlobKind, side_file
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field
-from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
 # Ranges with a smaller gap between them are read as one.
@@ -118,16 +117,7 @@ class _Finder:
         """Return the place of a file outside the table."""
         if base_id:
             return self.files.below_base(BaseId(base_id), uri)
-        found, own = Location.parse(uri), self.files.root
-        if found.scheme == "file":
-            if own.scheme not in ("file", "memory"):
-                msg = f"a blob of a table in a store refers to the local file {uri}"
-                raise InvalidRequestError(msg, table=own.uri)
-            folder, _, name = found.uri.rpartition("/")
-            return FileAt(root=Location(uri=folder or "/"), path=name)
-        options = own.options if found.scheme == own.scheme else ()
-        root = Location(uri=f"{found.scheme}://{found.authority}", options=options)
-        return FileAt(root=root, path=found.key)
+        return self.files.named_by_blob(uri)
 
 
 def read_all(blobs: Sequence[Blob | None]) -> list[bytes | None]:

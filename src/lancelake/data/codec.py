@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -20,7 +22,9 @@ from lancelake.errors import (
     StorageDeniedError,
     StorageUnavailableError,
 )
+from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.trust import local_path
 
 _OPEN_READERS = 128
 
@@ -108,6 +112,16 @@ def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     return _readers.get((place, columns), lambda: _open(place, columns))
 
 
+def forget_readers(uris: Collection[str]) -> None:
+    """Close files that were removed: an open one keeps its room on the disk."""
+    _readers.forget(lambda key: key[0].uri in uris)
+
+
+def forget_readers_below(root: Location) -> None:
+    """Close the files of a table that was removed."""
+    _readers.forget(lambda key: key[0].uri.startswith(f"{root.uri}/"))
+
+
 @contextmanager
 def explained(path: str) -> Iterator[None]:
     """Turn what the codec raises, panics included, into an error that names the file."""
@@ -145,7 +159,16 @@ def _address(place: FileAt) -> tuple[str, dict[str, str]]:
             return spool.local_copy(place), {}
         except ObjectNotFoundError as error:
             raise _unreadable(place.path, error) from error
+    if place.root.scheme == "file":
+        return _regular_file(local_path(place.root, place.path)), {}
     return place.uri, place.root.storage_options
+
+
+def _regular_file(path: str) -> str:
+    """Return the path of a file; the codec would wait for a pipe, and read a device."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # paths are plain text here
+        raise OSError(f"{path} is not a regular file")
+    return path
 
 
 def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:

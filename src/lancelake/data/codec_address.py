@@ -20,6 +20,7 @@ from lancelake.storage.failures import DiskErrors
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectChunks, copy_across
+from lancelake.storage.trust import local_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +36,7 @@ class CodecAddress:
         """Choose the address; folders on local disk are made."""
         match place.root.scheme:
             case "file":
-                path = Path(place.uri)
+                path = Path(local_path(place.root, place.path))
                 with DiskErrors(place.path, writes=True):
                     durable.make_folder(path.parent)
                 return CodecAddress(place=place, local=path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyroaring import BitMap, FrozenBitMap
 
+from lancelake.data.open_columns import stored_rows
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError, LanceTableError, ObjectNotFoundError
@@ -35,16 +36,22 @@ def load_deletions(files: TableFiles, fragment: Fragment) -> BitMap:
     place = files.deletion_file(fragment.id, entry)
     try:
         data = open_store(place.root).get(place.path)
-        rows = deletion.decode(data, entry.file_type)
+        rows = deletion.decode(data, entry.file_type, rows=fragment.physical_rows)
+        if len(rows) > _SMALL_ROWS or fragment.physical_rows is None:
+            _ensure_within_file(files, fragment, rows)
     except ObjectNotFoundError as error:
         problem = f"deletion file {place.path} of fragment {fragment.id} is missing"
         raise CorruptTableError(problem, table=files.root.uri, path=place.path) from error
     except LanceTableError as error:
         raise error.at(files.root.uri) from error.__cause__
-    if rows and fragment.physical_rows is not None and rows.max() >= fragment.physical_rows:
-        problem = (
-            f"deletion file {place.path} names row {rows.max()} "
-            f"of a fragment with {fragment.physical_rows} rows"
-        )
-        raise CorruptTableError(problem, table=files.root.uri, path=place.path)
     return rows
+
+
+def _ensure_within_file(files: TableFiles, fragment: Fragment, rows: BitMap) -> None:
+    """Refuse deletions of rows that no data file has, before anyone makes room for them."""
+    if not fragment.files or not rows:
+        return
+    stored = stored_rows(files, fragment.files[0])
+    if rows.max() >= stored:
+        problem = f"row {rows.max()} of fragment {fragment.id} is deleted, which has {stored} rows"
+        raise CorruptTableError(problem, fragment=fragment.id)

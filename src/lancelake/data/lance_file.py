@@ -77,6 +77,9 @@ class LanceFile:
             return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.num_columns != len(self._shapes):
+            problem = f"data file {self._place.path} has fewer columns than the table says"
+            raise CorruptTableError(problem, path=self._place.path)
         arrays = [
             shape.apply(batch.column(position)) for position, shape in enumerate(self._shapes)
         ]
@@ -223,7 +226,11 @@ class _Shaper:
         leaf = field
         while not leaf.owns_column:
             leaf = leaf.children[0]
-        name = self.paths[leaf.id][depth]
+        path = self.paths[leaf.id]
+        if depth >= len(path):
+            problem = f"the data of field {field.name!r} is not nested as the table says"
+            raise CorruptTableError(problem, field=field.name)
+        name = path[depth]
         target = storage_field(described(field)).type
         if field.owns_column:
             positions_in = self.version if field.is_blob_v1 else None

@@ -36,3 +36,9 @@ class RecentlyUsed(Generic[K, V]):
             while len(self._items) > self._size:
                 self._items.popitem(last=False)
         return value
+
+    def forget(self, is_unwanted: Callable[[K], bool]) -> None:
+        """Let go of what has one of some keys."""
+        with self._lock:
+            for key in [key for key in self._items if is_unwanted(key)]:
+                del self._items[key]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lancelake.errors import CorruptTableError
+
 
 def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
     """Return `array` as `target`, sharing its buffers; leaves are cast where they differ."""
@@ -13,6 +15,7 @@ def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
         return pa.ExtensionArray.from_storage(target, retype(array, target.storage_type))
     if isinstance(array, pa.ExtensionArray):
         return retype(array.storage, target)
+    ensure_same_kind(array.type, target)
     if pa.types.is_struct(target):
         return _struct(array, target)
     if pa.types.is_map(target):
@@ -21,7 +24,7 @@ def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _from_buffers(array, target, array.buffers()[:2])
     if pa.types.is_fixed_size_list(target):
         return _from_buffers(array, target, array.buffers()[:1])
-    if pa.types.is_list(array.type) or pa.types.is_large_list(array.type):
+    if _is_list_of_bytes(array.type):
         array = _binary(array)
     return array if array.type.equals(target) else array.cast(target)
 
@@ -38,6 +41,25 @@ def _binary(array: pa.ListArray | pa.LargeListArray) -> pa.Array:
         array.null_count,
         array.offset,
     )
+
+
+def ensure_same_kind(found: pa.DataType, target: pa.DataType) -> None:
+    """Refuse values whose buffers would mean something else under another type."""
+    if not pa.types.is_nested(target):
+        fits = not pa.types.is_nested(found) or _is_list_of_bytes(found)
+    elif pa.types.is_struct(target):
+        fits = pa.types.is_struct(found) and found.num_fields >= target.num_fields
+    elif pa.types.is_fixed_size_list(target):
+        fits = pa.types.is_fixed_size_list(found) and found.list_size == target.list_size
+    else:
+        fits = found.id == target.id
+    if not fits:
+        raise CorruptTableError(f"a column holds {found}, where the table says {target}")
+
+
+def _is_list_of_bytes(dtype: pa.DataType) -> bool:
+    is_list = pa.types.is_list(dtype) or pa.types.is_large_list(dtype)
+    return bool(is_list and pa.types.is_uint8(dtype.value_type))
 
 
 def _struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:

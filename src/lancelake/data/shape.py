@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.data.blob_positions import with_nulls
-from lancelake.data.retype import retype, struct_of
+from lancelake.data.retype import ensure_same_kind, retype, struct_of
+from lancelake.errors import CorruptTableError
 from lancelake.format.file_version import FileVersion
 
 _TYPES = 1024
@@ -34,7 +35,9 @@ class Shape:
             return array
         if not self.children or isinstance(array, pa.ExtensionArray):
             return retype(array, self.target)
+        ensure_same_kind(array.type, self.target)
         if pa.types.is_struct(self.target):
+            self._ensure_members(array.type)
             parts = [child.apply(array.field(child.file_name)) for child in self.children]
             return struct_of(parts, list(self.target), array)
         if pa.types.is_map(self.target):
@@ -49,6 +52,12 @@ class Shape:
             array.offset,
             [item.apply(array.values)],
         )
+
+    def _ensure_members(self, found: pa.StructType) -> None:
+        names = [child.file_name for child in self.children]
+        if any(found.get_field_index(name) < 0 for name in names):
+            problem = f"a column holds {found}, where the table says {self.target}"
+            raise CorruptTableError(problem)
 
 
 def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import layout
@@ -12,6 +12,7 @@ from lancelake.format.ids import BaseId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
+from lancelake.storage.trust import place_named_by
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +68,15 @@ class TableFiles:
         root, _ = self._base(base_id, "")
         return FileAt(root=root, path=confined_path(path))
 
+    def named_by_blob(self, uri: str) -> FileAt:
+        """Place of a file outside the table that a blob names by its URI."""
+        place = place_named_by(self.root, uri)
+        if place.scheme == "file":
+            folder, _, name = place.uri.rpartition("/")
+            return FileAt(root=replace(place, uri=folder or "/"), path=name)
+        root = replace(place, uri=f"{place.scheme}://{place.authority}")
+        return FileAt(root=root, path=place.key)
+
     def _base(self, base_id: BaseId | None, folder: str) -> tuple[Location, str]:
         """Return the root to use and the folder below it."""
         if base_id is None:
@@ -75,7 +85,7 @@ class TableFiles:
         if base is None:
             problem = f"a file refers to base path {base_id}, which is not declared"
             raise CorruptTableError(problem, table=self.root.uri, base_id=base_id)
-        location = Location.parse(base.path, self.root.storage_options)
+        location = place_named_by(self.root, base.path)
         return location, folder if base.is_dataset_root else ""
 
 

@@ -10,17 +10,24 @@ from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
 from lancelake.format import roaring
+from lancelake.format.arrow_message import first_batch_size
 from lancelake.format.fragment import DeletionFileType
 
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000
+_MOST_ROWS = 1 << 32
+_PADDING = 64
 
 
-def decode(data: bytes, encoding: DeletionFileType) -> BitMap:
-    """Read the set of deleted row offsets."""
+def decode(data: bytes, encoding: DeletionFileType, *, rows: int | None = None) -> BitMap:
+    """Read the set of deleted row offsets of a fragment with so many rows, if that is known."""
     if encoding is DeletionFileType.BITMAP:
-        return decode_bitmap(data, what="deletion file")
-    return _decode_arrow(data)
+        found = decode_bitmap(data, what="deletion file")
+    else:
+        found = _decode_arrow(data, _MOST_ROWS if rows is None else rows)
+    if found and rows is not None and found.max() >= rows:
+        raise _corrupt("deletion file", f"it names row {found.max()} of {rows}")
+    return found
 
 
 def encode(rows: BitMap, encoding: DeletionFileType) -> bytes:
@@ -52,13 +59,14 @@ def decode_bitmap(data: bytes, *, what: str) -> BitMap:
         raise _corrupt(what, str(error)) from error
 
 
-def _decode_arrow(data: bytes) -> BitMap:
+def _decode_arrow(data: bytes, most_rows: int) -> BitMap:
     try:
         reader = pa.ipc.open_file(pa.BufferReader(data))
         if not reader.schema.equals(ARROW_SCHEMA, check_metadata=True):
             raise _corrupt("deletion file", f"its schema is {reader.schema}")
         if reader.num_record_batches != 1:
             raise _corrupt("deletion file", f"it has {reader.num_record_batches} batches")
+        _ensure_bounded(data, most_rows)
         batch = reader.get_batch(0)
         batch.validate(full=True)
         if batch.column(0).null_count:
@@ -71,6 +79,18 @@ def _decode_arrow(data: bytes) -> BitMap:
     column = batch.column(0)
     values = np.frombuffer(column.buffers()[1] or b"", dtype="<u4")
     return BitMap(values[column.offset : column.offset + len(column)])
+
+
+def _ensure_bounded(data: bytes, most_rows: int) -> None:
+    """Refuse a file that claims more rows than there can be, before it is decompressed."""
+    claimed, size = first_batch_size(data)
+    if claimed > most_rows or size > _bytes_of(most_rows):
+        raise _corrupt("deletion file", f"it claims {claimed} rows of {most_rows} in {size} bytes")
+
+
+def _bytes_of(rows: int) -> int:
+    """Bytes of so many row offsets and their validity, each padded."""
+    return rows * 4 + rows // 8 + 2 * _PADDING
 
 
 def _corrupt(what: str, detail: str) -> CorruptTableError:

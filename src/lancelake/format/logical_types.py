@@ -54,10 +54,12 @@ _MAX_NESTING = 32
 def to_arrow(logical_type: str, children: Sequence[pa.Field] = ()) -> pa.DataType:
     """Return the Arrow type in which data files keep values of this type."""
     simple = _SIMPLE.get(logical_type)
-    if simple is not None:
+    if simple is not None and not children:
         return simple
     try:
         nested = _nested_to_arrow(logical_type, children)
+        if nested is None and children:
+            raise CorruptTableError(f"type {logical_type!r} has members", found=logical_type)
         return nested if nested is not None else _parametric_to_arrow(logical_type)
     except LanceTableError:
         raise

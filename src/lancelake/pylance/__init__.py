@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -55,19 +56,21 @@ def dataset(
     namespace: Any = None,
     table_id: list[str] | None = None,
     storage_options_provider: Any = None,
+    confine_to: Iterable[str | Path] | None = None,
 ) -> LanceDataset:
     """Open a table, by default at its newest version.
 
     `version` is a number, a tag, or a branch with a number; `asof` a time. Options that tune
     official Lance (caches, block sizes, locks, sessions) are accepted and change nothing;
-    tables of a namespace are not offered.
+    tables of a namespace are not offered. With `confine_to`, a list of paths or URIs, nothing is
+    read or written outside the table and these roots, whatever the table names.
     """
     if namespace is not None or table_id is not None or storage_options_provider is not None:
         raise UnsupportedError("opening a table through a namespace is not offered")
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
     if version is None and asof is not None:
-        place = Location.parse(uri, storage_options)
+        place = Location.parse(uri, storage_options, confine_to=confine_to)
         found = open_snapshot(place, time_reference(to_datetime(asof)))
         return LanceDataset._of(found, default_scan_options, uri_of(uri))
     return LanceDataset(
@@ -75,6 +78,7 @@ def dataset(
         version,
         storage_options=storage_options,
         default_scan_options=default_scan_options,
+        confine_to=confine_to,
     )
 
 
@@ -102,12 +106,14 @@ def write_dataset(
     target_all_bases: bool | None = None,
     allow_external_blob_outside_bases: bool = False,
     schema_mode: str | None = None,
+    confine_to: Iterable[str | Path] | None = None,
     **rest: Any,
 ) -> LanceDataset:
     """Write rows as a new table, more rows of one, or all rows of one anew.
 
     `mode` is create, append or overwrite; `schema_mode="merge"` adds columns that the table does
-    not have yet. `rest` are options that tune official Lance, which change nothing here.
+    not have yet. `confine_to` limits the table as in `dataset`. `rest` are options that tune
+    official Lance, which change nothing here.
     """
     chosen = write_options(
         mode,
@@ -132,7 +138,7 @@ def write_dataset(
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
     opened = uri._snapshot if isinstance(uri, LanceDataset) else None
-    target = opened or Location.parse(uri, storage_options)
+    target = opened or Location.parse(uri, storage_options, confine_to=confine_to)
     made = write_rows(data_obj, target, schema=schema, options=chosen)
     return LanceDataset._of(made, None, uri_of(uri))
 

@@ -89,7 +89,8 @@ class DatasetChanges:
         **kwargs: Any,
     ) -> Self:
         """Make a table elsewhere that refers to the files of this one."""
-        target = Location.parse(target_path, storage_options)
+        roots = self._snapshot.location.confine_to
+        target = Location.parse(target_path, storage_options, confine_to=roots)
         made = clone.shallow_clone(self._at(reference), target)
         return self._of(made, self._default_scan_options, uri_of(target_path))
 
@@ -101,7 +102,8 @@ class DatasetChanges:
         **kwargs: Any,
     ) -> Self:
         """Copy a version with all its files."""
-        target = Location.parse(target_path, storage_options)
+        roots = self._snapshot.location.confine_to
+        target = Location.parse(target_path, storage_options, confine_to=roots)
         made = clone.deep_clone(self._at(reference), target)
         return self._of(made, self._default_scan_options, uri_of(target_path))
 

@@ -107,9 +107,10 @@ class LanceDataset(
         *,
         storage_options: dict[str, str] | None = None,
         default_scan_options: dict[str, Any] | None = None,
+        confine_to: Iterable[str | Path] | None = None,
         **_: Any,
     ) -> None:
-        location = Location.parse(uri, storage_options)
+        location = Location.parse(uri, storage_options, confine_to=confine_to)
         self._default_scan_options = default_scan_options
         self._snapshot = open_snapshot(location, reference(version))
         self._uri = uri_of(uri)

@@ -7,9 +7,7 @@ was created by name holds the object `.namespace` with its properties.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +22,7 @@ from lancelake.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from lancelake.storage.leftovers import remove_empty_folders
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
@@ -68,7 +67,7 @@ class Directory:
     def table(self, namespace: Namespace, name: str) -> Location:
         """Return the place of a table; a name with a slash is a path."""
         if is_path(name) and not namespace:
-            return Location.parse(name, self.root.storage_options)
+            return self.root.beside(name)
         return self.root.child("/".join((*map(_plain, namespace), _plain(name) + SUFFIX)))
 
     def tables(self, namespace: Namespace) -> list[str]:
@@ -105,8 +104,9 @@ class Directory:
         try:
             data = self._store.get("/".join((*namespace, _MARKER)))
             said = json.loads(data)
-        except (ObjectNotFoundError, ValueError):
+        except (ObjectNotFoundError, ValueError, RecursionError):
             said = {}
+        said = said if isinstance(said, dict) else {}
         return {**{str(k): str(v) for k, v in said.items()}, "location": place.uri}
 
     def alter_namespace(self, namespace: Namespace, changes: Mapping[str, str | None]) -> None:
@@ -127,13 +127,12 @@ class Directory:
         for name in self.tables(namespace):
             self.drop_table(self.table(namespace, name))
         self._store.delete(f"{_folder(namespace)}/{_MARKER}")
-        _remove_empty_folders(self.root.child(_folder(namespace)))
+        remove_empty_folders(self.root.child(_folder(namespace)))
         return True
 
     def drop_table(self, location: Location) -> None:
         """Remove a table with all its files."""
         drop_table(location, ignore_not_found=True)
-        _remove_empty_folders(location)
 
     def rename_table(self, source: Location, target: Location) -> None:
         """Move a table to another place, at once; only file systems can."""
@@ -163,15 +162,6 @@ class Directory:
     @property
     def _store(self) -> ObjectStore:
         return open_store(self.root)
-
-
-def _remove_empty_folders(location: Location) -> None:
-    """Object stores have no empty folders, and on disk they should not look like tables."""
-    if location.scheme != "file":
-        return
-    for folder, _, _ in os.walk(location.uri, topdown=False):
-        with contextlib.suppress(OSError):
-            Path(folder).rmdir()
 
 
 def is_path(name: str) -> bool:

@@ -28,7 +28,6 @@ from lancelake.spark.reading import read_options
 from lancelake.spark.table_upkeep import TableUpkeep
 from lancelake.spark.types import arrow_schema, arrow_type
 from lancelake.spark.write_plan import SaveMode, plan_write, write_planned
-from lancelake.storage.location import Location
 from lancelake.table import clone as cloning
 from lancelake.table.columns.add import add_computed_columns, add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
@@ -81,7 +80,10 @@ class LanceTable(TableUpkeep):
         **options: object,
     ) -> LanceTable:
         """Make an empty table; options are those of a write."""
-        given = {key: str(value).lower() for key, value in options.items()}
+        given = {
+            key: str(value).lower() if isinstance(value, bool) else str(value)
+            for key, value in options.items()
+        }
         parsed = parse({**given, "path": path}, WRITE_OPTIONS)
         mode = SaveMode.IGNORE if ifNotExists else SaveMode.ERROR
         empty = sparkSession.createDataFrame([], schema)
@@ -227,7 +229,7 @@ class LanceTable(TableUpkeep):
 
     def clone(self, target: str, isShallow: bool = True) -> LanceTable:
         """Make a table that refers to this one's files, or with files of its own."""
-        place = Location.parse(target, dict(self._options.location.options))
+        place = self._options.location.beside(target)
         copy = cloning.shallow_clone if isShallow else cloning.deep_clone
         copy(self.snapshot(), place)
         return LanceTable(self._spark, TableOptions(location=place, rest={}))

@@ -48,10 +48,12 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
     """
     if not is_classic(spark):
         raise needs_classic("a catalog of Lance tables")
-    if is_path(name) and "`" not in name:
-        return TableOptions(location=Location.parse(name), rest={})
-    parts = _parts(spark, name)
     here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
+    if is_path(name) and "`" not in name:
+        owner = here.get(default or spark.catalog.currentCatalog())
+        place = Location.parse(name) if owner is None else owner.directory.table((), name)
+        return TableOptions(location=place, rest={})
+    parts = _parts(spark, name)
     if len(parts) > 1 and parts[0] in here:
         return _place(here[parts[0]], parts[1:], name)
     home = here.get(default or spark.catalog.currentCatalog())

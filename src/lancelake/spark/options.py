@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 
 PATH = "path"
+CONFINE_TO = "confineTo"
 SCAN_OPTIONS = ("batchRows", "maxPartitionBytes")
 READ_OPTIONS = ("version", "tag", "branch", "timestamp", *SCAN_OPTIONS)
 WRITE_OPTIONS = (
@@ -92,10 +94,38 @@ def parse(options: Mapping[str, str], known: Collection[str]) -> TableOptions:
             "no path was given", action="Name the table: .load(path), .save(path) or option path."
         )
     storage, rest = split_storage(given)
-    location = Location.parse(uri, {key.lower(): value for key, value in storage.items()})
+    location = location_at(uri, {key.lower(): value for key, value in storage.items()})
     ensure_known(rest, known, location.uri)
     lowered = {key.lower(): value for key, value in rest.items()}
     return TableOptions(location=location, rest=lowered)
+
+
+def location_at(uri: str, storage: Mapping[str, str]) -> Location:
+    """Parse the place of a table, with the options that `split_storage` tells from the others."""
+    given = {key: value for key, value in storage.items() if key.lower() != CONFINE_TO.lower()}
+    roots = next((storage[key] for key in storage if key not in given), None)
+    return Location.parse(uri, given, confine_to=None if roots is None else _roots(roots))
+
+
+def reached_with(location: Location) -> dict[str, str]:
+    """Return the options that lead to a place again: the inverse of `location_at`."""
+    if location.confine_to is None:
+        return location.storage_options
+    return {**location.storage_options, CONFINE_TO: json.dumps(location.confine_to)}
+
+
+def _roots(text: str) -> list[str]:
+    """Read the option `confineTo`: one root, or a JSON list of them."""
+    if not text.strip().startswith("["):
+        return [text] if text.strip() else []
+    try:
+        roots = json.loads(text)
+    except ValueError:
+        roots = None
+    if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
+        problem = f"option {CONFINE_TO} is neither one root nor a JSON list of roots: {text!r}"
+        raise InvalidRequestError(problem, option=CONFINE_TO)
+    return roots
 
 
 def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
@@ -105,11 +135,27 @@ def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str,
     for key, value in options.items():
         if key.lower().startswith(_STORAGE_PREFIX):
             storage[key[len(_STORAGE_PREFIX) :]] = value
-        elif is_storage_key(key):
+        elif is_storage_key(key) or key.lower() == CONFINE_TO.lower():
             storage[key] = value
         else:
             rest[key] = value
     return storage, rest
+
+
+def given_to(location: Location, options: Mapping[str, str]) -> dict[str, str]:
+    """Return the options of a read or write of a table that is found already, in lower case.
+
+    A table found by its name is confined by its catalog: it is too late for an option.
+    """
+    storage, rest = split_storage({key.lower(): value for key, value in options.items()})
+    rest.pop(PATH, None)
+    if CONFINE_TO.lower() in storage and location.confine_to is None:
+        raise InvalidRequestError(
+            f"option {CONFINE_TO} does not confine a table that is found by its name",
+            table=location.uri,
+            action=f"Set spark.sql.catalog.<name>.{CONFINE_TO}, or load the table by its path.",
+        )
+    return rest
 
 
 def is_storage_key(key: str) -> bool:

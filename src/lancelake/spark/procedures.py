@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from lancelake.spark.options import TableOptions
-from lancelake.storage.location import Location
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch, deep_clone, shallow_clone
 from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot
@@ -77,7 +76,7 @@ def _drop_branch(spark: SparkSession, table: TableOptions, given: Arguments) -> 
 
 
 def _clone(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
-    target = Location.parse(given["target"], table.location.storage_options)
+    target = table.location.beside(given["target"])
     copy = shallow_clone if given["shallow"] else deep_clone
     return {"version": copy(_at(table, given["version"]), target).version}
 

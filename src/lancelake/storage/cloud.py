@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 
 from obstore.exceptions import BaseError
 from obstore.store import AzureStore, GCSStore, S3Store
@@ -18,6 +19,8 @@ from lancelake.storage.options import AZURE, GCS, S3, is_true, settings
 
 _ENVIRONMENT = ("AWS_", "AZURE_", "GOOGLE_", "SERVICE_ACCOUNT")
 _EXPRESS_BUCKET = "--x-s3"
+_URL_OPTIONS = ("endpoint", "endpoint_url_s3", "endpoint_url_sts", "base_url")
+_URL = re.compile(r"https?://(?:\[[0-9A-Fa-f:.]+\]|[\w.-]+)(?::\d{1,5})?(?:/\S*)?")
 _FABRIC = ".fabric.microsoft.com"
 
 Pairs = tuple[tuple[str, str], ...]
@@ -61,6 +64,7 @@ def _settings(location: Location) -> Pairs:
 def _client(scheme: str, authority: str, pairs: Pairs, environment: Pairs) -> Client:
     del environment  # obstore reads it by itself; a change asks for another client
     config = dict(pairs)
+    _ensure_urls(config)
     try:
         match scheme:
             case "s3" | "s3+ddb":
@@ -76,6 +80,22 @@ def _client(scheme: str, authority: str, pairs: Pairs, environment: Pairs) -> Cl
             f"{scheme}://{authority} cannot be reached with these options: {shown(str(error))}",
             action="Fix the storage options or the environment.",
         ) from without_secrets(error)
+
+
+def _ensure_urls(config: dict[str, str]) -> None:
+    """Refuse an endpoint that is no URL: the client would panic."""
+    for key, value in config.items():
+        if key.endswith(_URL_OPTIONS) and _URL.fullmatch(value) is None:
+            raise InvalidRequestError(
+                f"storage option {key!r} is not a URL: {_masked_url(value)}",
+                option=key,
+                action="Write it as https://host:port.",
+            )
+
+
+def _masked_url(value: str) -> str:
+    """Return a URL without what may be secret in it."""
+    return repr(value.partition("?")[0].rpartition("@")[2])
 
 
 # Retries are made by RetryingStore, so the clients make none.

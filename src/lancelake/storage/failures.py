@@ -72,6 +72,13 @@ class ClientErrors:
             isinstance(error, LanceTableError)
         ):
             raise from_client(error, self.path) from without_secrets(error)
+        # A panic in Rust code is not an Exception, and its class has no public name.
+        if error is not None and type(error).__name__ == "PanicException":
+            raise InvalidRequestError(
+                f"{self.path!r}: the store's client failed: {shown(str(error))}",
+                path=self.path,
+                action="Fix the storage options or the environment: the endpoint may be no URL.",
+            ) from None
 
 
 def without_secrets(error: Exception) -> Exception:

@@ -13,13 +13,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from stat import S_ISREG
 
-from lancelake.errors import AlreadyExistsError, ObjectNotFoundError, UnsupportedError
+from lancelake.errors import (
+    AlreadyExistsError,
+    ObjectNotFoundError,
+    PlaceNotAllowedError,
+    UnsupportedError,
+)
 from lancelake.storage import disk_sync
 from lancelake.storage.confined import ensure_plain
 from lancelake.storage.failures import DiskErrors, from_disk
 from lancelake.storage.store import ObjectInfo, ensure_range, ensure_whole
+from lancelake.storage.trust import ensure_below
 
-_READ = os.O_RDONLY | os.O_CLOEXEC
+# A pipe or a terminal is opened without waiting for it, and then refused.
+_READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _STAGE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MODE = 0o666
@@ -32,36 +39,36 @@ _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 class LocalStore:
     """Objects as files; a write is on disk before it returns."""
 
-    __slots__ = ("_root",)
+    __slots__ = ("_root", "_within")
 
-    def __init__(self, root: str) -> None:
-        """Serve the folder `root`, an absolute path that need not exist yet."""
+    def __init__(self, root: str, *, within: tuple[str, ...] | None = None) -> None:
+        """Serve the folder `root`, an absolute path that need not exist yet.
+
+        With `within`, folders without links in their paths, nothing outside of them is reached,
+        whatever links there are.
+        """
         self._root = root.rstrip("/")
+        self._within = within
 
     def get(self, path: str) -> bytes:
         """Read a whole object."""
-        full = self._full(path)
-        with DiskErrors(path):
-            fd = os.open(full, _READ)
-            try:
-                return _read(fd, 0, os.fstat(fd).st_size)
-            finally:
-                os.close(fd)
+        with DiskErrors(path), self._opened(path) as (fd, size):
+            return _read(fd, 0, size)
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes:
         """Read exactly `length` bytes."""
         ensure_range(path, start, length)
         if length == 0:
             return b""
-        with DiskErrors(path), self._opened(path) as fd:
-            data = _read(fd, start, length)
+        with DiskErrors(path), self._opened(path) as (fd, size):
+            # What the file does not have is not asked for: room is made for what is.
+            data = _read(fd, min(start, size), max(0, min(length, size - start)))
         return ensure_whole(data, path, start, length)
 
     def get_suffix(self, path: str, *, length: int) -> tuple[bytes, int]:
         """Read the last `length` bytes, and the object's size."""
         ensure_range(path, 0, length)
-        with DiskErrors(path), self._opened(path) as fd:
-            size = os.fstat(fd).st_size
+        with DiskErrors(path), self._opened(path) as (fd, size):
             start = max(0, size - length)
             return _read(fd, start, size - start), size
 
@@ -83,31 +90,31 @@ class LocalStore:
         return True
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Describe every object below a folder."""
-        folders = [prefix]
+        """Describe every object below a folder; a link to a folder is not followed."""
+        folders = [] if has_link(self._root, prefix) else [prefix]
         while folders:
             folder = folders.pop()
             start = f"{folder}/" if folder else ""
             for entry in self._entries(folder):
                 path = start + entry.name
-                if entry.is_file():
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(path)
+                elif _is_file(entry):
                     info = _entry_info(path, entry)
                     if info is not None:
                         yield info
-                elif entry.is_dir():
-                    folders.append(path)
 
     def list_names(self, directory: str) -> builtins.list[str]:
         """Names of the objects directly in a folder."""
         return [
             entry.name
             for entry in self._entries(directory)
-            if entry.is_file() and not _is_staged(entry.name)
+            if _is_file(entry) and not is_staged(entry.name)
         ]
 
     def list_dirs(self, directory: str) -> builtins.list[str]:
         """Names of the folders directly in a folder."""
-        return [entry.name for entry in self._entries(directory) if entry.is_dir()]
+        return [entry.name for entry in self._entries(directory) if _is_folder(entry)]
 
     def smallest_names(
         self,
@@ -144,7 +151,7 @@ class LocalStore:
 
     def copy(self, source: str, target: str) -> None:
         """Copy a file, replacing the target."""
-        with DiskErrors(source), self._opened(source) as fd:
+        with DiskErrors(source), self._opened(source) as (fd, _):
             self._publish(target, lambda staged: _write_all(staged, _chunks(fd)), _replace)
 
     def delete(self, path: str) -> None:
@@ -152,9 +159,14 @@ class LocalStore:
         self.delete_many((path,))
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects that are there."""
+        """Remove objects that are there; none is removed behind a link below the root."""
+        free: set[str] = set()
         for path in paths:
-            full = self._full(path)
+            full = self._full(path, follows_last=False)
+            folder = path.rpartition("/")[0]
+            if folder not in free:
+                ensure_no_link(self._root, folder)
+                free.add(folder)
             try:
                 os.unlink(full)  # noqa: PTH108  # half the time of Path.unlink
             except FileNotFoundError:
@@ -162,15 +174,22 @@ class LocalStore:
             except OSError as error:
                 raise from_disk(error, path, writes=True) from error
 
-    def _full(self, path: str) -> str:
+    def _full(self, path: str, *, follows_last: bool = True) -> str:
         ensure_plain(path)
-        return f"{self._root}/{path}"
+        full = f"{self._root}/{path}"
+        if self._within is not None:
+            ensure_below(full if follows_last else _parent(full), self._within)
+        return full
 
     @contextmanager
-    def _opened(self, path: str) -> Iterator[int]:
+    def _opened(self, path: str) -> Iterator[tuple[int, int]]:
+        """Open a file to be read; yield its descriptor and its size."""
         fd = os.open(self._full(path), _READ)
         try:
-            yield fd
+            found = os.fstat(fd)
+            if not S_ISREG(found.st_mode):
+                raise ObjectNotFoundError(f"{path!r} is not a regular file", path=path)
+            yield fd, found.st_size
         finally:
             os.close(fd)
 
@@ -209,6 +228,26 @@ class LocalStore:
                 raise
             if durable:
                 _sync_folder(_parent(full))
+
+
+def has_link(root: str, path: str) -> bool:
+    """Whether one of the folders that make up a path below a root is a link."""
+    names = path.split("/") if path else []
+    return any(
+        os.path.islink("/".join((root, *names[:count])))  # noqa: PTH114  # paths are plain text here
+        for count in range(1, len(names) + 1)
+    )
+
+
+def ensure_no_link(root: str, path: str) -> None:
+    """Refuse to remove what is behind a link below a root."""
+    if has_link(root, path):
+        raise PlaceNotAllowedError(
+            f"{path!r} is a link, or behind one, so nothing is removed there",
+            table=root,
+            path=path,
+            action="Remove the link, or what it leads to, by hand.",
+        )
 
 
 def _read(fd: int, start: int, length: int) -> bytes:
@@ -315,13 +354,34 @@ def _parent(full: str) -> str:
     return full.rpartition("/")[0] or "/"
 
 
-def _is_staged(name: str) -> bool:
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        # A link that leads nowhere, such as to itself.
+        return False
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False
+
+
+def finished_name(staged: str) -> str:
+    """Return the name that an unfinished file was to get."""
+    return _STAGED.sub("", staged)
+
+
+def is_staged(name: str) -> bool:
+    """Whether a name is that of a file that a writer did not finish."""
     return "#" in name and _STAGED.search(name) is not None
 
 
 def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
     """Describe a listed file; None if it is unfinished, or gone by now."""
-    if _is_staged(entry.name):
+    if is_staged(entry.name):
         return None
     try:
         return _info(path, entry.stat())

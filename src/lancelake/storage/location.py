@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from urllib.parse import parse_qsl, quote, unquote
 
 from lancelake.errors import InvalidRequestError
@@ -16,6 +16,8 @@ _ALIASES = {"s3a": "s3"}
 _LOCAL = ("file", "file-object-store")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _FILE_WITHOUT_HOST = re.compile(r"file:(?=/(?!/))")
+# Any other character could end the host of a URL that is made of the name, and so choose the host.
+_AUTHORITY = re.compile(r"[\w.$:-]+(?:@[\w.:-]+)?", re.ASCII)
 # What stays as it is in the path of a URI.
 _UNQUOTED = "/!$&'()*+,;=:@~"
 
@@ -26,16 +28,35 @@ class Location:
 
     `uri` is an absolute path, taken literally, on local disk; elsewhere `scheme://authority/key`
     with the key percent-encoded where it must be. It has no trailing slash.
+
+    `confine_to` are the only roots, as URIs, that the table may reach; None sets no such limit.
     """
 
     uri: str
     options: tuple[tuple[str, str], ...] = ()
+    confine_to: tuple[str, ...] | None = None
 
     @staticmethod
     def parse(
-        uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None = None
+        uri: str | os.PathLike[str],
+        storage_options: Mapping[str, str] | None = None,
+        *,
+        confine_to: Iterable[str | os.PathLike[str]] | None = None,
     ) -> Location:
-        """Understand a path or URI as a user writes it."""
+        """Parse a path or URI as a user writes it, never one from the content of a table.
+
+        With `confine_to` the table reaches only itself and what is below the given roots.
+        """
+        place = Location._parse(uri, storage_options)
+        if confine_to is None:
+            return place
+        if isinstance(confine_to, str | os.PathLike):
+            raise InvalidRequestError("confine_to must be a list of paths or URIs")
+        roots = (Location._parse(root, None).uri for root in confine_to)
+        return replace(place, confine_to=tuple(dict.fromkeys((place.uri, *roots))))
+
+    @staticmethod
+    def _parse(uri: str | os.PathLike[str], storage_options: Mapping[str, str] | None) -> Location:
         text = _FILE_WITHOUT_HOST.sub("file://", os.fspath(uri), count=1)
         options = dict(storage_options or {})
         match = _SCHEME.fullmatch(text)
@@ -56,6 +77,8 @@ class Location:
         authority, _, key = rest.partition("/")
         if not authority and scheme != "memory":
             raise InvalidRequestError(f"{text!r} names no bucket or container")
+        if authority and _AUTHORITY.fullmatch(authority) is None:
+            raise InvalidRequestError(f"{authority!r} is not the name of a bucket or container")
         return Location(
             uri=_joined(f"{scheme}://{authority}", _clean(key, text)), options=_pairs(options)
         )
@@ -66,8 +89,12 @@ class Location:
             return self
         ensure_plain(relative)
         if self.scheme == "file":
-            return Location(uri=f"{self.uri.rstrip('/')}/{relative}", options=self.options)
-        return Location(uri=_joined(self.uri, relative), options=self.options)
+            return replace(self, uri=f"{self.uri.rstrip('/')}/{relative}")
+        return replace(self, uri=_joined(self.uri, relative))
+
+    def beside(self, uri: str | os.PathLike[str]) -> Location:
+        """Parse a place that the same user names, with the same options and confinement."""
+        return Location.parse(uri, self.storage_options, confine_to=self.confine_to)
 
     @property
     def scheme(self) -> str:

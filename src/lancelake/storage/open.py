@@ -10,6 +10,7 @@ from lancelake.storage.memory import memory_store
 from lancelake.storage.options import retry_policy
 from lancelake.storage.retry import DEFAULT_RETRY, RetryingStore, RetryPolicy
 from lancelake.storage.store import ObjectStore
+from lancelake.storage.trust import real_roots
 
 _CLOCK = SystemClock()
 _IDS = SystemIds()
@@ -28,7 +29,9 @@ def open_store(
     """
     match location.scheme:
         case "file":
-            return LocalStore(location.uri)
+            roots = real_roots(location)
+            uri = location.uri
+            return LocalStore(uri) if roots is None else LocalStore(uri, within=roots)
         case "memory":
             return memory_store(location)
         case _:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from lancelake.commit import ref_files
 from lancelake.errors import InvalidRequestError, RefNotFoundError
+from lancelake.format import layout
 from lancelake.format.refs import Branch
+from lancelake.storage.leftovers import remove_leftovers
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.refs import branch_location, list_branches, list_tags, load_branch
+from lancelake.table.refs import list_branches, list_tags, load_branch
 
 
 def annotate_branch(main: Location, name: str, metadata: Mapping[str, str]) -> None:
@@ -35,13 +37,17 @@ def remove_branch(main: Location, name: str) -> None:
 
 def _delete_files(main: Location, name: str) -> bool:
     """Delete what lies at the place of a branch but for branches below it; say if that was any."""
-    start = f"{name}/"
     below = tuple(
-        f"{other.removeprefix(start)}/" for other in list_branches(main) if other.startswith(start)
+        f"{layout.branch_root(other)}/"
+        for other in list_branches(main)
+        if other.startswith(f"{name}/")
     )
-    store = open_store(branch_location(main, name))
-    paths = [info.path for info in store.list() if not info.path.startswith(below)]
+    # Below the table's root, where links are not followed, not below the branch's.
+    folder = layout.branch_root(name)
+    store = open_store(main)
+    paths = [info.path for info in store.list(folder) if not info.path.startswith(below)]
     store.delete_many(paths)
+    remove_leftovers(main, folder, keep=below)
     return bool(paths)
 
 

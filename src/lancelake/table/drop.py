@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from lancelake.commit.versions import list_versions
+from lancelake.data.codec import forget_readers_below
 from lancelake.errors import TableNotFoundError
 from lancelake.format import layout
+from lancelake.storage.leftovers import remove_leftovers
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 
 
 def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
-    """Delete every file of a table; a place without a table is left alone.
+    """Delete every file of a table, and its folder; a place without a table is left alone.
 
     Versions go first, the newest before the others: whenever this stops, what can still be opened
     is whole. What a stopped removal left behind is deleted by the next one.
@@ -29,6 +31,8 @@ def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
     # The transactions tell that a table was here until nothing else does.
     store.delete_many(path for path in paths if not _is_transaction(path))
     store.delete_many(path for path in paths if _is_transaction(path))
+    remove_leftovers(location)
+    forget_readers_below(location)
 
 
 def _is_left_behind(store: ObjectStore) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lancelake.data.computed_once import computed_once
 from lancelake.data.scan_source import ScanSource
@@ -62,7 +62,7 @@ class Snapshot:
         if self.branch is None:
             return self.location
         suffix = f"/{layout.branch_root(self.branch)}"
-        return Location(uri=self.location.uri.removesuffix(suffix), options=self.location.options)
+        return replace(self.location, uri=self.location.uri.removesuffix(suffix))
 
     @computed_once
     def files(self) -> TableFiles:

@@ -12,6 +12,7 @@ from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
 from lancelake.errors import (
     ContentionError,
+    CorruptTableError,
     IncompatibleConflictError,
     InvalidRequestError,
     ObjectNotFoundError,
@@ -290,6 +291,17 @@ def test_the_version_of_a_table_is_what_its_manifest_says(store: DictStore) -> N
     store.objects[path] = manifest_codec.encode(renumbered, transaction=file.inline_transaction)
     result = _commit(store, request(APPEND, unique=1, read_version=7))
     assert result.loaded.name.version == result.version == 8
+
+
+def test_a_manifest_below_its_name_is_damage_and_not_waited_for(store: DictStore) -> None:
+    for unique in (1, 2):
+        _commit(store, request(APPEND, unique=unique, read_version=unique))
+    path = layout.manifest(manifest_name(3, ManifestNaming.V2))
+    file = manifest_codec.decode(store.objects[path])
+    renumbered = replace(file.manifest, version=Version(1))
+    store.objects[path] = manifest_codec.encode(renumbered, transaction=file.inline_transaction)
+    with pytest.raises(CorruptTableError, match="version 3 says that it is 1"):
+        _commit(store, request(APPEND, unique=3, read_version=1))
 
 
 @pytest.mark.parametrize("operation", [APPEND, set_config("a", "1")])

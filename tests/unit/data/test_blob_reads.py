@@ -10,7 +10,7 @@ import pytest
 from lancelake.data import blob_reads
 from lancelake.data.blob_reads import Blob, locate, read_all
 from lancelake.data.table_files import FileAt, TableFiles
-from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.frozen import FrozenMap
@@ -93,7 +93,7 @@ def test_a_fragment_without_the_column_has_nulls() -> None:
 
 
 def test_a_table_in_a_store_does_not_lead_to_local_files() -> None:
-    with pytest.raises(InvalidRequestError, match="local file"):
+    with pytest.raises(PlaceNotAllowedError, match="another kind of store"):
         locate(files("s3://bucket/t"), FRAGMENT, V2, described((3, 0, 0, 0, "file:///etc/x")))
 
 

@@ -108,3 +108,18 @@ def test_bytes_of_something_else_are_damage(data, encoding):
 )
 def test_the_encoding_is_chosen_as_official_writers_do(count, before, expected):
     assert deletion.choose_encoding(count, before) is expected
+
+
+@pytest.mark.parametrize("compression", [None, "lz4", "zstd"])
+def test_an_array_of_more_rows_than_there_are_is_damage(compression):
+    data = ipc(rows(*range(50_000)), compression)
+    with pytest.raises(CorruptTableError, match="claims 50000 rows of 7"):
+        deletion.decode(data, ARRAY, rows=7)
+
+
+@pytest.mark.parametrize("encoding", [ARRAY, BITMAP])
+def test_a_row_past_the_end_of_the_fragment_is_damage(encoding):
+    data = deletion.encode(BitMap([1, 7]), encoding)
+    assert deletion.decode(data, encoding, rows=8) == BitMap([1, 7])
+    with pytest.raises(CorruptTableError, match="it names row 7 of 7"):
+        deletion.decode(data, encoding, rows=7)

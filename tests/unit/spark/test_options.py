@@ -5,7 +5,14 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.options import READ_OPTIONS, parse, parse_time, reference
+from lancelake.spark.options import (
+    READ_OPTIONS,
+    location_at,
+    parse,
+    parse_time,
+    reached_with,
+    reference,
+)
 from lancelake.table.open import AsOf, AtTag, AtVersion, Latest, OnBranch
 
 
@@ -63,3 +70,24 @@ def test_a_time_with_a_zone_is_that_time() -> None:
 def test_what_is_no_time_is_refused() -> None:
     with pytest.raises(InvalidRequestError, match="is not a time"):
         parse_time("yesterday")
+
+
+@pytest.mark.parametrize(
+    ("text", "roots"),
+    [
+        ("", ("/t",)),
+        ("/shared", ("/t", "/shared")),
+        ('["/a,b", "s3://c/d"]', ("/t", "/a,b", "s3://c/d")),
+    ],
+)
+def test_roots_are_one_path_or_a_list(text: str, roots: tuple[str, ...]) -> None:
+    options = parse({"path": "/t", "CONFINETO": text, "region": "r"}, READ_OPTIONS)
+    assert options.location.confine_to == roots
+    assert options.location.storage_options == {"region": "r"}
+    assert location_at("/t", reached_with(options.location)) == options.location
+
+
+@pytest.mark.parametrize("text", ["[1]", "[", '["a"'])
+def test_roots_that_are_no_list_are_refused(text: str) -> None:
+    with pytest.raises(InvalidRequestError, match="confineTo"):
+        parse({"path": "/t", "confineTo": text}, READ_OPTIONS)

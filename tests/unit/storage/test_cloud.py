@@ -18,7 +18,7 @@ from lancelake.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
-from lancelake.storage.cloud import abilities
+from lancelake.storage.cloud import abilities, cloud_store
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
@@ -271,3 +271,27 @@ def test_abilities(uri: str, options: dict[str, str], in_order: bool, suffixes: 
 )
 def test_client_can_be_made(uri: str, options: dict[str, str]) -> None:
     open_store(Location.parse(uri, options))
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["127.0.0.1:1", "http://[::1", "http:// bad host/", "nonsense", "http://", "\n", ""]
+)
+@pytest.mark.parametrize("scheme", ["s3", "az"])
+def test_endpoint_that_is_no_url_is_refused(scheme: str, endpoint: str) -> None:
+    options = {"endpoint": endpoint, "allow_http": "true", "account_name": "a", "region": "r"}
+    with pytest.raises(InvalidRequestError, match="is not a URL"):
+        cloud_store(Location.parse(f"{scheme}://bucket/t", options))
+
+
+@pytest.mark.parametrize(
+    "endpoint", ["https://s3.example.com", "http://127.0.0.1:9000/x", "http://[::1]:9000"]
+)
+def test_endpoint_that_is_a_url_is_taken(endpoint: str) -> None:
+    cloud_store(Location.parse("s3://bucket/t", {"endpoint": endpoint, "region": "r"}))
+
+
+def test_panic_of_the_client_is_a_typed_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT", "nonsense")
+    options = {"region": "r", "access_key_id": "a", "secret_access_key": "b", "allow_http": "true"}
+    with pytest.raises(InvalidRequestError, match="the store's client failed"):
+        cloud_store(Location.parse("s3://bucket/t", options)).get("x")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -12,6 +13,7 @@ import pytest
 from lancelake.errors import (
     AlreadyExistsError,
     ObjectNotFoundError,
+    PlaceNotAllowedError,
     StorageDeniedError,
     StorageError,
     UnsupportedError,
@@ -178,10 +180,92 @@ def test_put_below_a_broken_link_is_an_error(store: LocalStore, tmp_path: Path) 
         store.put("dir/a", b"1")
 
 
-def test_linked_folder_is_followed(store: LocalStore, tmp_path: Path) -> None:
+@pytest.mark.parametrize("prefix", ["", "link", "link/below"])
+def test_linked_folder_is_not_listed(store: LocalStore, tmp_path: Path, prefix: str) -> None:
+    store.put("real/below/a", b"1")
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    expected = [] if prefix else ["real/below/a"]
+    assert [info.path for info in store.list(prefix)] == expected
+
+
+def test_object_behind_a_link_is_read(store: LocalStore, tmp_path: Path) -> None:
     store.put("real/a", b"1")
     (tmp_path / "link").symlink_to(tmp_path / "real")
-    assert sorted(info.path for info in store.list()) == ["link/a", "real/a"]
+    assert store.get("link/a") == b"1"
+
+
+def test_link_that_leads_to_itself_is_not_listed(store: LocalStore, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "loop").symlink_to(tmp_path / "folder" / "loop")
+    assert list(store.list()) == []
+    assert store.list_names("folder") == []
+    assert store.list_dirs("folder") == []
+    with pytest.raises(StorageError):
+        store.get("folder/loop")
+
+
+def test_pipe_is_no_object(store: LocalStore, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ObjectNotFoundError):
+        store.get("pipe")
+    with pytest.raises(ObjectNotFoundError):
+        store.get_suffix("pipe", length=8)
+    assert not store.exists("pipe")
+
+
+@pytest.mark.parametrize(("start", "length"), [(0, 1 << 60), (1 << 60, 1), (1 << 64, 1 << 64)])
+def test_room_is_made_only_for_what_a_file_has(store: LocalStore, start: int, length: int) -> None:
+    store.put("a", b"1")
+    with pytest.raises(StorageError):
+        store.get_range("a", start=start, length=length)
+
+
+@pytest.fixture
+def confined(tmp_path: Path) -> LocalStore:
+    """A store that may reach `table` and `shared`, with links out of them."""
+    for name in ("table", "shared", "outside"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text(name)
+    for name in ("shared", "outside"):
+        (tmp_path / "table" / f"to_{name}").symlink_to(tmp_path / name)
+    (tmp_path / "table" / "linked_file").symlink_to(tmp_path / "outside" / "file")
+    roots = tuple(str(tmp_path / name) for name in ("table", "shared"))
+    return LocalStore(str(tmp_path / "table"), within=roots)
+
+
+def test_confined_store_reads_what_is_within(confined: LocalStore) -> None:
+    assert confined.get("file") == b"table"
+    assert confined.get("to_shared/file") == b"shared"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda store: store.get("to_outside/file"),
+        lambda store: store.get("linked_file"),
+        lambda store: store.head("linked_file"),
+        lambda store: store.get_range("linked_file", start=0, length=1),
+        lambda store: store.get_suffix("linked_file", length=1),
+        lambda store: store.copy("linked_file", "copy"),
+        lambda store: store.put("to_outside/new", b"x"),
+        lambda store: store.create("to_outside/new", b"x"),
+        lambda store: store.delete("to_outside/file"),
+        lambda store: store.list_names("to_outside"),
+        lambda store: store.list_dirs("to_outside"),
+    ],
+)
+def test_confined_store_does_not_leave_through_links(
+    confined: LocalStore, tmp_path: Path, call: Callable[[LocalStore], object]
+) -> None:
+    with pytest.raises(PlaceNotAllowedError):
+        call(confined)
+    assert [path.name for path in (tmp_path / "outside").iterdir()] == ["file"]
+
+
+def test_confined_store_deletes_a_link_itself(confined: LocalStore, tmp_path: Path) -> None:
+    confined.delete("linked_file")
+    assert not (tmp_path / "table" / "linked_file").is_symlink()
+    assert (tmp_path / "outside" / "file").exists()
 
 
 def test_suffix_opens_one_file_and_looks_at_no_other(

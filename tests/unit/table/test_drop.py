@@ -27,7 +27,25 @@ def files(uri: str) -> list[Path]:
 
 def test_nothing_is_left_of_a_table(uri: str) -> None:
     lance.LanceDataset.drop(uri)
-    assert files(uri) == []
+    assert not Path(uri).exists()
+
+
+def test_unfinished_files_go_with_a_table(uri: str) -> None:
+    Path(uri, "_versions", "17.manifest#1").write_bytes(b"half")
+    lance.LanceDataset.drop(uri)
+    assert not Path(uri).exists()
+
+
+def test_a_link_in_a_table_goes_and_what_it_leads_to_stays(uri: str, tmp_path: Path) -> None:
+    victim = tmp_path / "victim"
+    victim.mkdir()
+    (victim / "precious").write_text("mine")
+    for name in ("data/sub", "_indices", "tree"):
+        Path(uri, name).symlink_to(victim)
+    Path(uri, "data", "loop").symlink_to(Path(uri, "data", "loop"))
+    lance.LanceDataset.drop(uri)
+    assert not Path(uri).exists()
+    assert (victim / "precious").read_text() == "mine"
 
 
 @pytest.mark.parametrize("stop", Stop)

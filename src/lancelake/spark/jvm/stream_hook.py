@@ -15,7 +15,7 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.named import table_if_ours
-from lancelake.spark.options import TableOptions
+from lancelake.spark.options import TableOptions, reached_with
 from lancelake.spark.write_plan import existing
 
 _FORMAT = "lance"
@@ -74,4 +74,4 @@ def _table(spark: Any, name: str) -> TableOptions | None:
 
 
 def _options(table: TableOptions) -> dict[str, str]:
-    return {**table.location.storage_options, **table.rest}
+    return {**reached_with(table.location), **table.rest}

@@ -10,7 +10,7 @@ from lancelake.spark.feed import Versions
 from lancelake.spark.jvm.changelog import changelog_versions
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.failures import asks_for_existence
-from lancelake.spark.options import split_storage
+from lancelake.spark.options import location_at, split_storage
 from lancelake.spark.planning.facts_table import FactsTable
 from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
 from lancelake.spark.planning.proxy import implements
@@ -39,7 +39,7 @@ class LanceCatalog(TableChanges):
     def __init__(self, door: Door, name: str, root: str) -> None:
         super().__init__(door)
         storage, _ = split_storage(_settings(door, name))
-        self.directory = Directory(root=Location.parse(root, storage))
+        self.directory = Directory(root=location_at(root, storage))
         self._name = name
 
     def name(self) -> str:

@@ -26,7 +26,7 @@ from lancelake.spark.jvm.python_read import (
     v2_columns,
 )
 from lancelake.spark.jvm.settings import cores
-from lancelake.spark.options import TableOptions, ensure_known, split_storage
+from lancelake.spark.options import TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import (
     Proxy,
     ScanBuilderProxy,
@@ -59,10 +59,9 @@ class _Feed(Proxy):
 
     def newScanBuilder(self, options: Any) -> Any:
         given = {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
-        _, rest = split_storage({key.lower(): value for key, value in given.items()})
-        rest.pop("path", None)
-        ensure_known(rest, FEED_OPTIONS)
         location = self._request.snapshot.location
+        rest = given_to(location, given)
+        ensure_known(rest, FEED_OPTIONS)
         request = self._request.over(TableOptions(location=location, rest=rest))
         return _Builder(self.door, request)
 

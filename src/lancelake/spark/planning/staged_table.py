@@ -13,7 +13,7 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema, python_schema
-from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, split_storage
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
 from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
@@ -64,7 +64,7 @@ class TableDefinition:
             location=location,
             schema=schema,
             properties=kept,
-            options=split_storage(options)[1],
+            options=given_to(location, options),
             chosen_location=every.get("location"),
         )
 

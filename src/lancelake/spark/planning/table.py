@@ -8,7 +8,7 @@ from lancelake.spark import metadata_columns
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.settings import cores, partition_bytes
-from lancelake.spark.options import READ_OPTIONS, TableOptions, ensure_known, split_storage
+from lancelake.spark.options import READ_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
 from lancelake.spark.planning.scan_builder import LanceScanBuilder
 from lancelake.spark.read_plan import ReadRequest
@@ -91,8 +91,7 @@ class VersionTable(TableProxy):
         return LanceScanBuilder(self.door, self._request(given))
 
     def _request(self, given: dict[str, str]) -> ReadRequest:
-        _, rest = split_storage({k.lower(): v for k, v in given.items()})
-        rest.pop("path", None)
+        rest = given_to(self.snapshot.location, given)
         ensure_known(rest, READ_OPTIONS, self.snapshot.location.uri)
         options = TableOptions(location=self.snapshot.location, rest=rest)
         return ReadRequest(

@@ -16,7 +16,7 @@ from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.jvm.python_write import fragments_of, writer_factory
-from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, split_storage
+from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import Proxy, implements
 from lancelake.spark.predicates import joined
 from lancelake.spark.translate import filter_of
@@ -167,7 +167,6 @@ class _BatchWrite(Proxy):
 
 
 def _with_given(target: TableOptions, given: dict[str, str]) -> TableOptions:
-    _, rest = split_storage({key.lower(): value for key, value in given.items()})
-    rest.pop("path", None)
+    rest = given_to(target.location, given)
     ensure_known(rest, WRITE_OPTIONS, target.location.uri)
     return replace(target, rest={**rest, **target.rest})

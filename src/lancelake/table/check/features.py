@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from lancelake.errors import LanceTableError
 from lancelake.format.flags import FeatureFlags, unknown_writer_flags
-from lancelake.storage.location import Location
+from lancelake.storage.trust import place_named_by
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 
@@ -60,7 +60,7 @@ def check_bases(subject: Subject) -> Iterator[Finding]:
             )
     for base in bases:
         try:
-            Location.parse(base.path, subject.snapshot.location.storage_options)
+            place_named_by(subject.snapshot.location, base.path)
         except LanceTableError as error:
             yield subject.error(
                 "base-path-unusable",

@@ -20,6 +20,7 @@ from lancelake.table.snapshot import Snapshot
 
 # The version that was just made, and the one its writer may still be reading.
 _ALWAYS_KEPT = 2
+_MOST_DIGITS = 19
 _TRUTHS = {"true": True, "false": False}
 
 
@@ -59,7 +60,8 @@ def _number(config: Mapping[str, str], key: str, *, least: int = 0) -> int | Non
     text = config.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit()) or int(text) < least:
+    is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
+    if not is_number or int(text) < least:
         problem = f"config {key} is {text!r}, and must be a number from {least} up"
         raise InvalidRequestError(problem, found=text)
     return int(text)

@@ -12,6 +12,8 @@ from lancelake.format import layout
 from lancelake.format.ids import is_detached
 from lancelake.format.names import ManifestName, parse_manifest_name
 from lancelake.format.version_outline import files_of_transaction
+from lancelake.storage.leftovers import unfinished_files
+from lancelake.storage.local import finished_name
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup import listing, reach
@@ -153,7 +155,19 @@ def _files(location: Location, planning: Planning) -> Iterator[ListedFile]:
 
 
 def _unfinished(location: Location) -> Iterator[ListedFile]:
-    """Yield what writers left unfinished beside manifests."""
+    """Yield what writers left unfinished: beside manifests, and anywhere on local disk."""
+    for found in unfinished_files(location, (*FOLDERS, layout.VERSIONS)):
+        finished = finished_name(found.path)
+        is_known = is_manifest(finished.rpartition("/")[2]) or (
+            classify(finished)[0] is not FileKind.UNKNOWN
+        )
+        yield ListedFile(
+            path=found.path,
+            kind=FileKind.TEMPORARY if is_known else FileKind.UNKNOWN,
+            known_as=found.path,
+            size_bytes=found.size_bytes,
+            modified_ns=found.modified_ns,
+        )
     store = open_store(location)
     for name in store.list_names(layout.VERSIONS):
         if is_manifest(name):

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lancelake.clock import Ids
-from lancelake.errors import ObjectNotFoundError
+from lancelake.errors import LanceTableError, StorageError
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
@@ -23,13 +23,18 @@ class Records:
     records: tuple[str, ...] = ()
 
 
-def write_record(location: Location, paths: Iterable[str], ids: Ids) -> str:
+def write_record(location: Location, paths: Iterable[str], ids: Ids) -> str | None:
     """Write down which files are to be removed, and return where.
 
-    Once the manifests are gone nothing else tells them from those of a writer at work.
+    Once the manifests are gone nothing else tells them from those of a writer at work. None when
+    there is no room for a record: then a cleanup that is interrupted leaves files to be removed
+    once they are too old for such a writer.
     """
     record = f"{FOLDER}/{ids.uuid4()}{_SUFFIX}"
-    open_store(location).put(record, json.dumps({"paths": sorted(paths)}).encode())
+    try:
+        open_store(location).put(record, json.dumps({"paths": sorted(paths)}).encode())
+    except StorageError:
+        return None
     return record
 
 
@@ -42,10 +47,10 @@ def read_records(location: Location) -> Records:
         record = f"{FOLDER}/{name}"
         try:
             found = json.loads(store.get(record))["paths"]
-        except (ObjectNotFoundError, ValueError, KeyError, TypeError):
+            paths.update(path for path in found if isinstance(path, str))
+        except (LanceTableError, ValueError, LookupError, TypeError, RecursionError):
             # Another cleanup ended meanwhile, or this is no record.
             continue
-        paths.update(path for path in found if isinstance(path, str))
         records.append(record)
     return Records(paths=frozenset(paths), records=tuple(records))
 

@@ -9,9 +9,11 @@ from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.hint import update_hint
 from lancelake.commit.line import open_line
 from lancelake.commit.versions import latest_version
+from lancelake.data.codec import forget_readers
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format import layout
+from lancelake.storage.local import ensure_no_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.file_kinds import FileKind, classify
@@ -88,6 +90,8 @@ def clean_up(
     """
     running = run or CleanupRun()
     base = at if isinstance(at, Snapshot) else open_snapshot(at, Latest())
+    if base.branch is not None and base.location.scheme == "file":
+        ensure_no_link(base.main_location.uri, layout.branch_root(base.branch))
     planning = Planning(
         policy=policy,
         engine=running.engine or LocalEngine(parallelism=_requests(base.location)),
@@ -135,8 +139,8 @@ def _carry_out(
     records = planned.records.records
     if manifests:
         verified = [file.path for file in plan.going if file.reason is Reason.DROPPED]
-        if verified:
-            records = (*records, write_record(location, verified, run.ids))
+        if verified and (record := write_record(location, verified, run.ids)) is not None:
+            records = (*records, record)
         update_hint(open_line(location), latest_version(location).version)
         open_store(location).delete_many(manifests)
     # Whoever began with a version before it went has committed by now what can be seen here;
@@ -153,6 +157,7 @@ def _carry_out(
         progress=planning.progress,
     )
     failed = from_bytes(planning.engine.run(job)) if files else frozenset()
+    forget_readers(frozenset(location.child(file.path).uri for file in files))
     if not failed:
         remove_records(location, records)
     gone = [file for file in plan.going if file.kind is FileKind.MANIFEST] + files

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pyarrow as pa
 
+from lancelake.errors import CorruptTableError
+
 
 class RowStream:
     """Hands out the rows of a stream in order."""
@@ -17,6 +19,8 @@ class RowStream:
 
     def next_rows(self, count: int) -> Iterator[pa.RecordBatch]:
         """Yield the next rows, so many of them as long as there are any."""
+        if count < 0:
+            raise CorruptTableError(f"a fragment claims {count} rows")
         left = count
         while left:
             batch = next(self._batches, None) if self._rest is None else self._rest

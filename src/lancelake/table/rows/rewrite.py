@@ -18,6 +18,7 @@ from lancelake.data.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.data.write_task import WriteTask
 from lancelake.engine.port import Engine, Job, Progress
+from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.rowids.sequence import RowIdSequence
@@ -59,7 +60,9 @@ class RewriteRows:
         """Write the rows and return their fragments."""
         row_ids: list[pa.Array] = []
         with closing(read_ahead(self._batches(row_ids))) as batches:
-            first = next(batches)
+            first = next(batches, None)
+            if first is None:
+                raise CorruptTableError("the rows to change are not in the fragment that has them")
             reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
             fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.keeps_row_ids:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import itertools
 import os
 import pickle
+import resource
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +24,7 @@ from lancelake.errors import CorruptTableError, InvalidRequestError, Unsupported
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.cleanup import run as cleaning
+from lancelake.table.cleanup.file_kinds import FileKind
 from lancelake.table.cleanup.lines import Refs
 from lancelake.table.cleanup.plan import Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
@@ -260,3 +264,102 @@ def test_a_disk_is_asked_by_one_thread(root: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(cleaning, "LocalEngine", noted)
     clean(root)
     assert engines == [1]
+
+
+@contextlib.contextmanager
+def full_disk() -> Iterator[None]:
+    """Let every write of a file fail, as on a disk without room."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def test_a_full_disk_does_not_keep_a_cleanup_from_making_room(root: Path) -> None:
+    with full_disk():
+        report = clean(root)
+    assert report.versions == (1, 2, 3)
+    assert not report.failed
+    assert len(list((root / "data").iterdir())) == 1
+    assert lance.dataset(root).to_table()["a"].to_pylist() == [3]
+
+
+def open_files() -> set[str]:
+    """Paths of the files that this process has open, as the system shows them."""
+    found = set()
+    for fd in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            found.add(str(fd.readlink()))
+    return found
+
+
+@pytest.mark.parametrize("act", [clean, lance.LanceDataset.drop])
+def test_no_removed_file_stays_open(tmp_path: Path, act: Callable[[Path], object]) -> None:
+    root = tmp_path / "t.lance"
+    for number in range(3):
+        # A smaller file would be read at once and closed.
+        rows = pa.table({"a": [f"{number}-{row}" * 20 for row in range(5_000)]})
+        lance.write_dataset(rows, root, mode="overwrite").to_table()
+    gc.collect()
+    assert any(path.startswith(str(root)) for path in open_files())
+    act(root)
+    gc.collect()
+    assert [p for p in open_files() if p.startswith(str(root)) and p.endswith("(deleted)")] == []
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "_versions/18446744073709551600.manifest#1",
+        "_versions/9.manifest#2",
+        "_transactions/3-a0eebc99.txn#1",
+        "_deletions/0-1-5.arrow#11",
+        "data/abc.lance#1",
+    ],
+)
+def test_what_a_killed_writer_left_goes_when_it_is_old(root: Path, path: str) -> None:
+    left = root / path
+    left.parent.mkdir(exist_ok=True)
+    left.write_bytes(b"half")
+    assert reasons(clean(root))[path] is Reason.YOUNG
+    assert left.exists()
+    os.utime(left, (0, 0))
+    report = clean(root)
+    assert reasons(report)[path] is Reason.ABANDONED
+    assert report.totals[FileKind.TEMPORARY].files == 1
+    assert not left.exists()
+
+
+def test_a_file_of_no_known_kind_stays_though_its_name_looks_unfinished(root: Path) -> None:
+    mine = root / "data" / "notes about c#2"
+    mine.write_text("mine")
+    os.utime(mine, (0, 0))
+    assert reasons(clean(root))["data/notes about c#2"] is Reason.UNKNOWN
+    assert mine.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 200_000,
+        '{"paths": ' + "[" * 200_000,
+        '{"paths": 3}',
+        '{"paths": {}}',
+        "[]",
+        "",
+        "\xff",
+    ],
+)
+def test_a_record_that_is_none_does_not_block_a_cleanup(root: Path, text: str) -> None:
+    (root / "_cleanup").mkdir()
+    (root / "_cleanup" / "x.json").write_text(text, encoding="latin-1")
+    assert clean(root).versions == (1, 2, 3)
+
+
+@pytest.mark.parametrize("target", ["x.json", "/dev/zero", "nowhere"])
+def test_a_record_that_is_a_link_does_not_block_a_cleanup(root: Path, target: str) -> None:
+    (root / "_cleanup").mkdir()
+    (root / "_cleanup" / "x.json").symlink_to(target)
+    assert clean(root).versions == (1, 2, 3)

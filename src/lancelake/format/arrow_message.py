@@ -1,0 +1,91 @@
+"""How large would an Arrow record batch be in memory? Read before anything is decompressed.
+
+The layouts are those of Arrow's `File.fbs` and `Message.fbs`, as flatbuffers write them.
+"""
+
+from __future__ import annotations
+
+import struct
+
+_HEADER, _ROWS, _BUFFERS, _COMPRESSION = 2, 0, 2, 3
+_RECORD_BATCHES = 3
+_BLOCK = struct.Struct("<qi4xq")
+_FILE_END = 10  # the length of the footer, and a mark
+_BUFFER = struct.Struct("<qq")
+_LENGTH = struct.Struct("<q")
+
+
+def first_batch_size(data: bytes) -> tuple[int, int]:
+    """Return the rows that a file's first record batch claims, and its bytes when decompressed.
+
+    Bytes of another shape are a ValueError.
+    """
+    try:
+        (length,) = struct.unpack_from("<i", data, len(data) - _FILE_END)
+        footer = data[len(data) - _FILE_END - length :]
+        blocks = _member(footer, _pointed(footer, 0), _RECORD_BATCHES)
+        if blocks is None:
+            return 0, 0
+        start, meta_bytes, body_bytes = _BLOCK.unpack_from(footer, _pointed(footer, blocks) + 4)
+        if min(start, meta_bytes, body_bytes) < 0:
+            raise ValueError("a record batch outside of the file")
+        # A mark and the length precede the message.
+        message = data[start + 8 : start + meta_bytes]
+        body = data[start + meta_bytes : start + meta_bytes + body_bytes]
+        return _batch_size(message, body)
+    except struct.error as error:
+        raise ValueError("the file ends too early") from error
+
+
+def _batch_size(message: bytes, body: bytes) -> tuple[int, int]:
+    batch = _member(message, _pointed(message, 0), _HEADER)
+    if batch is None:
+        return 0, 0
+    header = _pointed(message, batch)
+    rows = _member(message, header, _ROWS)
+    is_compressed = _member(message, header, _COMPRESSION) is not None
+    sizes = (
+        _unpacked(body, offset, length) if is_compressed else length
+        for offset, length in _buffers(message, header)
+    )
+    return (0 if rows is None else int(_LENGTH.unpack_from(message, rows)[0])), sum(sizes)
+
+
+def _buffers(data: bytes, header: int) -> list[tuple[int, int]]:
+    found = _member(data, header, _BUFFERS)
+    if found is None:
+        return []
+    start = _pointed(data, found)
+    (count,) = struct.unpack_from("<I", data, start)
+    if count * _BUFFER.size > len(data):
+        raise ValueError("a record batch with more buffers than bytes")
+    return [_BUFFER.unpack_from(data, start + 4 + i * _BUFFER.size) for i in range(count)]
+
+
+def _unpacked(body: bytes, offset: int, length: int) -> int:
+    """Size of a compressed buffer, which begins with it; -1 says that it is stored as it is."""
+    if length < _LENGTH.size:
+        return max(0, length)
+    if offset < 0:
+        raise ValueError("a buffer outside of its record batch")
+    (size,) = _LENGTH.unpack_from(body, offset)
+    return length if size < 0 else int(size)
+
+
+def _pointed(data: bytes, position: int) -> int:
+    (distance,) = struct.unpack_from("<I", data, position)
+    return position + int(distance)
+
+
+def _member(data: bytes, table: int, number: int) -> int | None:
+    """Return where a member of a table is; None when it is left out."""
+    (back,) = struct.unpack_from("<i", data, table)
+    vtable = table - back
+    if vtable < 0:
+        raise ValueError("a flatbuffer that points outside of itself")
+    (size,) = struct.unpack_from("<H", data, vtable)
+    slot = 4 + 2 * number
+    if slot + 2 > size:
+        return None
+    (distance,) = struct.unpack_from("<H", data, vtable + slot)
+    return table + int(distance) if distance else None
