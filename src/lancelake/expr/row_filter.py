@@ -47,16 +47,20 @@ def predicate(
     if isinstance(filter, PlannedPredicate):
         return filter
     if isinstance(filter, str):
-        bound = bind.bind(filter, schema, extra_names=extra)
-        dtype = Evaluator(bound, is_condition=True).result_field("filter", arrow_schema).type
-        if not pa.types.is_boolean(dtype):
-            problem = f"the filter {filter} does not return a boolean but {dtype}"
-            raise InvalidExpressionError(problem, text=filter)
-        return SqlPredicate(expression=bound)
+        return condition(bind.bind(filter, schema, extra_names=extra), arrow_schema)
     if isinstance(filter, pc.Expression):
         return _arrow_predicate(filter, arrow_schema)
     problem = f"a filter is SQL text or a pyarrow expression, not {type(filter).__name__}"
     raise InvalidRequestError(problem)
+
+
+def condition(bound: bind.BoundExpression, arrow_schema: pa.Schema) -> SqlPredicate:
+    """Return the predicate of an expression, and refuse one whose values are not boolean."""
+    dtype = Evaluator(bound, is_condition=True).result_field("filter", arrow_schema).type
+    if not pa.types.is_boolean(dtype):
+        problem = f"the filter {bound.text} does not return a boolean but {dtype}"
+        raise InvalidExpressionError(problem, text=bound.text)
+    return SqlPredicate(expression=bound)
 
 
 def _arrow_predicate(expression: pc.Expression, schema: pa.Schema) -> ArrowPredicate:
