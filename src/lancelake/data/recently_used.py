@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from lancelake.process import after_fork
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -18,6 +21,7 @@ class RecentlyUsed(Generic[K, V]):
         self._size = size
         self._items: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
+        _caches.add(self)
 
     def peek(self, key: K) -> V | None:
         """Return the value of a key if it is there."""
@@ -36,3 +40,16 @@ class RecentlyUsed(Generic[K, V]):
             while len(self._items) > self._size:
                 self._items.popitem(last=False)
         return value
+
+    def renew_lock(self) -> None:
+        """Replace the lock, which a thread that a fork has lost may hold."""
+        self._lock = threading.Lock()
+
+
+_caches: weakref.WeakSet[RecentlyUsed[Any, Any]] = weakref.WeakSet()
+
+
+@after_fork
+def _renew_locks() -> None:
+    for cache in _caches:
+        cache.renew_lock()

@@ -22,6 +22,7 @@ from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.kernels import Kernel, kernel
+from lancelake.expr.threads import datafusion_threads
 
 _UNDERSTOOD = 256
 # Places in the rewritten text, which users have not written.
@@ -126,6 +127,7 @@ def _parsed(sql: str, schema: pa.Schema) -> Expr:
 
 @functools.cache
 def _context() -> SessionContext:
+    datafusion_threads.started()
     return SessionContext(SessionConfig().with_target_partitions(1))
 
 
