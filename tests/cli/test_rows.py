@@ -95,6 +95,21 @@ def test_merge_looks_at_both_sides(document: Document, uri: Path, source: Path) 
     assert body["updated"] == 0
 
 
+def test_merge_looks_at_both_sides_of_a_table_with_a_primary_key(
+    document: Document, tmp_path: Path
+) -> None:
+    mark = {"lance-schema:unenforced-primary-key": "true"}
+    key = pa.field("key", pa.int64(), nullable=False, metadata=mark)
+    schema = pa.schema([key, pa.field("source", pa.int64())])
+    lance.write_dataset(pa.table([[1, 2], [10, 20]], schema=schema), tmp_path / "t.lance")
+    pq.write_table(pa.table({"key": [1, 2], "source": [15, 15]}), tmp_path / "s.parquet")
+    condition = "target.source < source.source"
+    body = document(
+        "merge", tmp_path / "t.lance", tmp_path / "s.parquet", "--matched-if", condition
+    )
+    assert (body["updated"], body["inserted"]) == (1, 0)
+
+
 def test_merge_that_is_refused_names_the_key(run: Run, uri: Path, source: Path) -> None:
     refused = run("merge", uri, source, "--on", "id", "--matched", "fail")
     assert refused.exit_code == 2

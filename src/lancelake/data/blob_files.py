@@ -14,6 +14,7 @@ from lance.file import LanceFileSession
 
 from lancelake.data import durable
 from lancelake.data.codec_address import CodecAddress, writing
+from lancelake.data.codec_threads import codec_threads
 from lancelake.data.file_schema import PREPARED_BLOB
 from lancelake.data.table_files import FileAt
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
@@ -137,6 +138,7 @@ class BlobFiles:
     def _opened(self) -> LanceFileSession:
         if self._session is None:
             folder = self.address.uri.rpartition("/")[0]
+            codec_threads.ensure_alive()
             self._session = LanceFileSession(folder, self.address.storage_options)
         return self._session
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 from lance.file import LanceFileReader
 
 from lancelake.data import spool
+from lancelake.data.codec_threads import codec_threads
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.table_files import FileAt
 from lancelake.errors import (
@@ -67,7 +68,7 @@ class CodecReader:
         self, start: int, count: int, *, batch_rows: int, readahead: int
     ) -> pa.RecordBatchReader:
         """Stream consecutive rows."""
-        with self._lock:
+        with self._alone():
             result = self._reader.read_range(
                 start, count, batch_size=batch_rows, batch_readahead=readahead
             )
@@ -75,18 +76,18 @@ class CodecReader:
 
     def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
         """Stream single rows, which ascend without repeats, in one batch."""
-        with self._lock:
+        with self._alone():
             # The public wrapper checks the order of the rows one by one, in Python.
             return self._reader._reader.take_rows(rows, len(rows), readahead)
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return one of the file's global buffers."""
-        with self._lock:
+        with self._alone():
             return bytes(self._reader.read_global_buffer(index))
 
     def facts(self) -> FileFacts:
         """What the file says about itself."""
-        with self._lock:
+        with self._alone():
             found = self._reader.metadata()
         return FileFacts(
             schema=found.schema,
@@ -97,9 +98,15 @@ class CodecReader:
 
     def column_sizes(self) -> list[int]:
         """Bytes of each column."""
-        with self._lock:
+        with self._alone():
             statistics = self._reader.file_statistics()
         return [int(column.size_bytes) for column in statistics.columns]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        codec_threads.ensure_alive()
+        with self._lock:
+            yield
 
 
 _readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = RecentlyUsed(
@@ -143,6 +150,7 @@ def _unreadable(path: str, error: BaseException) -> CorruptTableError:
 
 
 def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
+    codec_threads.ensure_alive()
     names = None if columns is None else list(columns)
     try:
         with explained(place.path):

@@ -11,6 +11,7 @@ from lance.file import LanceFileWriter
 from lancelake.data import durable
 from lancelake.data.blob_files import BlobFiles
 from lancelake.data.codec_address import CodecAddress, writing
+from lancelake.data.codec_threads import codec_threads
 from lancelake.data.file_schema import column_ids, file_schema
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
@@ -34,6 +35,7 @@ class DataFileWriter:
         self._address = CodecAddress.of(files.data_file(self._entry))
         self._blobs = BlobFiles(address=self._address, allow_external=task.allow_external_blobs)
         self._arrow = file_schema(schema)
+        codec_threads.ensure_alive()
         with writing(name):
             self._codec = LanceFileWriter(
                 self._address.uri,

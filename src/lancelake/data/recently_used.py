@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
+
+from lancelake.process import after_fork
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -18,6 +21,7 @@ class RecentlyUsed(Generic[K, V]):
         self._size = size
         self._items: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
+        _caches.add(self)
 
     def peek(self, key: K) -> V | None:
         """Return the value of a key if it is there."""
@@ -42,3 +46,16 @@ class RecentlyUsed(Generic[K, V]):
         with self._lock:
             for key in [key for key in self._items if is_unwanted(key)]:
                 del self._items[key]
+
+    def renew_lock(self) -> None:
+        """Replace the lock, which a thread that a fork has lost may hold."""
+        self._lock = threading.Lock()
+
+
+_caches: weakref.WeakSet[RecentlyUsed[Any, Any]] = weakref.WeakSet()
+
+
+@after_fork
+def _renew_locks() -> None:
+    for cache in _caches:
+        cache.renew_lock()

@@ -5,29 +5,50 @@ from __future__ import annotations
 import atexit
 import hashlib
 import itertools
+import os
 import shutil
 import tempfile
 import threading
 from pathlib import Path
 
 from lancelake.data.table_files import FileAt
+from lancelake.process import after_fork
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectChunks, copy_across
 
-_lock = threading.Lock()
-_folders: list[Path] = []
 _numbers = itertools.count()
+
+
+class _Folder:
+    """The folder of this process, made when first asked for."""
+
+    def __init__(self) -> None:
+        self.path: Path | None = None
+        self.lock = threading.Lock()
+
+    def forget(self) -> None:
+        """Leave the folder to the parent process, together with a lock that may be held there."""
+        self.path, self.lock = None, threading.Lock()
+
+
+_folder = _Folder()
+after_fork(_folder.forget)
 
 
 def folder() -> Path:
     """Return a folder of this process, removed when it ends."""
-    with _lock:
-        if not _folders:
-            made = Path(tempfile.mkdtemp(prefix="lancelake-"))
-            atexit.register(shutil.rmtree, made, ignore_errors=True)
-            _folders.append(made)
-        return _folders[0]
+    with _folder.lock:
+        if _folder.path is None:
+            _folder.path = Path(tempfile.mkdtemp(prefix="lancelake-"))
+            atexit.register(_remove, _folder.path, os.getpid())
+        return _folder.path
+
+
+def _remove(path: Path, pid: int) -> None:
+    # A forked child inherits what its parent does at exit.
+    if pid == os.getpid():
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def local_path(*parts: str) -> Path:

@@ -12,6 +12,7 @@ from lance.file import LanceFileReader
 
 from lancelake.data import spool
 from lancelake.data.codec import explained
+from lancelake.data.codec_threads import codec_threads
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.column_transplant import Transplant, transplant, windows
 from lancelake.data.container import Container
@@ -70,6 +71,7 @@ class TransplantedColumns:
     @contextmanager
     def _reader(self, rows: range) -> Iterator[LanceFileReader]:
         """Open a transplant of these rows, which is removed afterwards."""
+        codec_threads.ensure_alive()
         target = spool.fresh_path()
         try:
             with explained(self.container.source.name):

@@ -23,6 +23,7 @@ from lancelake.expr.bind import BoundExpression, input_name, no_such_column
 from lancelake.expr.condition import PlannedLeaf, SqlLeaf
 from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
+from lancelake.expr.threads import datafusion_threads
 from lancelake.expr.tokens import shown
 
 _UNDERSTOOD = 256
@@ -160,6 +161,7 @@ def _empty_frame(schema: pa.Schema) -> DataFrame:
 
 @functools.cache
 def _context() -> SessionContext:
+    datafusion_threads.started()
     context = SessionContext(SessionConfig().with_target_partitions(1))
     register_json_functions(context)
     return context

@@ -80,6 +80,25 @@ def from_arrow(schema: pa.Schema, *, first_id: int = 0) -> Schema:
     return result
 
 
+def expression_scope(schema: pa.Schema) -> Schema:
+    """Return the schema of values that expressions look at and that are never stored.
+
+    The same column may be in it twice, so key marks and ids under `lance:field_id` do not count.
+    """
+    plain = tuple(_unmarked(_converted(field, (field.name,))) for field in schema)
+    return Schema(fields=_numbered(plain, 0))
+
+
+def _unmarked(field: Field) -> Field:
+    return replace(
+        field,
+        id=_UNNUMBERED,
+        children=tuple(_unmarked(child) for child in field.children),
+        unenforced_primary_key=False,
+        unenforced_primary_key_position=0,
+    )
+
+
 def _shown(field: Field) -> pa.Field:
     metadata = dict(field.metadata)
     if field.is_json:

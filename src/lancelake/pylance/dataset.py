@@ -18,6 +18,7 @@ from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
+from lancelake.pylance.arrow_methods import ArrowMethods
 from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.change_feed import DatasetHistory
 from lancelake.pylance.changing import DatasetChanges
@@ -96,6 +97,7 @@ class LanceDataset(
     DatasetHistory,
     DatasetMaintenance,
     DatasetCleanup,
+    ArrowMethods,
     pads.Dataset,  # type: ignore[misc]  # pyarrow has no types
 ):
     """One version of a table."""

@@ -9,6 +9,7 @@ import pyarrow.dataset as pads
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from lancelake.data.retype import retype
+from lancelake.expr.threads import datafusion_threads
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 
@@ -43,6 +44,7 @@ def sorted_batches(
 
 
 def _run(query: str, rows: _Stream, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
+    datafusion_threads.ensure_alive()
     context = _context(batch_rows)
     context.register_dataset("rows", rows)
     try:

@@ -9,6 +9,7 @@ from functools import partial
 import pyarrow as pa
 
 from lancelake.data.rebatch import rebatched
+from lancelake.process import within_process
 from lancelake.scan.ahead import in_order
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import ScanColumns, execute
@@ -27,7 +28,7 @@ def run(plan: ScanPlan) -> pa.RecordBatchReader:
         batches = _sliced(_in_order(plan), plan.skip, plan.limit)
     if plan.strict_batch_size:
         batches = rebatched(batches, plan.spec.batch_rows or DEFAULT_BATCH_ROWS)
-    return pa.RecordBatchReader.from_batches(plan.schema, batches)
+    return pa.RecordBatchReader.from_batches(plan.schema, within_process(batches, "a scan"))
 
 
 def count(plan: ScanPlan) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import itertools
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -14,7 +13,8 @@ import obstore
 from obstore.exceptions import BaseError, NotSupportedError, PreconditionError
 from obstore.store import ObjectStore as Client
 
-from lancelake.errors import ObjectNotFoundError, UnsupportedError
+from lancelake.errors import ObjectNotFoundError
+from lancelake.process import NativeThreads
 from lancelake.storage.confined import ensure_plain
 from lancelake.storage.failures import ClientErrors, status_in
 from lancelake.storage.store import (
@@ -33,6 +33,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _PAGE = 1000
 _RANGE_NOT_SATISFIABLE = 416
+
+_threads = NativeThreads("the object store")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,13 +216,13 @@ class ObstoreStore:
 
     def _key(self, path: str) -> str:
         ensure_plain(path)
-        _runtime.ensure_alive()
+        _threads.ensure_alive()
         return self._start + path
 
     def _folder_key(self, directory: str) -> str:
         if directory:
             return self._key(directory)
-        _runtime.ensure_alive()
+        _threads.ensure_alive()
         return self._start.rstrip("/")
 
     def _info(self, found: ObjectMeta) -> ObjectInfo:
@@ -230,29 +232,6 @@ class ObstoreStore:
             modified_ns=(found["last_modified"] - _EPOCH) // _MICROSECOND * 1000,
             e_tag=found["e_tag"],
         )
-
-
-class _Runtime:
-    """Remembers which process runs obstore's threads: they do not survive a fork."""
-
-    __slots__ = ("_pid",)
-
-    def __init__(self) -> None:
-        self._pid: int | None = None
-
-    def ensure_alive(self) -> None:
-        """Refuse to wait forever in a forked child."""
-        pid = os.getpid()
-        if self._pid is None:
-            self._pid = pid
-        elif self._pid != pid:
-            raise UnsupportedError(
-                "a forked process cannot use the object store that its parent used",
-                action='Start processes with "spawn" instead of "fork".',
-            )
-
-
-_runtime = _Runtime()
 
 
 def _is_beyond_end(error: BaseError) -> bool:

@@ -22,6 +22,7 @@ from lancelake.expr.arrays import plain_type, type_without_views, without_views
 from lancelake.expr.engine import reason
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.planned import table_scans
+from lancelake.expr.threads import datafusion_threads
 from lancelake.format import jsonb
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.explain import explain
@@ -217,6 +218,7 @@ class _Scan:
 
 
 def _context(request: SqlRequest, *, spills: bool) -> SessionContext:
+    datafusion_threads.ensure_alive()
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
     config = (
         SessionConfig()

@@ -113,3 +113,41 @@ def test_an_unknown_key_column_is_refused_at_once(dataset: lance.LanceDataset) -
 def test_a_merge_that_does_nothing_is_refused(dataset: lance.LanceDataset) -> None:
     with pytest.raises(ValueError, match="not configured to change the data"):
         dataset.merge_insert("id").execute(SOURCE)
+
+
+KEY = pa.field("key", pa.int64(), nullable=False).with_metadata(
+    {"lance-schema:unenforced-primary-key": "true"}
+)
+
+
+@pytest.mark.parametrize("names", [("n", "m"), ("source", "target")])
+def test_every_clause_works_on_a_table_with_a_primary_key(
+    tmp_path: Path, names: tuple[str, str]
+) -> None:
+    n, m = names
+    schema = pa.schema([KEY, pa.field(n, pa.int64()), pa.field(m, pa.int64())])
+    start = pa.table([[0, 1, 2, 3, 4, 5], [1] * 6, [1] * 6], schema=schema)
+    dataset = lance.write_dataset(start, tmp_path / "t")
+    merge = (
+        dataset.merge_insert()
+        .when_matched_delete(f"source.{n} = 0")
+        .when_matched_update({n: f"target.{n} + source.{n}"}, f"source.{m} = 5")
+        .when_matched_update_all(f"target.{n} < source.{n}")
+        .when_not_matched_insert({"key": "source.key", n: f"source.{n} * 2"}, "source.key = 10")
+        .when_not_matched_insert_all(f"source.{n} > 0")
+        .when_not_matched_by_source_update({n: f"{n} + {m} + 7"}, f"key = 4 AND {n} = 1")
+        .when_not_matched_by_source_delete(f"{m} = 1")
+    )
+    source = pa.table(
+        [[0, 1, 2, 3, 10, 11, 12], [0, 3, 4, 1, 6, 7, 0], [0, 5, 8, 9, 9, 9, 9]], schema=schema
+    )
+    stats = merge.execute(source)
+    assert stats == {"num_inserted_rows": 2, "num_updated_rows": 3, "num_deleted_rows": 2}
+    assert sorted(tuple(row.values()) for row in dataset.to_table().to_pylist()) == [
+        (1, 4, 1),
+        (2, 4, 8),
+        (3, 1, 1),
+        (4, 9, 1),
+        (10, 12, None),
+        (11, 7, 9),
+    ]

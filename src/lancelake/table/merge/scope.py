@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.bind import BoundExpression, bind
+from lancelake.expr.condition import with_paths
 from lancelake.expr.engine import Evaluator
 from lancelake.expr.predicate import Predicate, predicate
-from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.arrow_schema import expression_scope
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import expression_schema
@@ -35,16 +36,23 @@ class Scope:
             found = predicate(text, self._schema, expression_schema(self._schema), ())
         except InvalidExpressionError as error:
             raise self._explained(error) from error
-        return ScopedCondition(predicate=found, needs=self._needs(found.paths))
+        qualified = with_paths(found.condition, lambda path: self._qualified(path, text))
+        scoped = replace(found, condition=qualified)
+        return ScopedCondition(predicate=scoped, needs=self._needs(scoped.paths))
 
     def value(self, text: str, target: pa.DataType | None) -> ScopedValue:
         """Check an expression, whose values are cast to a type."""
+        found = self._bound(text)
+        Evaluator(found, target=target).result_field("value", expression_schema(self._schema))
+        return ScopedValue(expression=found, target=target, needs=self._needs(found.paths))
+
+    def _bound(self, text: str) -> BoundExpression:
+        """Resolve columns, each to its side."""
         try:
             found = bind(text, self._schema)
         except InvalidExpressionError as error:
             raise self._explained(error) from error
-        Evaluator(found, target=target).result_field("value", expression_schema(self._schema))
-        return ScopedValue(expression=found, target=target, needs=self._needs(found.paths))
+        return replace(found, paths=tuple(self._qualified(path, text) for path in found.paths))
 
     @property
     def _schema(self) -> Schema:
@@ -52,7 +60,7 @@ class Scope:
             pa.field(side, pa.struct(list(_nullable(schema))))
             for side, schema in self.sides.items()
         ]
-        return from_arrow(pa.schema([*structs, *self._plain().values()]))
+        return expression_scope(pa.schema([*structs, *self._plain().values()]))
 
     def _plain(self) -> dict[str, pa.Field]:
         """Return the columns that need no side before their name."""
@@ -65,26 +73,30 @@ class Scope:
                     found[field.name] = field
         return found
 
+    def _qualified(self, path: tuple[str, ...], text: str) -> tuple[str, ...]:
+        """Put the side before a column; the bare name of a side means a column of that name."""
+        if path[0] in self.sides and len(path) > 1:
+            return path
+        found = [
+            (side, name)
+            for side, schema in self.sides.items()
+            for name in schema.names
+            if name == path[0] or (path[0] in self.sides and name.lower() == path[0])
+        ]
+        if len(found) > 1:
+            raise _ambiguous(path[0], [side for side, _ in found], text)
+        return (*found[0], *path[1:]) if found else path
+
     def _explained(self, error: InvalidExpressionError) -> InvalidExpressionError:
         """Say of a column that both sides have that its side must be named."""
         name = str(error.facts.get("column", ""))
         shared = [side for side, schema in self.sides.items() if name in schema.names]
-        if len(shared) <= 1:
-            return error
-        either = " or ".join(f"{side}.{name}" for side in shared)
-        problem = f"column {name} is ambiguous: write {either}"
-        return InvalidExpressionError(problem, text=error.facts.get("text"), column=name)
+        return error if len(shared) <= 1 else _ambiguous(name, shared, error.facts.get("text"))
 
     def _needs(self, paths: tuple[tuple[str, ...], ...]) -> FrozenMap[str, tuple[str, ...]]:
-        plain = self._plain()
         needs: dict[str, list[str]] = {side: [] for side in self.sides}
-        for path in paths:
-            if path[0] in plain:
-                side = next(s for s, schema in self.sides.items() if path[0] in schema.names)
-                names = [path[0]]
-            else:
-                side = path[0]
-                names = [path[1]] if len(path) > 1 else self.sides[side].names
+        for side, *column in paths:
+            names = column[:1] or self.sides[side].names
             needs[side] += [name for name in names if name not in needs[side]]
         return FrozenMap({side: tuple(names) for side, names in needs.items()})
 
@@ -118,8 +130,14 @@ def _nullable(schema: pa.Schema) -> list[pa.Field]:
     return [field.with_nullable(True) for field in schema]
 
 
+def _ambiguous(name: str, sides: Sequence[str], text: object) -> InvalidExpressionError:
+    either = " or ".join(f"{side}.{name}" for side in sides)
+    problem = f"column {name} is ambiguous: write {either}"
+    return InvalidExpressionError(problem, text=text, column=name)
+
+
 def _joint(sides: Sides, needs: Mapping[str, tuple[str, ...]]) -> pa.RecordBatch:
-    """Put the needed columns of all sides into one batch, below their side and plainly."""
+    """Put the needed columns of all sides into one batch, as a struct for each side."""
     arrays: list[pa.Array] = []
     fields: list[pa.Field] = []
     for side, names in needs.items():
@@ -129,8 +147,6 @@ def _joint(sides: Sides, needs: Mapping[str, tuple[str, ...]]) -> pa.RecordBatch
         inner = [f.with_nullable(True) for f in batch.schema]
         arrays.append(pa.StructArray.from_arrays(batch.columns, fields=inner))
         fields.append(pa.field(side, arrays[-1].type))
-        arrays += batch.columns
-        fields += inner
     rows = next(iter(sides.values())).num_rows
     if not arrays:
         arrays, fields = [pa.nulls(rows)], [pa.field("", pa.null())]

@@ -59,3 +59,39 @@ def test_conditions_and_values_can_be_pickled() -> None:
 def test_what_is_no_condition_on_both_sides_is_refused(text: str, problem: str) -> None:
     with pytest.raises(InvalidExpressionError, match=problem):
         SCOPE.condition(text)
+
+
+NAMED_AS_SIDES = {
+    TARGET: pa.record_batch({"id": [1, 2], "source": [10, 20], "w": [1, 1]}),
+    SOURCE: pa.record_batch({"id": [1, 2], "Target": [15, 15], "w": [2, 2]}),
+}
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("target.source < 15", [True, False]),
+        ("source < 15", [True, False]),
+        ("target > 1 AND source.target > source", [True, False]),
+        ("source.w > target.w AND target.id = 2", [False, True]),
+    ],
+)
+def test_columns_may_be_named_as_the_sides(text: str, holds: list[bool]) -> None:
+    sides = FrozenMap({side: rows.schema for side, rows in NAMED_AS_SIDES.items()})
+    assert Scope(sides=sides).condition(text).holds(NAMED_AS_SIDES).to_pylist() == holds
+
+
+def test_a_column_named_as_a_side_that_both_have_needs_its_side() -> None:
+    schema = pa.schema([("source", pa.int64())])
+    scope = Scope(sides=FrozenMap({TARGET: schema, SOURCE: schema}))
+    with pytest.raises(InvalidExpressionError, match=r"write target\.source or"):
+        scope.condition("source > 1")
+
+
+def test_marks_of_a_primary_key_and_field_ids_do_not_matter() -> None:
+    marks = {"lance-schema:unenforced-primary-key": "true", "lance:field_id": "7"}
+    member = pa.field("k", pa.int64(), nullable=False, metadata=marks)
+    nested = pa.field("s", pa.struct([member]), nullable=False)
+    schema = pa.schema([nested])
+    scope = Scope(sides=FrozenMap({TARGET: schema, SOURCE: schema}))
+    assert scope.condition("target.s.k < source.s.k").needs == {TARGET: ("s",), SOURCE: ("s",)}
