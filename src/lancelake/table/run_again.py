@@ -14,7 +14,7 @@ from lancelake.table.snapshot import Snapshot
 
 DEFAULT_RETRIES = 10
 DEFAULT_TIMEOUT_S = 30.0
-_MOST_RACES = 10_000
+_MOST_RACES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

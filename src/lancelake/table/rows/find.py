@@ -50,7 +50,9 @@ def find_rows(
     progress: Progress | None = None,
 ) -> FoundRows:
     """Return the live rows for which a condition holds, reading only the columns it names."""
-    request = ScanRequest(columns=(), filter="true" if condition is None else condition)
+    request = ScanRequest(
+        columns=(), filter="true" if condition is None else condition, remembers_small=True
+    )
     scans = divided(plan(base.source, request).tasks, engine.parallelism)
     job = Job(
         description=f"find rows of {base.location.uri}",
