@@ -16,6 +16,7 @@ from benchmarks import (
     cleaning,
     columns,
     committing,
+    contention,
     maintenance,
     many,
     memory,
@@ -74,6 +75,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "reading": lambda: reading.cases(options.gigabytes),
         "writing": lambda: writing.cases(options.gigabytes),
         "committing": lambda: chain(committing.cases(), committing.comparisons()),
+        "contention": contention.comparisons,
         "rows": lambda: rows.cases(options.rows),
         "columns": lambda: columns.cases(options.rows),
         "maintenance": maintenance.cases,
@@ -82,6 +84,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "spark reading": lambda: spark_runs.measured("spark_reading"),
         "spark writing": lambda: spark_runs.measured("spark_writing"),
         "spark merging": lambda: spark_runs.measured("spark_merging", _OLDER_SPARK),
+        "spark contention": lambda: spark_runs.measured("spark_contention"),
     }
 
 

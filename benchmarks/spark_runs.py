@@ -45,7 +45,12 @@ def report(cases: Iterable[Case], only: str = "") -> None:
     for case in cases:
         if only in case.name:
             result = replace(compare(case), note=f"a Python worker up to {_worker_peak_mb()} MB")
-            print(_RESULT + json.dumps(asdict(result)), flush=True)
+            print_result(result)
+
+
+def print_result(result: Comparison) -> None:
+    """Hand a result to `measured` in another process."""
+    print(_RESULT + json.dumps(asdict(result)), flush=True)
 
 
 def measured(module: str, python: Path | None = None) -> Iterator[Comparison]:

@@ -27,7 +27,9 @@ other one, *mine*, can still be committed after *theirs* depends on what both do
 
 Several marks in a cell mean that it depends on the details, which are listed below the table. A
 delete or an update that is committed on top of another is joined with it row by row: when both
-took the same row, mine has to be done again after all.
+took the same row, mine has to be done again after all. Rows that an append or an update added are
+examined for the keys that an upsert inserts, and only when one of them is there the upsert has to
+be done again; the examples, which have no files, show that case.
 
 The table is computed from the rules that commits follow, on small examples of each operation;
 fragment, index and region names below are those of the examples. `lancelake matrix MINE THEIRS`

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 type_registry: dict[str, type[LanceTableError]] = {}
 
@@ -216,6 +216,10 @@ class ConflictError(CommitError):
 
     code = "conflict"
     retryable: ClassVar[bool] = True
+
+    def __init__(self, problem: str = "another writer's commit was faster", **where: Any) -> None:
+        """Say what happened; a lock that is taken need not."""
+        super().__init__(problem, **where)
 
     @classmethod
     def between(cls, *, mine: str, theirs: str, version: int, reason: str) -> Self:

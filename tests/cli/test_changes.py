@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 from typer.testing import Result
 
 from tests.support.official import Official
+from tests.support.table_surgery import set_commit_time
 
 Document = Callable[..., Any]
 Output = Callable[..., str]
@@ -53,6 +55,16 @@ def test_kinds_and_filters(document: Document, sound: Path) -> None:
 def test_net_changes(document: Document, sound: Path) -> None:
     body = document("changes", sound, "--from", "0", "--net", "-n", "0")
     assert kinds(body) == [(5, "insert")] * 27
+
+
+def test_a_commit_with_an_earlier_time_than_the_one_before_it_is_shown(
+    document: Document, sound: Path, tmp_path: Path
+) -> None:
+    skewed = shutil.copytree(sound, tmp_path / "skewed.lance")
+    for version, second in {1: 50, 2: 100, 3: 90}.items():
+        set_commit_time(skewed, version, second * 1_000_000_000)
+    by_time = document("changes", skewed, "--from", "1970-01-01T00:01:40+00:00", "-n", "0")
+    assert by_time["rows"] == document("changes", skewed, "--from", "2", "-n", "0")["rows"]
 
 
 def test_a_tag_a_branch_and_a_time(document: Document, sound: Path) -> None:

@@ -16,6 +16,7 @@ import lancelake
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.spark import LanceTable, error_of
 from tests.support.spark_version import needs_spark
+from tests.support.table_surgery import set_commit_time
 
 NAME = "lance.feed.t"
 
@@ -141,3 +142,22 @@ def test_tables_without_stable_row_ids_say_why_not(spark: SparkSession, tmp_path
     with pytest.raises(PySparkException) as caught:
         frame.collect()
     assert isinstance(error_of(caught.value), UnsupportedError)
+
+
+def test_a_commit_with_an_earlier_time_than_the_one_before_it_is_in_the_feed(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    uri = tmp_path / "skewed.lance"
+    rows = pa.table({"id": [1], "name": ["n1"]})
+    table = lancelake.write_dataset(rows, uri, enable_stable_row_ids=True)
+    table.update({"name": "'x'"})
+    table.delete("id = 1")
+    for version, second in {1: 50, 2: 100, 3: 90}.items():
+        set_commit_time(uri, version, second * 1_000_000_000)
+    reader = spark.read.format("lance").option("readChangeFeed", True)
+    frame = reader.option("startingTimestamp", "1970-01-01T00:01:40+00:00").load(str(uri))
+    assert shown(frame) == [
+        (2, "update_postimage", 1, "x"),
+        (2, "update_preimage", 1, "n1"),
+        (3, "delete", 1, "x"),
+    ]

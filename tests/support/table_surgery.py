@@ -39,6 +39,15 @@ def edit_manifest(
     return path
 
 
+def set_commit_time(root: Path, version: int, time_ns: int) -> None:
+    """Let a version say that it was committed at another time."""
+
+    def change(message: table_pb2.Manifest) -> None:
+        message.timestamp.seconds, message.timestamp.nanos = divmod(time_ns, 1_000_000_000)
+
+    edit_manifest(root, change, version)
+
+
 def edit_indices(root: Path, change: Callable[[table_pb2.IndexSection], None]) -> None:
     """Change the index section of the latest manifest, which is then put first."""
     path = manifest_path(root)

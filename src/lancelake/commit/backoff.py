@@ -5,11 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 _FIRST_EXPONENT = 2
-_MOST_EXPONENT = 16
+# So many slots keep a few dozen writers apart. Beside a writer that commits at a steady pace
+# longer waits only lose time.
+_MOST_EXPONENT = 5
 _MARGIN = 1.1
 _DETACHED_FIRST_S = 0.05
 _DETACHED_SPREAD_S = 0.05
 _DETACHED_MOST_S = 5.0
+_DETACHED_MOST_EXPONENT = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,13 +22,18 @@ class SlotBackoff:
     attempt_s: float
 
     def delay_s(self, wait: int, chance: float) -> float:
-        """Return wait number `wait` (from 0): fewer than 4, 8, 16, ... slots."""
+        """Return wait number `wait` (from 0): fewer than 4, 8, 16, then 32 slots."""
         slots = 1 << min(wait + _FIRST_EXPONENT, _MOST_EXPONENT)
         return int(chance * slots) * _MARGIN * self.attempt_s
 
 
+def redo_delay_s(attempt_s: float, chance: float, *, most_s: float) -> float:
+    """Return the wait before work is done again: shorter than the work itself, and `most_s`."""
+    return chance * max(0.0, min(attempt_s, most_s))
+
+
 def detached_delay_s(wait: int, chance: float) -> float:
     """Return the wait number `wait` (from 0) of a detached commit whose number was taken."""
-    full = _DETACHED_FIRST_S * 2.0 ** min(wait, _MOST_EXPONENT)
+    full = _DETACHED_FIRST_S * 2.0 ** min(wait, _DETACHED_MOST_EXPONENT)
     spread = (2 * chance - 1) * _DETACHED_SPREAD_S
     return min(_DETACHED_MOST_S, max(0.0, full + spread))

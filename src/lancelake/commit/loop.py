@@ -174,7 +174,12 @@ class _Loop:
 
     def _wait(self, number: int) -> None:
         backoff = self._backoff or SlotBackoff(attempt_s=0.0)
-        self._means.clock.sleep(backoff.delay_s(number, self._means.ids.random()))
+        delay_s = backoff.delay_s(number, self._means.ids.random())
+        limit_s = self._request.timeout_s
+        if limit_s is not None:
+            left_s = self._started_s + limit_s - self._means.clock.monotonic_s()
+            delay_s = min(delay_s, max(0.0, left_s))
+        self._means.clock.sleep(delay_s)
 
     def _contention(self, version: int) -> ContentionError:
         return ContentionError(

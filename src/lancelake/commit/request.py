@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lancelake.format.operations import Overwrite
 from lancelake.format.transaction import Transaction
+from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows
 
@@ -16,7 +17,8 @@ DEFAULT_RETRIES = 20
 class CommitRequest:
     """A change to be committed.
 
-    `affected_rows` are the rows it deletes or moves, as far as known. `max_retries` 0 makes an
+    `affected_rows` are the rows it deletes or moves, `inserted_keys` the keys it inserts, as far
+    as known. `max_retries` 0 makes an
     Overwrite strict: it becomes the very next version or fails. No attempt begins after
     `timeout_s`, but the first always does. The time in `options` is set anew on each attempt.
     """
@@ -24,6 +26,7 @@ class CommitRequest:
     transaction: Transaction
     options: BuildOptions
     affected_rows: AffectedRows | None = None
+    inserted_keys: KeyHashes | None = None
     max_retries: int = DEFAULT_RETRIES
     timeout_s: float | None = None
 

@@ -10,7 +10,7 @@ from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
 from lancelake.txn.facts import Facts, Wanted
 from lancelake.txn.options import BuildOptions
-from lancelake.txn.rules import AffectedRows, Context, RebasePort, Retryable, Verdict
+from lancelake.txn.rules import AffectedRows, Context, KeyPort, RebasePort, Retryable, Verdict
 from lancelake.txn.state import TableState
 
 
@@ -73,13 +73,17 @@ class FactsPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What a commit works with beside the line itself."""
+    """What a commit works with beside the line itself.
+
+    Without `keys`, rows that other commits added cannot be examined for the keys of an upsert.
+    """
 
     rules: CommitRules
     port: RebasePort
     facts: FactsPort
     clock: Clock
     ids: Ids
+    keys: KeyPort | None = None
 
     def options_for(self, options: BuildOptions, head: TableState) -> BuildOptions:
         """Return the options to build on a version: its time is now, and no fact is missing."""

@@ -140,6 +140,8 @@ class Standing:
             theirs_after=after.state,
             affected_rows=self._request.affected_rows,
             fragment_reuse=self._request.options.fragment_reuse,
+            inserted_keys=self._request.inserted_keys,
+            key_port=self._means.keys,
         )
 
     def _unjudged(self, version: int, reason: str) -> ConflictError:

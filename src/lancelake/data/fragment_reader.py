@@ -12,6 +12,7 @@ from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.data.computed_once import computed_once
 from lancelake.data.open_columns import open_columns, stored_rows
 from lancelake.data.projection import FileProjection, split
+from lancelake.data.small_files import remembered
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
@@ -20,12 +21,16 @@ from lancelake.format.schema import Schema
 
 @dataclass(frozen=True)
 class FragmentReader:
-    """Reads the fields of `schema` from one fragment; deleted rows are included."""
+    """Reads the fields of `schema` from one fragment; deleted rows are included.
+
+    With `remembers`, the columns of a small fragment are kept for the next reader.
+    """
 
     files: TableFiles
     manifest: FileAt
     fragment: Fragment
     schema: Schema
+    remembers: bool = False
 
     @computed_once
     def physical_rows(self) -> int:
@@ -38,6 +43,13 @@ class FragmentReader:
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        if self._remembered is not None:
+            for first in range(start, stop, batch_rows):
+                yield self._remembered.slice(first, min(batch_rows, stop - first))
+            return
+        yield from self._read(start=start, stop=stop, batch_rows=batch_rows)
+
+    def _read(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
         if not self._readers:
             for first in range(start, stop, batch_rows):
                 yield self._assemble((), min(batch_rows, stop - first))
@@ -48,6 +60,8 @@ class FragmentReader:
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return the rows at these offsets, which ascend without repeats."""
+        if self._remembered is not None:
+            return self._remembered.take(pa.array(offsets))
         parts = tuple(reader.take(offsets) for reader in self._readers)
         return self._join(parts, len(offsets))
 
@@ -56,6 +70,16 @@ class FragmentReader:
             problem = f"files of fragment {self.fragment.id} do not have the same rows"
             raise CorruptTableError(problem, table=self.files.root.uri)
         return self._assemble(parts, num_rows)
+
+    @computed_once
+    def _remembered(self) -> pa.RecordBatch | None:
+        if not self.remembers:
+            return None
+        return remembered(self.files, self.fragment, self.schema, self._whole)
+
+    def _whole(self) -> pa.RecordBatch:
+        rows = self.physical_rows
+        return pa.concat_batches(list(self._read(start=0, stop=rows, batch_rows=rows)))
 
     @computed_once
     def _assemble(self) -> Assembler:

@@ -24,6 +24,7 @@ from lancelake.pylance.blob import (
 )
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
+from lancelake.pylance.guarded import lock_of
 from lancelake.pylance.index_values import Index, IndexFile
 from lancelake.pylance.lance_operation import LanceOperation
 from lancelake.pylance.progress import FragmentWriteProgress
@@ -35,7 +36,12 @@ from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
 from lancelake.pylance.udf import batch_udf
 from lancelake.pylance.uris import uri_of
-from lancelake.pylance.writing import AutoCleanupConfig, write_options, write_rows
+from lancelake.pylance.writing import (
+    AutoCleanupConfig,
+    commit_lock_of,
+    write_options,
+    write_rows,
+)
 from lancelake.storage.location import Location
 from lancelake.table.open import open_snapshot, time_reference
 
@@ -45,7 +51,7 @@ def dataset(
     version: VersionLike | None = None,
     asof: datetime | str | None = None,
     block_size: int | None = None,
-    commit_lock: Any = None,
+    commit_lock: CommitLock | None = None,
     index_cache_size: int | None = None,
     storage_options: dict[str, str] | None = None,
     default_scan_options: dict[str, Any] | None = None,
@@ -64,6 +70,8 @@ def dataset(
     official Lance (caches, block sizes, locks, sessions) are accepted and change nothing;
     tables of a namespace are not offered. With `confine_to`, a list of paths or URIs, nothing is
     read or written outside the table and these roots, whatever the table names.
+    official Lance (caches, block sizes, sessions) are accepted and change nothing; tables of a
+    namespace are not offered. Every commit made through the dataset holds `commit_lock`.
     """
     if namespace is not None or table_id is not None or storage_options_provider is not None:
         raise UnsupportedError("opening a table through a namespace is not offered")
@@ -72,13 +80,16 @@ def dataset(
     if version is None and asof is not None:
         place = Location.parse(uri, storage_options, confine_to=confine_to)
         found = open_snapshot(place, time_reference(to_datetime(asof)))
-        return LanceDataset._of(found, default_scan_options, uri_of(uri))
+        opened = LanceDataset._of(found, default_scan_options, uri_of(uri))
+        opened._lock = commit_lock_of(commit_lock)
+        return opened
     return LanceDataset(
         uri,
         version,
         storage_options=storage_options,
         default_scan_options=default_scan_options,
         confine_to=confine_to,
+        commit_lock=commit_lock,
     )
 
 
@@ -119,7 +130,7 @@ def write_dataset(
         mode,
         max_rows_per_file=max_rows_per_file,
         max_bytes_per_file=max_bytes_per_file,
-        commit_lock=commit_lock,
+        commit_lock=lock_of(uri, commit_lock),
         progress=progress,
         data_storage_version=data_storage_version,
         use_legacy_format=use_legacy_format,
@@ -140,7 +151,9 @@ def write_dataset(
     opened = uri._snapshot if isinstance(uri, LanceDataset) else None
     target = opened or Location.parse(uri, storage_options, confine_to=confine_to)
     made = write_rows(data_obj, target, schema=schema, options=chosen)
-    return LanceDataset._of(made, None, uri_of(uri))
+    written = LanceDataset._of(made, None, uri_of(uri))
+    written._lock = chosen.choices.lock
+    return written
 
 
 __all__ = [

@@ -19,6 +19,7 @@ from lancelake.pylance.committing import (
     merged_appends,
     target_of,
 )
+from lancelake.pylance.guarded import GuardedDataset, lock_of
 from lancelake.pylance.lance_operation import LanceOperation
 from lancelake.pylance.reference import VersionLike
 from lancelake.pylance.reference import reference as to_reference
@@ -45,7 +46,7 @@ class BulkCommitResult(TypedDict):
     merged: Transaction
 
 
-class DatasetChanges:
+class DatasetChanges(GuardedDataset):
     """Methods that make new versions, refs and copies."""
 
     _snapshot: Snapshot
@@ -62,12 +63,13 @@ class DatasetChanges:
 
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
         """Write rows and move this object to the version they made."""
-        options = write_options(mode, **kwargs)
+        lock = lock_of(self, kwargs.pop("commit_lock", None))
+        options = write_options(mode, commit_lock=lock, **kwargs)
         self._snapshot = write_rows(data, self._snapshot, schema=None, options=options)
 
     def restore(self) -> None:
         """Make this version the newest."""
-        self._snapshot = restore.restore(self._snapshot)
+        self._snapshot = restore.restore(self._snapshot, self._choices)
 
     def create_branch(
         self,
@@ -77,9 +79,11 @@ class DatasetChanges:
     ) -> Self:
         """Start a branch at this version, or at another."""
         source = self._at(reference)
-        made = clone.create_branch(source, branch)
+        made = clone.create_branch(source, branch, self._choices)
         where: Any = self
-        return self._of(made, self._default_scan_options, branch_uri(where, branch))
+        opened = self._of(made, self._default_scan_options, branch_uri(where, branch))
+        opened._lock = self._lock
+        return opened
 
     def shallow_clone(
         self,
@@ -117,7 +121,8 @@ class DatasetChanges:
         transaction_properties: dict[str, str] | None = None,
     ) -> Self:
         """Declare further base paths."""
-        choices = CommitChoices(properties=FrozenMap(transaction_properties or {}))
+        properties = FrozenMap(transaction_properties or {})
+        choices = CommitChoices(properties=properties, lock=self._lock)
         added = tuple(to_base_path(base) for base in new_bases)
         self._snapshot = bases.add_bases(self._snapshot, added, choices)
         return self
@@ -126,25 +131,33 @@ class DatasetChanges:
         self, values: dict[str, str | None], *, replace: bool = False
     ) -> dict[str, str]:
         """Set keys of the config; None removes one."""
-        self._snapshot = config.update_config(self._snapshot, values, replace=replace)
+        self._snapshot = config.update_config(
+            self._snapshot, values, replace=replace, choices=self._choices
+        )
         return dict(self._snapshot.manifest.config)
 
     def delete_config_keys(self, keys: list[str]) -> None:
         """Remove keys of the config."""
-        self._snapshot = config.update_config(self._snapshot, dict.fromkeys(keys))
+        self._snapshot = config.update_config(
+            self._snapshot, dict.fromkeys(keys), choices=self._choices
+        )
 
     def update_metadata(
         self, values: dict[str, str | None], *, replace: bool = False
     ) -> dict[str, str]:
         """Set keys of the table's metadata; None removes one."""
-        self._snapshot = config.update_table_metadata(self._snapshot, values, replace=replace)
+        self._snapshot = config.update_table_metadata(
+            self._snapshot, values, replace=replace, choices=self._choices
+        )
         return dict(self._snapshot.manifest.table_metadata)
 
     def update_schema_metadata(
         self, values: dict[str, str | None], *, replace: bool = False
     ) -> dict[str, str]:
         """Set keys of the schema's metadata; None removes one."""
-        self._snapshot = config.update_schema_metadata(self._snapshot, values, replace=replace)
+        self._snapshot = config.update_schema_metadata(
+            self._snapshot, values, replace=replace, choices=self._choices
+        )
         found = self._snapshot.manifest.schema.metadata
         return {key: value.decode() for key, value in found.items()}
 
@@ -157,7 +170,7 @@ class DatasetChanges:
     ) -> None:
         """Set keys of fields' metadata; None removes one."""
         self._snapshot = config.update_field_metadata(
-            self._snapshot, field_updates, replace=replace
+            self._snapshot, field_updates, replace=replace, choices=self._choices
         )
 
     def replace_field_metadata(self, field_name: str, new_metadata: dict[str, str]) -> None:
@@ -210,7 +223,7 @@ class DatasetChanges:
         location, opened = target_of(base_uri, storage_options)
         choices = commit_choices(
             message=commit_message,
-            lock=commit_lock,
+            lock=lock_of(base_uri, commit_lock),
             is_detached=detached,
             max_retries=max_retries,
             timeout=commit_timeout,
@@ -218,7 +231,9 @@ class DatasetChanges:
             stable_row_ids=enable_stable_row_ids,
         )
         entry = entry_of(operation, read_version, opened, choices)
-        return cls._of(committed(location, opened, entry, choices), None, uri_of(base_uri))
+        made = cls._of(committed(location, opened, entry, choices), None, uri_of(base_uri))
+        made._lock = choices.lock
+        return made
 
     @classmethod
     def commit_batch(
@@ -239,7 +254,7 @@ class DatasetChanges:
         ensure_offered({"storage_options_provider": storage_options_provider, **rest})
         location, opened = target_of(dest, storage_options)
         choices = commit_choices(
-            lock=commit_lock,
+            lock=lock_of(dest, commit_lock),
             is_detached=detached,
             max_retries=max_retries,
             timeout=commit_timeout,
@@ -247,6 +262,7 @@ class DatasetChanges:
         )
         merged = merged_appends(transactions, choices)
         made: Any = cls._of(committed(location, opened, merged, choices), None, uri_of(dest))
+        made._lock = choices.lock
         return BulkCommitResult(dataset=made, merged=from_transaction(merged))
 
     def _at(self, version: VersionLike | None) -> Snapshot:

@@ -10,6 +10,7 @@ import pyarrow as pa
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.pylance.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.pylance.guarded import GuardedDataset
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.types import ReaderLike
 from lancelake.pylance.udf import BatchUDF, to_function
@@ -34,7 +35,7 @@ class AlterColumn(TypedDict, total=False):
     data_type: pa.DataType | None
 
 
-class DatasetColumns:
+class DatasetColumns(GuardedDataset):
     """Methods that change the columns of a table."""
 
     _snapshot: Snapshot
@@ -54,21 +55,23 @@ class DatasetColumns:
         base = self._snapshot
         schema = _null_columns(transforms)
         if schema is not None:
-            self._snapshot = add.add_null_columns(base, schema)
+            self._snapshot = add.add_null_columns(base, schema, choices=self._choices)
         elif isinstance(transforms, dict):
             expressions = _expressions(transforms)
-            self._snapshot = add.add_computed_columns(base, expressions, batch_rows=batch_size)
+            self._snapshot = add.add_computed_columns(
+                base, expressions, batch_rows=batch_size, choices=self._choices
+            )
         elif callable(transforms):
             source: Any = self
             function = to_function(transforms, source, read_columns, batch_size)
-            self._snapshot = add.add_mapped_columns(base, function)
+            self._snapshot = add.add_mapped_columns(base, function, choices=self._choices)
         else:
             reader = _reader(transforms, reader_schema)
-            self._snapshot = add.add_streamed_columns(base, reader)
+            self._snapshot = add.add_streamed_columns(base, reader, choices=self._choices)
 
     def drop_columns(self, columns: list[str]) -> None:
         """Drop columns, or members of structs by path; their data stays in the files."""
-        self._snapshot = drop.drop_columns(self._snapshot, columns)
+        self._snapshot = drop.drop_columns(self._snapshot, columns, choices=self._choices)
 
     def alter_columns(self, *alterations: AlterColumn) -> None:
         """Rename columns, change their type, or whether they may be null.
@@ -76,11 +79,11 @@ class DatasetColumns:
         Indices on a column whose type changes are dropped.
         """
         changes = [_change(each) for each in alterations]
-        self._snapshot = alter.alter_columns(self._snapshot, changes)
+        self._snapshot = alter.alter_columns(self._snapshot, changes, choices=self._choices)
 
     def reorder_columns(self, names: list[str]) -> None:
         """Put columns first, in this order; the others follow in theirs."""
-        self._snapshot = drop.reorder_columns(self._snapshot, names)
+        self._snapshot = drop.reorder_columns(self._snapshot, names, choices=self._choices)
 
     def merge(
         self,
@@ -92,7 +95,7 @@ class DatasetColumns:
         """Add the columns of other data where its key equals a column; else they are null."""
         reader = ingest.to_reader(data_obj, schema)
         key = JoinKey(left=left_on, right=right_on or left_on)
-        self._snapshot = join.merge_columns(self._snapshot, reader, key)
+        self._snapshot = join.merge_columns(self._snapshot, reader, key, choices=self._choices)
 
 
 class FragmentColumns:

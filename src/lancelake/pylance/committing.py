@@ -80,7 +80,7 @@ def entry_of(
 ) -> Entry:
     """Return the transaction to record for an operation, or for a transaction made earlier.
 
-    An open version is the one that was read, unless another is given.
+    An Overwrite or a Restore without `read_version` replaces the version that is open.
     """
     if isinstance(operation, Transaction):
         entry = to_transaction(operation)
@@ -91,12 +91,12 @@ def entry_of(
             f"got {type(operation)}"
         )
     made = to_operation(operation)
-    if read_version is None and opened is not None:
-        read_version = opened.version
     if read_version is None and not isinstance(made, Overwrite | Restore):
         raise InvalidRequestError(
             "read_version is required for all operations except Overwrite and Restore"
         )
+    if read_version is None and opened is not None:
+        read_version = opened.version
     return new_transaction(made, read_version or 0, choices)
 
 

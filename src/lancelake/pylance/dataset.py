@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelake.clock import Ids, SystemIds, utc_from_ns
+from lancelake.commit.locked import CommitLock
 from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
@@ -26,6 +27,7 @@ from lancelake.pylance.cleaning import DatasetCleanup
 from lancelake.pylance.columns import AlterColumn as AlterColumn  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance.columns import DatasetColumns
 from lancelake.pylance.fragment import LanceFragment
+from lancelake.pylance.guarded import missing_lock
 from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
 from lancelake.pylance.merge import MergeInsertBuilder  # noqa: F401  # found here too, as in pylance
 from lancelake.pylance.optimizing import DatasetMaintenance
@@ -47,6 +49,7 @@ from lancelake.pylance.sql import SqlQueryBuilder as SqlQueryBuilder  # noqa: PL
 from lancelake.pylance.stats import LanceStats
 from lancelake.pylance.transaction import Transaction, from_transaction
 from lancelake.pylance.uris import uri_of
+from lancelake.pylance.writing import commit_lock_of
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.check.ensure import ensure_in_order
@@ -110,9 +113,11 @@ class LanceDataset(
         storage_options: dict[str, str] | None = None,
         default_scan_options: dict[str, Any] | None = None,
         confine_to: Iterable[str | Path] | None = None,
+        commit_lock: CommitLock | None = None,
         **_: Any,
     ) -> None:
         location = Location.parse(uri, storage_options, confine_to=confine_to)
+        self._lock = commit_lock_of(commit_lock)
         self._default_scan_options = default_scan_options
         self._snapshot = open_snapshot(location, reference(version))
         self._uri = uri_of(uri)
@@ -132,10 +137,13 @@ class LanceDataset(
 
     def __reduce__(self) -> tuple[Any, ...]:
         place = (self._snapshot.location, self.version)
-        return (_reopen, (*place, self._default_scan_options, self._uri))
+        is_guarded = self._lock is not None
+        return (_reopen, (*place, self._default_scan_options, self._uri, is_guarded))
 
     def __copy__(self) -> LanceDataset:
-        return LanceDataset._of(self._snapshot, self._default_scan_options, self._uri)
+        made = LanceDataset._of(self._snapshot, self._default_scan_options, self._uri)
+        made._lock = self._lock
+        return made
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -232,7 +240,9 @@ class LanceDataset(
         """Return the table at another version, tag, or branch and version."""
         place = self._snapshot
         found = open_snapshot(place.location, reference(version), main=place.main_location)
-        return LanceDataset._of(found, self._default_scan_options, self._uri)
+        made = LanceDataset._of(found, self._default_scan_options, self._uri)
+        made._lock = self._lock
+        return made
 
     def checkout_latest(self) -> None:
         """Move this object to the newest version."""
@@ -380,7 +390,13 @@ def _totals(summary: VersionSummary) -> tuple[tuple[str, str], ...]:
 
 
 def _reopen(
-    location: Location, version: int, default_scan_options: dict[str, Any] | None, uri: str
+    location: Location,
+    version: int,
+    default_scan_options: dict[str, Any] | None,
+    uri: str,
+    is_guarded: bool,
 ) -> LanceDataset:
     snapshot = open_snapshot(location, AtVersion(version))
-    return LanceDataset._of(snapshot, default_scan_options, uri)
+    made = LanceDataset._of(snapshot, default_scan_options, uri)
+    made._lock = missing_lock if is_guarded else None
+    return made

@@ -29,6 +29,7 @@ from lancelake.table.merge.explain import explain
 from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.run import MergeCounts, merge, prepare
 from lancelake.table.merge.source import kept
+from lancelake.table.publish import CommitChoices
 from lancelake.table.run_again import DEFAULT, Retries
 from lancelake.table.snapshot import Snapshot
 
@@ -43,6 +44,9 @@ class MergeStats(TypedDict):
 
 class _Merges(Protocol):
     _snapshot: Snapshot
+
+    @property
+    def _choices(self) -> CommitChoices: ...
 
 
 class MergeInsertBuilder:
@@ -145,6 +149,7 @@ class MergeInsertBuilder:
             to_reader(data_obj, schema),
             self._spec(),
             retries=self._retries,
+            choices=self._dataset._choices,
         )
         self._dataset._snapshot = done.snapshot
         return _stats(done.counts)

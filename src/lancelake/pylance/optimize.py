@@ -185,7 +185,8 @@ class Compaction:
     ) -> CompactionMetrics:
         """Compact, commit, and move the dataset to the version that made."""
         base = dataset._snapshot
-        done = compact(base, _chosen(base, options), run)
+        guarded = replace(run or CompactionRun(), choices=dataset._choices)
+        done = compact(base, _chosen(base, options), guarded)
         dataset._snapshot = done.snapshot
         return _metrics(done.metrics)
 
@@ -213,7 +214,7 @@ class Compaction:
         none, the conflict is raised. The metrics count what was committed.
         """
         moves = _chosen(dataset._snapshot, options or {}).defer_index_remap
-        choices = CompactionRun().choices
+        choices = dataset._choices
         done = Counted()
         for version in sorted({rewrite.read_version for rewrite in rewrites}):
             base = _at(dataset._snapshot, version)

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.primary_key import key_names
+from lancelake.pylance.guarded import GuardedDataset
 from lancelake.pylance.merge import MergeInsertBuilder
 from lancelake.table.rows.delete import delete
 from lancelake.table.rows.update import Rewriting, update
@@ -31,7 +32,7 @@ class UpdateResult(TypedDict):
     num_rows_updated: int
 
 
-class DatasetRows:
+class DatasetRows(GuardedDataset):
     """Methods that delete, update and merge rows."""
 
     _snapshot: Snapshot
@@ -44,13 +45,14 @@ class DatasetRows:
         retry_timeout: timedelta = _TIMEOUT,
     ) -> DeleteResult:
         """Delete the rows for which a predicate holds, and move to the version that made."""
-        done = delete(self._snapshot, predicate, retries=_retries(conflict_retries, retry_timeout))
+        retries = _retries(conflict_retries, retry_timeout)
+        done = delete(self._snapshot, predicate, retries=retries, choices=self._choices)
         self._snapshot = done.snapshot
         return DeleteResult(num_deleted_rows=done.rows)
 
     def truncate_table(self) -> None:
         """Delete all rows."""
-        self._snapshot = delete(self._snapshot, None).snapshot
+        self._snapshot = delete(self._snapshot, None, choices=self._choices).snapshot
 
     def update(
         self,
@@ -72,6 +74,7 @@ class DatasetRows:
             where,
             rewriting=_rewriting(write_mode),
             retries=_retries(conflict_retries, retry_timeout),
+            choices=self._choices,
         )
         self._snapshot = done.snapshot
         return UpdateResult(num_rows_updated=done.rows)

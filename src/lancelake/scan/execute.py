@@ -15,6 +15,7 @@ from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
+from lancelake.data.small_files import interned
 from lancelake.errors import LanceTableError
 from lancelake.expr.predicate import Predicate
 from lancelake.format.schema import Schema
@@ -124,14 +125,18 @@ class ScanColumns:
     @staticmethod
     def of(spec: ScanSpec) -> ScanColumns:
         """Work out what to read for the outputs, for the filter, and for the outputs alone."""
-        schema = spec.table_schema
         outputs = needed_paths(spec.outputs)
         filters = () if spec.predicate is None else spec.predicate.paths
+
+        def columns(paths: tuple[tuple[str, ...], ...]) -> Schema:
+            found = project(spec.table_schema, paths)
+            return interned(found) if spec.remembers_small else found
+
         return ScanColumns(
-            output=project(schema, outputs),
-            filter=project(schema, filters),
-            late=project(schema, tuple(p for p in outputs if p not in filters)),
-            both=project(schema, outputs + filters),
+            output=columns(outputs),
+            filter=columns(filters),
+            late=columns(tuple(p for p in outputs if p not in filters)),
+            both=columns(outputs + filters),
             density=Density(),
         )
 
@@ -336,7 +341,10 @@ class _TaskRun:
 
     def _reader(self, columns: Schema) -> FragmentReader:
         spec = self._spec
-        return FragmentReader(spec.files, spec.manifest_at, self._task.fragment, columns)
+        fragment = self._task.fragment
+        return FragmentReader(
+            spec.files, spec.manifest_at, fragment, columns, remembers=spec.remembers_small
+        )
 
     def _chunk_rows(self, schema: Schema, most: int) -> int:
         columns = len(value_bytes(self._task.fragment, self._spec.widths, schema))

@@ -32,6 +32,7 @@ class ScanSpec:
     batch_readahead: int | None
     has_stable_row_ids: bool
     include_deleted_rows: bool
+    remembers_small: bool = False
     valued_schema: pa.Schema | None = None
     """Set to the schema of rows with the bytes of blobs where these are asked for."""
 

@@ -59,6 +59,7 @@ def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
         batch_readahead=request.batch_readahead,
         has_stable_row_ids=source.manifest.has_stable_row_ids,
         include_deleted_rows=request.include_deleted_rows,
+        remembers_small=request.remembers_small,
         valued_schema=_schema(source, outputs, blob_values=True) if valued else None,
     )
     tasks, skip = _tasks(source, request, spec)

@@ -44,6 +44,8 @@ class ScanRequest:
     strict_batch_size: bool = False
     blob_values: bool = False
     """Whether blobs come as bytes instead of descriptions of where they lie."""
+    remembers_small: bool = False
+    """Whether columns of small fragments are kept for the next scan of the same columns."""
     json_binary: bool = False
     """Whether JSON comes as it is stored instead of as text."""
 

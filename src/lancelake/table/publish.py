@@ -16,6 +16,7 @@ from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
 from lancelake.commit.result import CommitResult
 from lancelake.commit.rules import Means
 from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.data.table_files import TableFiles
 from lancelake.errors import AlreadyExistsError, InvalidRequestError
@@ -30,6 +31,7 @@ from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
 from lancelake.table.after_commit import AFTER_COMMIT, AfterCommit, run_after
 from lancelake.table.snapshot import Snapshot
+from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows
@@ -61,6 +63,7 @@ class CommitChoices:
     enable_stable_row_ids: bool = False
     data_version: FileVersion | None = None
     affected_rows: AffectedRows | None = None
+    inserted_keys: KeyHashes | None = None
     fragment_reuse: IndexMetadata | None = None
     """Where a compaction records which addresses rows have moved to."""
 
@@ -174,6 +177,7 @@ def _means(files: TableFiles, choices: CommitChoices) -> Means:
         facts=FilesFactsPort(root=files.root),
         clock=around.clock,
         ids=around.ids,
+        keys=AddedRowKeys(root=files.root),
     )
 
 
@@ -190,6 +194,7 @@ def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
         transaction=transaction,
         options=options,
         affected_rows=choices.affected_rows,
+        inserted_keys=choices.inserted_keys,
         max_retries=choices.max_retries,
         timeout_s=choices.timeout_s,
     )

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from lancelake.clock import Clock, Ids
-from lancelake.commit.backoff import SlotBackoff
+from lancelake.commit.backoff import redo_delay_s
 from lancelake.errors import ContentionError, InvalidRequestError, RetryableConflictError
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.publish import Surroundings
+from lancelake.table.publish import CommitChoices, Surroundings
 from lancelake.table.snapshot import Snapshot
 
 DEFAULT_RETRIES = 10
 DEFAULT_TIMEOUT_S = 30.0
+_MOST_RACES = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,6 @@ def until_it_lands(
     """Do work on a version; after a conflict, on the newest, until it lands or patience ends."""
     clock, ids = surroundings.clock, surroundings.ids
     started_s = clock.monotonic_s()
-    backoff: SlotBackoff | None = None
     for attempt in range(retries.most + 1):
         begun_s = clock.monotonic_s()
         try:
@@ -54,15 +53,19 @@ def until_it_lands(
             spent_s = clock.monotonic_s() - started_s
             if attempt == retries.most or spent_s >= retries.timeout_s:
                 raise _given_up(base, attempt + 1, spent_s) from conflict
-        backoff = backoff or SlotBackoff(attempt_s=clock.monotonic_s() - begun_s)
+        attempt_s = clock.monotonic_s() - begun_s
         most_s = min(retries.longest_wait_s, retries.timeout_s - spent_s)
-        _wait(backoff, attempt, clock, ids, most_s=most_s)
+        clock.sleep(redo_delay_s(attempt_s, ids.random(), most_s=most_s))
         base = open_snapshot(base.location, Latest(), main=base.main_location)
     raise AssertionError
 
 
-def _wait(backoff: SlotBackoff, attempt: int, clock: Clock, ids: Ids, *, most_s: float) -> None:
-    clock.sleep(min(backoff.delay_s(attempt, ids.random()), max(0.0, most_s)))
+def racing(choices: CommitChoices, retries: Retries) -> CommitChoices:
+    """Return choices by which the commit of finished work goes on while there is time.
+
+    A lost race costs little, and work that is thrown away costs all of it.
+    """
+    return replace(choices, max_retries=_MOST_RACES, timeout_s=retries.timeout_s)
 
 
 def _given_up(base: Snapshot, attempts: int, spent_s: float) -> ContentionError:

@@ -189,7 +189,7 @@ def widened(base: Snapshot, data: pa.Schema, choices: CommitChoices) -> Snapshot
     operation = Merge(
         fragments=tuple(base.manifest.fragments), schema=schema, preserves_nullability=True
     )
-    return publish(base, new_transaction(operation, base.version, choices))
+    return publish(base, new_transaction(operation, base.version, choices), choices)
 
 
 def widened_schema(base: Snapshot, data: pa.Schema) -> Schema:

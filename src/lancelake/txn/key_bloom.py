@@ -46,13 +46,23 @@ def build(
     field_ids: Sequence[FieldId], batches: Iterable[Sequence[pa.Array]]
 ) -> KeyExistenceFilter:
     """Record the keys of inserted rows; each batch has one array per field of the key."""
+    return of_hashes(field_ids, (hashed(field_ids, columns) for columns in batches))
+
+
+def of_hashes(field_ids: Sequence[FieldId], hashes: Iterable[xxh64.U64]) -> KeyExistenceFilter:
+    """Record keys by their hashes."""
     blocks = np.zeros((_BLOCKS, _WORDS), dtype=np.uint32)
-    for columns in batches:
-        if len(columns) != len(field_ids):
-            msg = f"{len(columns)} columns for a key of {len(field_ids)} fields"
-            raise InvalidRequestError(msg)
-        _insert(blocks, key_bytes.encoded(columns))
+    for part in hashes:
+        _insert(blocks, part)
     return _filter(tuple(field_ids), blocks)
+
+
+def hashed(field_ids: Sequence[FieldId], columns: Sequence[pa.Array]) -> xxh64.U64:
+    """Hash the keys of rows, given as one array per field; keys with a null are left out."""
+    if len(columns) != len(field_ids):
+        msg = f"{len(columns)} columns for a key of {len(field_ids)} fields"
+        raise InvalidRequestError(msg)
+    return _hashes(key_bytes.encoded(columns))
 
 
 def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
@@ -88,6 +98,16 @@ def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
     return bool(np.any(np.all(shared != 0, axis=1)))
 
 
+def may_contain(keys: KeyExistenceFilter, hashes: xxh64.U64) -> bool:
+    """Whether one of these hashed keys may be recorded; true when that cannot be told."""
+    if isinstance(keys.keys, ExactKeys) or not _comparable(keys.keys, keys.keys):
+        return True
+    blocks = _blocks(keys.keys)
+    at, bits = _places(hashes, len(blocks))
+    is_set = (blocks[at] >> bits) & np.uint32(1)
+    return bool(is_set.all(axis=1).any())
+
+
 def is_empty(keys: KeyExistenceFilter) -> bool:
     """Whether no key was recorded."""
     if isinstance(keys.keys, ExactKeys):
@@ -118,15 +138,20 @@ def _blocks(keys: BloomKeys) -> Blocks:
     return np.frombuffer(keys.bitmap, dtype="<u4").reshape(-1, _WORDS)
 
 
-def _insert(blocks: Blocks, keys: pa.Array) -> None:
-    hashes = _hashes(keys)
-    at = ((hashes >> np.uint64(32)) * np.uint64(len(blocks))) >> np.uint64(32)
-    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    bits = (low[:, None] * _SALTS[None, :]) >> np.uint32(27)
-    words = at.astype(np.int64)[:, None] * _WORDS + np.arange(_WORDS)
+def _insert(blocks: Blocks, hashes: xxh64.U64) -> None:
+    at, bits = _places(hashes, len(blocks))
+    words = at[:, None] * _WORDS + np.arange(_WORDS)
     is_set = np.zeros(blocks.size * _WORD_BITS, dtype=np.bool_)
     is_set[words * _WORD_BITS + bits] = True
     blocks |= np.packbits(is_set, bitorder="little").view("<u4").reshape(blocks.shape)
+
+
+def _places(hashes: xxh64.U64, blocks: int) -> tuple[npt.NDArray[np.int64], Blocks]:
+    """Return the block of each key, and the number of its bit in every word of the block."""
+    at = ((hashes >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)
+    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    bits = (low[:, None] * _SALTS[None, :]) >> np.uint32(27)
+    return at.astype(np.int64), bits
 
 
 def _hashes(keys: pa.Array) -> xxh64.U64:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.format.fragment import DeletionFile, Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import FragmentId, Version
+from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
+from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.state import TableState
 
@@ -50,19 +52,33 @@ OK = Compatible()
 REBASE = Compatible(needs_rebase=True)
 
 
+class KeyPort(Protocol):
+    """Key columns of rows that another commit added, as far as a verdict needs them."""
+
+    def key_columns(
+        self, fragments: Sequence[Fragment], field_ids: Sequence[FieldId], state: TableState
+    ) -> Iterator[Sequence[pa.Array]]:
+        """Yield the columns of these fields, batch by batch; `state` is after that commit."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
     """What a verdict may look at beside the two operations.
 
     `base` is the version mine was made from, `theirs_after` the version their commit made.
     `affected_rows` are the rows mine deletes or moves, None when not known. `fragment_reuse` is
-    the entry that a compaction of mine will add.
+    the entry that a compaction of mine will add. `inserted_keys` are the keys that mine inserts,
+    None when only the recorded filter is known. Without a `key_port`, rows that theirs added
+    cannot be examined.
     """
 
     base: TableState
     theirs_after: TableState
     affected_rows: AffectedRows | None = None
     fragment_reuse: IndexMetadata | None = None
+    inserted_keys: KeyHashes | None = None
+    key_port: KeyPort | None = None
 
 
 class RebasePort(Protocol):

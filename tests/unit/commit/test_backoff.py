@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.commit.backoff import SlotBackoff, detached_delay_s
+from lancelake.commit.backoff import SlotBackoff, detached_delay_s, redo_delay_s
 
 CHANCE = st.floats(0, 1, exclude_max=True)
 
@@ -17,8 +17,17 @@ def test_a_wait_is_a_whole_number_of_slots_below_the_limit(wait: int, chance: fl
 
 
 @given(wait=st.integers(0, 10_000), chance=CHANCE)
-def test_waits_stay_finite(wait: int, chance: float) -> None:
-    assert SlotBackoff(attempt_s=0.01).delay_s(wait, chance) < 1000
+def test_a_wait_is_never_much_longer_than_an_attempt(wait: int, chance: float) -> None:
+    assert SlotBackoff(attempt_s=1.0).delay_s(wait, chance) < 36
+
+
+@given(attempt_s=st.floats(0, 1e6), most_s=st.floats(-1e6, 1e6), chance=st.floats(0, 1))
+def test_work_is_done_again_after_less_time_than_it_took_and_than_is_left(
+    attempt_s: float, most_s: float, chance: float
+) -> None:
+    delay_s = redo_delay_s(attempt_s, chance, most_s=most_s)
+    assert 0 <= delay_s <= attempt_s
+    assert delay_s <= max(0, most_s)
 
 
 @given(wait=st.integers(0, 10_000), chance=CHANCE)

@@ -25,7 +25,7 @@ def table(tmp_path: Path) -> lance.LanceDataset:
 
 def _commit(table: lance.LanceDataset, **options: Any) -> lance.LanceDataset:
     fragments: Any = write_fragments(ROWS, table)
-    return lance.LanceDataset.commit(table, Append(fragments), **options)
+    return lance.LanceDataset.commit(table, Append(fragments), table.version, **options)
 
 
 def test_a_lock_is_asked_for_the_version(table: lance.LanceDataset) -> None:
@@ -89,3 +89,12 @@ def test_only_appends_are_committed_in_a_batch(table: lance.LanceDataset) -> Non
         lance.LanceDataset.commit_batch(table, [anew])
     with pytest.raises(InvalidRequestError, match="No transactions"):
         lance.LanceDataset.commit_batch(table, [])
+
+
+def test_the_version_that_was_read_must_be_named_beside_a_dataset(
+    table: lance.LanceDataset,
+) -> None:
+    fragments: Any = write_fragments(ROWS, table)
+    with pytest.raises(ValueError, match="read_version is required"):
+        lance.LanceDataset.commit(table, Append(fragments))
+    assert table.latest_version == 1

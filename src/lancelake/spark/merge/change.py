@@ -19,7 +19,7 @@ from lancelake.spark.patience import PATIENCE
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import Retries, until_it_lands
+from lancelake.table.run_again import Retries, racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 
@@ -52,7 +52,7 @@ def change_rows(
             return Merged(snapshot=version, counts=MergeCounts(inserted=0, updated=0, deleted=0))
         gone = take_out(version, parts.gone, choices.surroundings.ids)
         operation = update_operation(version, gone, parts.fragments, None)
-        chosen = replace(choices, affected_rows=gone.affected)
+        chosen = replace(racing(choices, retries), affected_rows=gone.affected)
         made = publish(version, new_transaction(operation, version.version, chosen), chosen)
         counts = MergeCounts(inserted=0, updated=parts.updated, deleted=parts.deleted)
         return Merged(snapshot=made, counts=counts)

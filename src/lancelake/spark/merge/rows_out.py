@@ -13,12 +13,11 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.ids import FieldId
-from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.spark.frame_writer import written
 from lancelake.table.merge.outcome import by_fragment
 from lancelake.table.rows.find import FoundRows
 from lancelake.table.rows.rewrite import with_row_ids
-from lancelake.txn import key_bloom
+from lancelake.txn.inserted_keys import InsertedKeys, collected, united
 
 ADDRESS = "__lance_address"
 ROW_ID = "__lance_row_id"
@@ -42,7 +41,7 @@ class Part:
     inserted: int
     updated: int
     deleted: int
-    keys: KeyExistenceFilter | None
+    keys: InsertedKeys | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +53,7 @@ class Parts:
     inserted: int
     updated: int
     deleted: int
-    keys: KeyExistenceFilter | None
+    keys: InsertedKeys | None
 
     @property
     def changes(self) -> bool:
@@ -82,7 +81,7 @@ class _Tally:
     spec: WriteParts
     addresses: list[np.ndarray] = field(default_factory=list)
     row_ids: list[pa.Array] = field(default_factory=list)
-    keys: list[KeyExistenceFilter] = field(default_factory=list)
+    keys: list[InsertedKeys] = field(default_factory=list)
     inserted: int = 0
     updated: int = 0
     deleted: int = 0
@@ -98,7 +97,7 @@ class _Tally:
             inserted=self.inserted,
             updated=self.updated,
             deleted=self.deleted,
-            keys=key_bloom.merged(self.keys) if self.keys else None,
+            keys=united(self.keys) if self.keys else None,
         )
 
     def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -123,7 +122,7 @@ class _Tally:
             self.row_ids.append(kept.column(ROW_ID))
         if self.spec.key is not None and new:
             columns = [kept.column(name) for name in self.spec.key.names]
-            self.keys.append(key_bloom.build(self.spec.key.ids, [columns]))
+            self.keys.append(collected(self.spec.key.ids, [columns]))
         return kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
 
 
@@ -145,5 +144,5 @@ def together(parts: Sequence[Part]) -> Parts:
         inserted=sum(part.inserted for part in parts),
         updated=sum(part.updated for part in parts),
         deleted=sum(part.deleted for part in parts),
-        keys=key_bloom.merged(keys) if keys else None,
+        keys=united(keys) if keys else None,
     )

@@ -27,13 +27,13 @@ from lancelake.spark.once import OnceOnly
 from lancelake.spark.patience import PATIENCE
 from lancelake.spark.target_frame import target_frame
 from lancelake.spark.types import arrow_schema
-from lancelake.table.merge.run import MergeCounts, Merged, update_operation
+from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import Retries, until_it_lands
+from lancelake.table.run_again import Retries, racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
-from lancelake.txn import key_bloom
+from lancelake.txn.inserted_keys import collected
 
 _SEEN = "__lance_seen_"
 
@@ -72,7 +72,9 @@ def merge_frame(
     try:
         return until_it_lands(
             base,
-            lambda version: _merge_onto(version, replace(merge, source=source), choices, once),
+            lambda version: _merge_onto(
+                version, replace(merge, source=source), racing(choices, retries), once
+            ),
             retries,
             choices.surroundings,
         )
@@ -94,7 +96,7 @@ def _merge_onto(
     keys = parts.keys
     gone = take_out(base, parts.gone, choices.surroundings.ids)
     operation = update_operation(base, gone, parts.fragments, keys)
-    chosen = replace(choices, affected_rows=gone.affected)
+    chosen = with_changes(choices, gone.affected, keys)
     transaction = new_transaction(operation, base.version, chosen)
     if once is not None:
         transaction = once.stamped(transaction)
@@ -194,7 +196,7 @@ class _OneMerge:
         key = self._key()
         parts = self._maker.written(frames, key, "merge into")
         if key is not None and parts.keys is None:
-            return replace(parts, keys=key_bloom.build(key.ids, []))
+            return replace(parts, keys=collected(key.ids, []))
         return parts
 
     def _key(self) -> KeyColumns | None:

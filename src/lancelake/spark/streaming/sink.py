@@ -35,10 +35,10 @@ from lancelake.spark.write_plan import (
 from lancelake.table.compact.options import from_config
 from lancelake.table.compact.run import compact
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
-from lancelake.table.merge.run import prepare
+from lancelake.table.merge.run import prepare, with_changes
 from lancelake.table.merge.source import kept
 from lancelake.table.publish import publish
-from lancelake.table.run_again import until_it_lands
+from lancelake.table.run_again import racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 SINK_OPTIONS = (
@@ -162,7 +162,9 @@ def _merge(
 
         def work(version: Snapshot) -> Snapshot:
             ready = prepare(version, rows, spec, choices=planned.choices)
-            choices = replace(planned.choices, affected_rows=ready.affected)
+            choices = with_changes(
+                racing(planned.choices, PATIENCE), ready.affected, ready.inserted_keys
+            )
             return publish(version, once.stamped(ready.transaction), choices)
 
         until_it_lands(base, work, PATIENCE, planned.choices.surroundings)

@@ -15,6 +15,7 @@ from lancelake.errors import (
     VersionNotFoundError,
 )
 from lancelake.storage.location import Location
+from lancelake.table.history import history_in_numbers
 from lancelake.table.open import AsOf, AtTag, AtVersion, open_snapshot
 from lancelake.table.refs import branch_location, load_branch, load_tag
 from lancelake.table.snapshot import Snapshot
@@ -195,18 +196,28 @@ def _tagged(main: Location, line: tuple[Stretch, ...], name: str) -> int:
 
 
 def _as_of(line: tuple[Stretch, ...], time_ns: int, *, is_begin: bool) -> int:
-    """Return the newest version that was committed at a time or before it."""
-    oldest: int | None = None
-    for stretch in reversed(line):
-        for name in reversed(list_versions(stretch.location)):
-            if not stretch.holds(name.version):
-                continue
-            oldest = name.version
-            written_ns = Snapshot.load(stretch.location, name).manifest.timestamp_ns
-            # Times of the feed, which a reader may go on from, are cut to microseconds.
-            if written_ns is not None and written_ns // 1000 <= time_ns // 1000:
-                return oldest
-    if is_begin and oldest is not None:
-        return oldest - 1
-    problem = "the time is earlier than the first version of this table"
-    raise VersionNotFoundError(problem, table=line[-1].location.uri)
+    """Return the version to begin after, or to end with, for a time.
+
+    Commit times come from the clocks of writers and need not ascend. The range has every version
+    that was committed after its begin and up to its end, and those that lie between them; the
+    versions after one whose commit time is the begin are always among them.
+    """
+    committed = [
+        (facts.version, None if facts.timestamp_ns is None else facts.timestamp_ns // 1000)
+        for stretch in line
+        for facts in history_in_numbers(stretch.location)
+        if stretch.holds(facts.version)
+    ]
+    # Times of the feed, which a reader may go on from, are cut to microseconds.
+    time_us = time_ns // 1000
+    if is_begin and committed:
+        newest = committed[-1][0]
+        same = (version for version, us in committed if us == time_us)
+        later = (version - 1 for version, us in committed if us is None or us > time_us)
+        return min(next(same, newest), next(later, newest))
+    earlier = (version for version, us in reversed(committed) if us is not None and us <= time_us)
+    found = next(earlier, None)
+    if found is None:
+        problem = "the time is earlier than the first version of this table"
+        raise VersionNotFoundError(problem, table=line[-1].location.uri)
+    return found

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import acero
 
+from lancelake.data.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.schema import Field
@@ -85,16 +86,14 @@ class MatchKeys:
         """Yield the keys and addresses of rows that may match."""
         columns = ScanColumns.of(self.scans[0].spec)
         comparers = [Comparer.of(field) for field in self.fields]
-        for scan in self.scans:
-            for batch in execute(scan, columns):
-                keys = [compare(batch.column(i)) for i, compare in enumerate(comparers)]
-                address = batch.column(batch.num_columns - 1)
-                found = pa.RecordBatch.from_arrays([*keys, address], schema=schema)
-                yield (
-                    found
-                    if sieve is None
-                    else found.take(pa.array(np.flatnonzero(sieve.passes(keys))))
-                )
+        # Each look at a batch has a price, however few rows it has.
+        for batch in gathered(rows for scan in self.scans for rows in execute(scan, columns)):
+            keys = [compare(batch.column(i)) for i, compare in enumerate(comparers)]
+            address = batch.column(batch.num_columns - 1)
+            found = pa.RecordBatch.from_arrays([*keys, address], schema=schema)
+            yield (
+                found if sieve is None else found.take(pa.array(np.flatnonzero(sieve.passes(keys))))
+            )
 
 
 def match_keys(
@@ -110,6 +109,7 @@ def match_keys(
         columns=tuple(field.name for field in fields),
         with_row_address=True,
         batch_size=_BATCH_ROWS,
+        remembers_small=True,
     )
     scans = divided(plan(base.source, request).tasks, engine.parallelism)
     if not scans or not keys.table.num_rows:

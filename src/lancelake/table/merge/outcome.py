@@ -14,7 +14,6 @@ from lancelake.errors import SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
-from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.schema import Schema
 from lancelake.table.merge.clauses import (
     DeleteRow,
@@ -41,7 +40,7 @@ from lancelake.table.merge.target import TargetRows
 from lancelake.table.merge.write import Changed, New, Portion
 from lancelake.table.rows.find import FoundRows, find_rows
 from lancelake.table.snapshot import Snapshot
-from lancelake.txn import key_bloom
+from lancelake.txn.inserted_keys import InsertedKeys, collected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +49,7 @@ class Outcome:
 
     portions: tuple[Portion, ...]
     gone: FoundRows
-    inserted_keys: KeyExistenceFilter | None
+    inserted_keys: InsertedKeys | None
     inserted: int
     updated: int
     deleted: int
@@ -174,7 +173,7 @@ class _Merge:
                 changed.append(self._changed(made, addresses, None))
         return changed, deleted
 
-    def _not_matched(self, pairs: Pairs) -> tuple[list[New], KeyExistenceFilter | None]:
+    def _not_matched(self, pairs: Pairs) -> tuple[list[New], InsertedKeys | None]:
         """Return the new rows, and their keys."""
         clauses = self._spec.not_matched
         if not clauses:
@@ -203,12 +202,12 @@ class _Merge:
             return copied_from_source(self._schema, names, otherwise=Missing())
         return computed(self._schema, clause.values, self._theirs, otherwise=Missing())
 
-    def _inserted_keys(self, new: list[New]) -> KeyExistenceFilter:
+    def _inserted_keys(self, new: list[New]) -> InsertedKeys:
         """Record the keys of new rows, so that another writer's same keys are noticed."""
         fields = self._incoming.fields
         names = [field.name for field in fields]
         made = (rows for part in new for rows in part.keys(names))
-        return key_bloom.build([field.id for field in fields], (rows.columns for rows in made))
+        return collected([field.id for field in fields], (rows.columns for rows in made))
 
 
 def by_fragment(addresses: Addresses) -> FoundRows:

@@ -9,7 +9,6 @@ import pyarrow as pa
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format.fragment import Fragment
-from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.operations import Update
 from lancelake.format.transaction import Transaction
 from lancelake.table.merge.clauses import MergeSpec
@@ -19,9 +18,10 @@ from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.rewrite import row_files
 from lancelake.table.rows.take_out import TakenOut, take_out_beside
-from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.run_again import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened, widened_schema
+from lancelake.txn.inserted_keys import InsertedKeys
 from lancelake.txn.rules import AffectedRows
 
 
@@ -40,6 +40,7 @@ class Prepared:
 
     transaction: Transaction
     affected: AffectedRows
+    inserted_keys: InsertedKeys | None
     counts: MergeCounts
 
 
@@ -74,7 +75,7 @@ def merge(
             if spec.adds_columns:
                 version = _with_columns(version, rows, spec, runs_on, choices)
             ready = prepare(version, rows, spec, engine=runs_on, choices=choices, progress=progress)
-            chosen = replace(choices, affected_rows=ready.affected)
+            chosen = with_changes(racing(choices, retries), ready.affected, ready.inserted_keys)
             made = publish(version, ready.transaction, chosen)
             return Merged(snapshot=made, counts=ready.counts)
 
@@ -103,6 +104,7 @@ def prepare(
     return Prepared(
         transaction=new_transaction(operation, base.version, choices),
         affected=gone.affected,
+        inserted_keys=outcome.inserted_keys,
         counts=_counts(outcome),
     )
 
@@ -123,7 +125,7 @@ def update_operation(
     base: Snapshot,
     gone: TakenOut,
     added: tuple[Fragment, ...],
-    inserted_keys: KeyExistenceFilter | None,
+    inserted_keys: InsertedKeys | None,
 ) -> Update:
     """Return the operation of a merge that took out rows and wrote others."""
     return Update(
@@ -131,8 +133,16 @@ def update_operation(
         updated_fragments=gone.updated,
         new_fragments=added,
         fields_for_preserving_frag_bitmap=tuple(f.id for f in base.manifest.schema.fields),
-        inserted_rows=inserted_keys,
+        inserted_rows=None if inserted_keys is None else inserted_keys.recorded,
     )
+
+
+def with_changes(
+    choices: CommitChoices, affected: AffectedRows, inserted_keys: InsertedKeys | None
+) -> CommitChoices:
+    """Return choices that say which rows a merge takes out, and which keys it inserts."""
+    hashes = None if inserted_keys is None else inserted_keys.hashes
+    return replace(choices, affected_rows=affected, inserted_keys=hashes)
 
 
 def _counts(outcome: Outcome) -> MergeCounts:

@@ -10,7 +10,7 @@ from lancelake.format.operations import Delete
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.find import Condition, condition_text, find_rows
 from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.run_again import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 
@@ -48,7 +48,7 @@ def delete(
             deleted_fragment_ids=gone.removed,
             predicate=condition_text(condition),
         )
-        chosen = replace(choices, affected_rows=gone.affected)
+        chosen = replace(racing(choices, retries), affected_rows=gone.affected)
         made = publish(version, new_transaction(operation, version.version, chosen), chosen)
         return Deleted(snapshot=made, rows=gone.rows)
 

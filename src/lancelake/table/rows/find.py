@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -11,7 +11,7 @@ from pyroaring import BitMap
 
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.ids import FragmentId
-from lancelake.scan.execute import kept_offsets
+from lancelake.scan.execute import ScanColumns, kept_offsets
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -24,13 +24,16 @@ FoundRows = dict[FragmentId, BitMap]
 # Smaller parts would each decode the same pages again.
 _LEAST_ROWS = 1 << 20
 _TASK_BYTES = 32 << 20
+_GROUP_ROWS = 1 << 14
+_GROUP_SCANS = 64
+_LENGTH_BYTES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindRows:
-    """Rows of one fragment for which the predicate of a scan holds."""
+    """Rows of some fragments for which the predicate of a scan holds."""
 
-    scan: ScanTask
+    scans: tuple[ScanTask, ...]
 
     @property
     def memory_bytes(self) -> int:
@@ -38,8 +41,10 @@ class FindRows:
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Return the offsets as a portable bitmap."""
-        return bytes(kept_offsets(self.scan).serialize())
+        """Return the offsets as portable bitmaps, one for each scan."""
+        columns = ScanColumns.of(self.scans[0].spec)
+        found = [bytes(kept_offsets(scan, columns).serialize()) for scan in self.scans]
+        return b"".join(len(each).to_bytes(_LENGTH_BYTES, "little") + each for each in found)
 
 
 def find_rows(
@@ -50,19 +55,45 @@ def find_rows(
     progress: Progress | None = None,
 ) -> FoundRows:
     """Return the live rows for which a condition holds, reading only the columns it names."""
-    request = ScanRequest(columns=(), filter="true" if condition is None else condition)
+    request = ScanRequest(
+        columns=(), filter="true" if condition is None else condition, remembers_small=True
+    )
     scans = divided(plan(base.source, request).tasks, engine.parallelism)
     job = Job(
         description=f"find rows of {base.location.uri}",
-        tasks=[FindRows(scan=scan) for scan in scans],
+        tasks=[FindRows(scans=group) for group in _grouped(scans)],
         progress=progress,
     )
     found: FoundRows = {}
-    for scan, result in zip(scans, engine.run(job), strict=True):
-        rows = BitMap.deserialize(result)
+    results = (rows for result in engine.run(job) for rows in _bitmaps(result))
+    for scan, rows in zip(scans, results, strict=True):
         if rows:
             found[scan.fragment.id] = found.get(scan.fragment.id, BitMap()) | rows
     return found
+
+
+def _bitmaps(data: bytes) -> Iterator[BitMap]:
+    """Read what a task returned."""
+    start = 0
+    while start < len(data):
+        first = start + _LENGTH_BYTES
+        start = first + int.from_bytes(data[start:first], "little")
+        yield BitMap.deserialize(data[first:start])
+
+
+def _grouped(scans: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, ...]]:
+    """Put small fragments together, in order: each task has a price."""
+    group: list[ScanTask] = []
+    rows = 0
+    for scan in scans:
+        size = scan.fragment.physical_rows or _GROUP_ROWS
+        if group and (rows + size > _GROUP_ROWS or len(group) == _GROUP_SCANS):
+            yield tuple(group)
+            group, rows = [], 0
+        group.append(scan)
+        rows += size
+    if group:
+        yield tuple(group)
 
 
 def divided(tasks: Sequence[ScanTask], parallelism: int) -> list[ScanTask]:

@@ -18,7 +18,7 @@ from lancelake.table.rows.find import Condition, FoundRows, count_rows, find_row
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
 from lancelake.table.rows.take_out import take_out_beside
-from lancelake.table.run_again import DEFAULT, Retries, until_it_lands
+from lancelake.table.run_again import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.txn.rules import AffectedRows
 
@@ -64,7 +64,7 @@ def update(
             operation, affected = job.columns()
         else:
             operation, affected = job.rows()
-        chosen = replace(choices, affected_rows=affected)
+        chosen = replace(racing(choices, retries), affected_rows=affected)
         made = publish(version, new_transaction(operation, version.version, chosen), chosen)
         return Updated(snapshot=made, rows=count_rows(found))
 

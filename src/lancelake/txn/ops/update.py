@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import assert_never
 
@@ -10,8 +11,15 @@ from lancelake.format import updated_offsets
 from lancelake.format.fragment import Fragment
 from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.operations.update import UpdateMode
-from lancelake.format.schema import Schema
-from lancelake.txn import fragments, index_upkeep, key_bloom, key_bytes, mem_wal, overlap, row_ids
+from lancelake.txn import (
+    added_keys,
+    fragments,
+    index_upkeep,
+    key_bloom,
+    mem_wal,
+    overlap,
+    row_ids,
+)
 from lancelake.txn.row_changes import changed_rows, rebased_rows
 from lancelake.txn.rules import (
     OK,
@@ -58,8 +66,7 @@ def conflicts(op: ops.Update, theirs: ops.Operation, context: Context) -> Verdic
     """Rows can be changed where they lay; inserted keys must not have been inserted before."""
     match theirs:
         case ops.Append():
-            has_keys = op.inserted_rows is not None
-            return Retryable("appended rows may have the same keys") if has_keys else OK
+            return _against_added_keys(op, theirs.fragments, context)
         case ops.Update():
             return _against_update(op, theirs, context)
         case ops.Delete():
@@ -105,7 +112,7 @@ def _against_files(op: ops.Update, theirs: ops.DataReplacement | ops.Rewrite) ->
 
 
 def _against_update(op: ops.Update, theirs: ops.Update, context: Context) -> Verdict:
-    verdict = _same_keys(op, theirs, context.base.manifest.schema)
+    verdict = _same_keys(op, theirs, context)
     if isinstance(verdict, Compatible):
         verdict = mem_wal.judged(op.merged_generations, theirs.merged_generations)
     if isinstance(verdict, Compatible):
@@ -113,27 +120,30 @@ def _against_update(op: ops.Update, theirs: ops.Update, context: Context) -> Ver
     return verdict
 
 
-def _same_keys(op: ops.Update, theirs: ops.Update, schema: Schema) -> Verdict:
+def _same_keys(op: ops.Update, theirs: ops.Update, context: Context) -> Verdict:
+    """Examine the rows that theirs wrote, unless the recorded keys show enough."""
     if op.inserted_rows is None:
         return OK
-    if theirs.inserted_rows is None:
-        return Retryable("it is not known which keys were inserted")
-    if _may_be_unrecorded(theirs, theirs.inserted_rows, schema):
-        return Retryable("inserted keys of this type may not have been recorded")
-    if key_bloom.may_intersect(op.inserted_rows, theirs.inserted_rows):
-        return Retryable("both may have inserted the same keys")
-    return OK
+    if set(op.inserted_rows.field_ids) & set(theirs.fields_modified):
+        return Retryable("key columns were rewritten")
+    if _are_disjoint(op.inserted_rows, theirs, context):
+        return OK
+    return _against_added_keys(op, theirs.new_fragments, context)
 
 
-def _may_be_unrecorded(theirs: ops.Update, keys: KeyExistenceFilter, schema: Schema) -> bool:
-    """Whether rows came in under an empty filter, which official releases write for some types."""
-    fields = schema.by_id()
-    types = (fields[i].logical_type for i in keys.field_ids if i in fields)
-    return (
-        bool(theirs.new_fragments)
-        and key_bloom.is_empty(keys)
-        and not all(key_bytes.recorded_by_all(t) for t in types)
-    )
+def _are_disjoint(mine: KeyExistenceFilter, theirs: ops.Update, context: Context) -> bool:
+    """Whether recorded keys show that both inserted different ones."""
+    others = theirs.inserted_rows
+    if others is None or key_bloom.may_intersect(mine, others):
+        return False
+    return not (theirs.new_fragments and added_keys.may_be_unrecorded(others, context))
+
+
+def _against_added_keys(op: ops.Update, added: Sequence[Fragment], context: Context) -> Verdict:
+    if op.inserted_rows is None:
+        return OK
+    has_rows = bool(op.new_fragments)
+    return added_keys.judged(op.inserted_rows, has_rows=has_rows, added=added, context=context)
 
 
 def _replaced(theirs: ops.Overwrite | ops.Restore | ops.UnknownOperation) -> Verdict:

@@ -28,6 +28,7 @@ from lancelake.errors import (
 from lancelake.storage.location import Location
 from lancelake.table.change_feed.execute import execute
 from lancelake.table.history import history
+from tests.support.table_surgery import set_commit_time
 
 face: Any = lancelake.pylance
 official: Any = lance
@@ -231,6 +232,35 @@ def test_time_ranges_leave_out_their_begin(table: Path) -> None:
     assert changes(table, when[2], when[3]) == changes(table, 2, 3)
     assert changes(table, when[1] - timedelta(days=1), when[2]) == changes(table, 0, 2)
     assert changes(table, when[3]) == changes(table, 3)
+
+
+@pytest.mark.parametrize("seen", [1, 2, 3, 4, 5])
+def test_nothing_after_a_commit_is_lost_by_its_time_when_clocks_differ(
+    table: Path, seen: int
+) -> None:
+    for version, second in {1: 50, 2: 100, 3: 90, 4: 90, 5: 95, 6: 120}.items():
+        set_commit_time(table, version, second * 1_000_000_000)
+    assert set(changes(table, times(table)[seen])) >= set(changes(table, seen))
+
+
+@pytest.mark.parametrize("second", [40, 50, 89, 92, 95, 97, 100, 110, 120])
+def test_every_commit_after_a_time_is_told_when_clocks_differ(table: Path, second: int) -> None:
+    committed = {1: 50, 2: 100, 3: 90, 4: 95, 5: 95, 6: 120}
+    for version, at in committed.items():
+        set_commit_time(table, version, at * 1_000_000_000)
+    later = {version for version, at in committed.items() if at > second}
+    told = {change[-1] for change in changes(table, utc_from_ns(second * 1_000_000_000))}
+    # Compactions change no row.
+    assert told >= later - {5, 6}
+
+
+def test_ranges_by_time_that_meet_leave_no_gap_when_clocks_differ(table: Path) -> None:
+    for version, second in {1: 50, 2: 100, 3: 90, 4: 95, 5: 95, 6: 120}.items():
+        set_commit_time(table, version, second * 1_000_000_000)
+    every = set(changes(table, 0))
+    for second in range(51, 121):
+        middle = utc_from_ns(second * 1_000_000_000)
+        assert {*changes(table, 0, middle), *changes(table, middle)} == every
 
 
 def test_a_time_range_before_the_table_is_refused(table: Path) -> None:

@@ -56,8 +56,8 @@ def test_what_is_no_condition_on_the_table_is_refused(base: Snapshot, condition:
 
 def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
     scans = plan(base.source, ScanRequest(columns=(), filter="id > 4")).tasks
-    task = pickle.loads(pickle.dumps(FindRows(scan=scans[1])))
-    assert list(BitMap.deserialize(task.run())) == [1, 2, 3]
+    task = pickle.loads(pickle.dumps(FindRows(scans=scans[:2])))
+    assert [list(rows) for rows in find._bitmaps(task.run())] == [[], [1, 2, 3]]
 
 
 def test_a_large_fragment_is_cut_where_there_are_fewer_than_can_be_looked_at_at_once(
@@ -72,10 +72,15 @@ def test_a_large_fragment_is_cut_where_there_are_fewer_than_can_be_looked_at_at_
     assert _plain(found) == {0: [1, 3], 1: [0, 1, 2, 3], 2: [0, 1]}
 
 
-def test_progress_is_told_for_every_fragment(base: Snapshot) -> None:
+@pytest.mark.parametrize(("together", "tasks"), [(1, 3), (2, 2), (64, 1)])
+def test_progress_is_told_for_every_group_of_small_fragments(
+    base: Snapshot, monkeypatch: pytest.MonkeyPatch, together: int, tasks: int
+) -> None:
+    monkeypatch.setattr(find, "_GROUP_SCANS", together)
     told: list[JobProgress] = []
-    find_rows(base, "id > 0", ENGINE, progress=told.append)
-    assert [(p.done, p.total) for p in told] == [(1, 3), (2, 3), (3, 3)]
+    found = find_rows(base, "id > 0", ENGINE, progress=told.append)
+    assert [(p.done, p.total) for p in told] == [(n + 1, tasks) for n in range(tasks)]
+    assert len(found) == 3
 
 
 def test_what_an_engine_raises_is_raised(base: Snapshot) -> None:

@@ -1,0 +1,56 @@
+"""Rows that another commit added, examined for the keys that an upsert inserts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lancelake.errors import CorruptTableError, ObjectNotFoundError
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.key_filter import KeyExistenceFilter
+from lancelake.txn import key_bloom, key_bytes
+from lancelake.txn.rules import OK, Context, Retryable, Verdict
+
+
+def judged(
+    keys: KeyExistenceFilter, *, has_rows: bool, added: Sequence[Fragment], context: Context
+) -> Verdict:
+    """Return OK when none of the added rows has a key that mine inserts.
+
+    `has_rows` says that mine writes rows. Rows that cannot be examined count as a conflict.
+    """
+    exact = context.inserted_keys
+    if not added or (exact is not None and not len(exact)):
+        return OK
+    if exact is None and has_rows and may_be_unrecorded(keys, context):
+        return Retryable("inserted keys of this type may not have been recorded")
+    if not set(keys.field_ids) <= {f.id for f in context.theirs_after.manifest.schema.fields}:
+        return Retryable("a column of the key is gone")
+    port = context.key_port
+    if port is None or not all(_is_readable(fragment) for fragment in added):
+        return Retryable("added rows may have the same keys")
+    try:
+        for columns in port.key_columns(added, keys.field_ids, context.theirs_after):
+            hashes = key_bloom.hashed(keys.field_ids, columns)
+            if key_bloom.may_contain(keys, hashes) and (
+                exact is None or exact.contains_any(hashes)
+            ):
+                return Retryable("rows with the same keys were added")
+    except (CorruptTableError, ObjectNotFoundError):
+        # Done again, the change reads the newest version, which may not need these files.
+        return Retryable("added rows cannot be read")
+    return OK
+
+
+def may_be_unrecorded(keys: KeyExistenceFilter, context: Context) -> bool:
+    """Whether a filter is empty because official releases do not record keys of these types."""
+    fields = context.base.manifest.schema.by_id()
+    types = (fields[i].logical_type for i in keys.field_ids if i in fields)
+    return key_bloom.is_empty(keys) and not all(key_bytes.recorded_by_all(t) for t in types)
+
+
+def _is_readable(fragment: Fragment) -> bool:
+    """Whether the rows can be read without the manifest of their version."""
+    return fragment.deletion_file is None and all(
+        file.version is not FileVersion.LEGACY for file in fragment.files
+    )
