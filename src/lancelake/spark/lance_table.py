@@ -13,6 +13,7 @@ from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.add_columns import add_function_columns, add_spark_columns
+from lancelake.spark.alter import without_columns
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.merge.builder import Expression, LanceMergeBuilder, Values, as_values
 from lancelake.spark.merge.change import change_rows
@@ -32,7 +33,6 @@ from lancelake.storage.location import Location
 from lancelake.table import clone as cloning
 from lancelake.table.columns.add import add_computed_columns, add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
-from lancelake.table.columns.drop import drop_columns
 from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
 from lancelake.table.restore import restore
 from lancelake.table.snapshot import Snapshot
@@ -194,7 +194,7 @@ class LanceTable(TableUpkeep):
 
     def dropColumns(self, *columns: str) -> None:
         """Take columns out of the schema."""
-        drop_columns(self.snapshot(), columns)
+        without_columns(self.snapshot(), columns)
 
     def renameColumn(self, existing: str, new: str) -> None:
         """Give a column another name."""

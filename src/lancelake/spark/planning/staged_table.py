@@ -16,12 +16,11 @@ from lancelake.spark.jvm.python_read import java_schema, python_schema
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, split_storage
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
+from lancelake.spark.table_properties import config_of, creation_options
 from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
 from lancelake.storage.location import Location
 from lancelake.table.snapshot import Snapshot
 
-_RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
-_OPTION = "option."
 _PROVIDER = "lance"
 
 
@@ -48,28 +47,23 @@ class TableDefinition:
             raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
         if "StructType" not in columns.getClass().getName():
             columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
-        # `saveAsTable` names the default format where none was chosen.
-        default = door.conf("spark.sql.sources.default", "parquet")
-        _ensure_ours(given.get("provider"), default, location)
+        _ensure_ours(given.get("provider"), location)
         schema = python_schema(columns)
         if not schema.fields:
             raise InvalidRequestError("a table needs at least one column", table=location.uri)
         every = dict(given)
-        # Options are among the properties too, and may be secret: no table keeps them.
-        kept = {k: v for k, v in every.items() if k not in _RESERVED and not k.startswith(_OPTION)}
-        options = {
-            k.removeprefix(_OPTION).lower(): v for k, v in every.items() if k.startswith(_OPTION)
-        }
         return TableDefinition(
             location=location,
             schema=schema,
-            properties=kept,
-            options=split_storage(options)[1],
+            properties=config_of(every),
+            options=split_storage(creation_options(every))[1],
             chosen_location=every.get("location"),
         )
 
     def planned(self, options: TableOptions, mode: SaveMode) -> WritePlan:
-        """Return the write that makes the table."""
+        """Return the write that makes the table; its own options stand above the table's."""
+        ensure_known(self.options, WRITE_OPTIONS)
+        options = replace(options, rest={**self.options, **options.rest})
         if mode is SaveMode.OVERWRITE and options.get("replaceWhere") is None:
             options = replace(options, rest={**options.rest, "overwriteschema": "true"})
         found = plan_write(options, self.schema, mode)
@@ -79,13 +73,12 @@ class TableDefinition:
 
     def created(self, mode: SaveMode, door: Door) -> Snapshot:
         """Make the table without rows."""
-        ensure_known(self.options, WRITE_OPTIONS)
-        plan = self.planned(TableOptions(location=self.location, rest=self.options), mode)
+        plan = self.planned(TableOptions(location=self.location, rest={}), mode)
         return commit_write(plan, (), SparkEngine(door.spark))
 
 
-def _ensure_ours(provider: str | None, default: str, location: Location) -> None:
-    if provider is not None and provider.lower() not in (_PROVIDER, default.lower()):
+def _ensure_ours(provider: str | None, location: Location) -> None:
+    if provider is not None and provider.lower() != _PROVIDER:
         raise UnsupportedError(
             f"this catalog holds Lance tables, not tables of format {provider}",
             table=location.uri,
