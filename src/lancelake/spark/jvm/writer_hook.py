@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -69,8 +69,8 @@ def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _is_registered(self._spark):
-            if isinstance(self, DataFrameWriter):
-                _choose_format(self, *args, **kwargs)
+            if isinstance(self, DataFrameWriter) and _taken(self, *args, **kwargs):
+                return None
             # A Spark that keeps its options elsewhere will say that the columns do not fit.
             with contextlib.suppress(Py4JError):
                 _widen(self, str(args[0]) if args else "")
@@ -90,13 +90,31 @@ def _remembering(original: Callable[..., DataFrameWriter]) -> Callable[..., Data
     return format
 
 
-def _choose_format(
-    writer: DataFrameWriter, name: str, format: str | None = None, *_: Any, **__: Any
-) -> None:
-    """Write tables of our catalogs in our format unless another was chosen, which is refused."""
-    chosen = format or getattr(writer, _CHOSEN, None)
-    if chosen is None and table_if_ours(writer._spark, name) is not None:
+def _taken(
+    writer: DataFrameWriter,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,
+    **options: Any,
+) -> bool:
+    """Write a table of our catalogs, in our format unless another was chosen, which is refused.
+
+    Says whether it was written: Spark itself has no option replaceWhere.
+    """
+    found = table_if_ours(writer._spark, name)
+    if found is None:
+        return False
+    if (format or getattr(writer, _CHOSEN, None)) is None:
         writer.format(_FORMAT)
+    wish = {key.lower(): value for key, value in options.items()}.get("replacewhere")
+    if wish is None and writer._jwrite.extraOptions().get("replaceWhere").isEmpty():
+        return False
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    _save(writer, found.location.uri, {**found.location.storage_options, **found.rest})
+    return True
 
 
 def _is_registered(spark: Any) -> bool:
@@ -125,7 +143,7 @@ def _is_ours(writer: DataFrameWriter) -> bool:
     return _is_registered(writer._spark) and str(writer._jwrite.source()).lower() == _FORMAT
 
 
-def _save(writer: DataFrameWriter, path: str | None) -> None:
+def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | None = None) -> None:
     from lancelake.spark.write_plan import write_options  # noqa: PLC0415  # which imports the door
 
     java = writer._jwrite
@@ -138,6 +156,7 @@ def _save(writer: DataFrameWriter, path: str | None) -> None:
     while pairs.hasNext():
         pair = pairs.next()
         given[pair._1()] = pair._2()
+    given |= more or {}
     if path is not None:
         given["path"] = path
     write_options(writer._df, given, _MODES.get(java.curmode().toString(), "error"))

@@ -10,7 +10,6 @@ from pyspark.sql import types as t
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema, python_schema
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, split_storage
@@ -64,17 +63,20 @@ class TableDefinition:
         """Return the write that makes the table; its own options stand above the table's."""
         ensure_known(self.options, WRITE_OPTIONS)
         options = replace(options, rest={**self.options, **options.rest})
-        if mode is SaveMode.OVERWRITE and options.get("replaceWhere") is None:
+        if options.get("replaceWhere") is not None:
+            problem = "option replaceWhere does not go with a statement that makes a table"
+            raise InvalidRequestError(problem, table=self.location.uri, option="replaceWhere")
+        if mode is SaveMode.OVERWRITE:
             options = replace(options, rest={**options.rest, "overwriteschema": "true"})
         found = plan_write(options, self.schema, mode)
         if found is None:
             raise UnsupportedError(f"mode {mode.value} makes no table")
         return replace(found, config=FrozenMap(self.properties))
 
-    def created(self, mode: SaveMode, door: Door) -> Snapshot:
+    def created(self, mode: SaveMode) -> Snapshot:
         """Make the table without rows."""
         plan = self.planned(TableOptions(location=self.location, rest={}), mode)
-        return commit_write(plan, (), SparkEngine(door.spark))
+        return commit_write(plan, ())
 
 
 def _ensure_ours(provider: str | None, location: Location) -> None:
@@ -116,10 +118,10 @@ class StagedTable(TableProxy):
 
     def commitStagedChanges(self) -> None:
         if self._written is None:
-            self._definition.created(self._mode, self.door)
+            self._definition.created(self._mode)
             return
         plan, fragments = self._written
-        commit_write(plan, fragments, SparkEngine(self.door.spark))
+        commit_write(plan, fragments)
 
     def abortStagedChanges(self) -> None:
         """Nothing was published; files of no version are for cleanup."""
@@ -127,7 +129,14 @@ class StagedTable(TableProxy):
     def reportDriverMetrics(self) -> Any:
         return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
 
-    def _begin(self, options: TableOptions, schema: t.StructType, mode: SaveMode) -> WritePlan:  # noqa: ARG002
+    def _begin(
+        self,
+        options: TableOptions,
+        schema: t.StructType,  # noqa: ARG002
+        mode: SaveMode,
+        **_: Any,
+    ) -> WritePlan:
+        """Plan the table as it was defined; Spark hands over rows of just that schema."""
         return self._definition.planned(options, mode)
 
     def _keep(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
