@@ -64,7 +64,9 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
         warnings.filterwarnings("ignore", message="lance is not fork-safe")
         launched = _launched(given)
         place = given.get(_MASTER) or launched.get(_MASTER, "local")
-        has_package = _choose_interpreter(place, {**launched, **given})
+        if place.startswith("local"):
+            _same_interpreter()
+        has_package = _workers_have_package(place, {**launched, **given})
         builder = SparkSession.builder
         for key, value in settings(given, launched, has_package=has_package).items():
             builder = builder.config(key, value)
@@ -133,7 +135,11 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
 
 def _launched(given: Mapping[str, str]) -> dict[str, str]:
     """Start Java unless that was done, and return the settings that its launcher made."""
-    is_running = _is_submitted() or SparkContext._gateway is not None
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    is_running = is_submitted or SparkContext._gateway is not None
+    if not is_submitted:
+        # Java takes the interpreter from its environment. A submitted program's is chosen already.
+        _same_interpreter()
     # Options of the driver's Java count only when it starts.
     start = {} if is_running else {_JAVA: _ARROW_UNCHECKED, **given}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*start.items()]))
@@ -144,20 +150,16 @@ def _launched(given: Mapping[str, str]) -> dict[str, str]:
     return _LAUNCHED[gateway]
 
 
-def _is_submitted() -> bool:
-    return "PYSPARK_GATEWAY_PORT" in os.environ
-
-
-def _choose_interpreter(master: str, known: Container[str]) -> bool:
-    """Let workers run in this interpreter, unless the launcher of a cluster chooses one.
-
-    Says whether they do, and on this machine: then they have this package.
-    """
-    if _is_submitted() and not master.startswith("local"):
-        return False
+def _same_interpreter() -> None:
+    """Let workers run in this interpreter, which has this package, unless someone chose another."""
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         os.environ.setdefault(variable, sys.executable)
-    is_ours = os.environ["PYSPARK_PYTHON"] == sys.executable and "spark.pyspark.python" not in known
+
+
+def _workers_have_package(master: str, known: Container[str]) -> bool:
+    """Whether workers run on this machine, in this interpreter."""
+    is_chosen = "spark.pyspark.python" in known
+    is_ours = os.environ.get("PYSPARK_PYTHON") == sys.executable and not is_chosen
     return is_ours and master.startswith("local")
 
 
