@@ -66,6 +66,7 @@ def test_replaced_times_are_in_the_sessions_zone(tokyo: SparkSession, place: str
     [
         ("x = double('NaN')", ("2023-11-17", "double('NaN')"), [1, 1, 9]),
         ("x = 0", ("2023-11-17", "0"), [1, 2, 9]),
+        (r"'\'' <> '' AND (g = 1 OR g = 9) AND '\'' <> ''", ("2023-11-17", "0"), [2, 9]),
         ("date_format(ts, 'E') = 'Thu'", ("2023-11-16", "7"), [1, 2, 9]),
     ],
 )

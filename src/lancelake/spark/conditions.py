@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,6 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.spark import metadata_columns
 from lancelake.spark.jvm.failures import sentence_of
-from lancelake.spark.merge.explain import explained
 from lancelake.spark.merge.names import columns_named
 from lancelake.spark.partition_job import on_partitions
 from lancelake.spark.target_frame import staged_frame, target_frame
@@ -106,9 +106,14 @@ def _unmatched(condition: str) -> InvalidRequestError:
 
 def _bound(at: Snapshot, condition: str, build: Callable[[Sequence[str]], DataFrame]) -> DataFrame:
     """Build a frame of the columns that a condition names; Spark says what it cannot bind."""
-    names = shown_schema(at.manifest.schema).fieldNames()
+    every = shown_schema(at.manifest.schema).fieldNames()
+    named = columns_named([condition], every)
+    if named is not None:
+        # Its names are only guessed: with all columns Spark may bind it, or says which it means.
+        with contextlib.suppress(AnalysisException):
+            return build(named)
     try:
-        return explained(build, columns_named([condition], names), names)
+        return build(every)
     except (AnalysisException, ParseException) as error:
         raise InvalidExpressionError(
             f"the condition {condition!r} cannot be understood: {sentence_of(error)}",

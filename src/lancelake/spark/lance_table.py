@@ -15,6 +15,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.spark.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.alter import without_columns
 from lancelake.spark.engine import SparkEngine
+from lancelake.spark.fitted_rows import ensure_new_names
 from lancelake.spark.merge.builder import Expression, LanceMergeBuilder, Values, as_values
 from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.clauses import Remove, SetColumns
@@ -87,6 +88,7 @@ class LanceTable(TableUpkeep):
         parsed = parse({**given, "path": path}, WRITE_OPTIONS)
         mode = SaveMode.IGNORE if ifNotExists else SaveMode.ERROR
         empty = sparkSession.createDataFrame([], schema)
+        ensure_new_names(empty)
         write_planned(empty, plan_write(parsed, empty.schema, mode))
         return cls(sparkSession, TableOptions(location=parsed.location, rest={}))
 
