@@ -124,9 +124,14 @@ def test_a_function_of_batches_runs_on_executors(spark: SparkSession, uri: str) 
     assert [row["twice"] for row in rows(uri)] == [2 * i for i in live()]
 
 
-def test_texts_and_columns_do_not_mix(spark: SparkSession, uri: str) -> None:
-    with pytest.raises(InvalidRequestError, match="all be texts"):
-        LanceTable.forPath(spark, uri).addColumns({"a": "id + 1", "b": f.lit(1)})
+def test_texts_and_columns_mix(spark: SparkSession, uri: str) -> None:
+    LanceTable.forPath(spark, uri).addColumns({"a": "id + 1", "b": f.lit(1)})
+    assert [(row["a"], row["b"]) for row in rows(uri)] == [(i + 1, 1) for i in live()]
+
+
+def test_no_columns_are_refused(spark: SparkSession, uri: str) -> None:
+    with pytest.raises(InvalidRequestError, match="no column was given"):
+        LanceTable.forPath(spark, uri).addColumns({})
 
 
 def test_a_column_that_is_there_is_refused(spark: SparkSession, uri: str) -> None:

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
 import sys
-from lancelake.spark import error_of, read, register
+from lancelake.spark import error_of, read, register, write
 from tests.support.spark_connect import connect_session
 
 spark = connect_session()
@@ -25,6 +25,18 @@ print("rows", read(spark, path).where("id > 5").count(), read(spark, path, versi
 print("sum", spark.read.format("lance").load(path).selectExpr("sum(id)").first()[0])
 feed = spark.read.format("lance").option("readChangeFeed", True).option("startingVersion", 2)
 print("changes", feed.load(path).where("_change_type = 'insert'").count())
+write(frame.selectExpr("ID % 2 + 20 AS ID", "s"), path, "overwrite", replaceWhere="id % 20 < 2")
+print("replaced", read(spark, path).where("id >= 20").count(), read(spark, path).count())
+refused = {
+    "text": lambda: write(frame.selectExpr("s AS id"), path, "append"),
+    "rows": lambda: write(frame, path, "overwrite", replaceWhere="id = 5"),
+    "zone": lambda: spark.read.format("lance").option("timestamp", "2100-01-01").load(path).count(),
+}
+for name, act in refused.items():
+    try:
+        act()
+    except Exception as failure:
+        print("refused", name, error_of(failure))
 for options in ({"vresion": 1}, {"version": 9}):
     try:
         read(spark, path, **options).count()
@@ -39,11 +51,15 @@ def test_the_plain_source_reads_and_writes(tmp_path: Path) -> None:
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, timeout=900, cwd=ROOT
     )
-    kinds = ("rows", "sum", "changes", "error")
+    kinds = ("rows", "sum", "changes", "replaced", "refused", "error")
     said = [line for line in done.stdout.splitlines() if line.startswith(kinds)]
     assert said[:3] == ["rows 8 10", "sum 90", "changes 10"], done.stderr[-2000:]
-    assert "Did you mean version?" in said[3]
-    assert "version 9 was not found" in said[4]
+    assert said[3] == "replaced 10 26"
+    assert "does not take values of type string" in said[4]
+    assert "replaceWhere does not hold" in said[5]
+    assert "names no time zone" in said[6]
+    assert "Did you mean version?" in said[7]
+    assert "version 9 was not found" in said[8]
 
 
 BAD_INPUT = """

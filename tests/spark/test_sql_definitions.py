@@ -229,3 +229,51 @@ def test_official_releases_read_what_sql_wrote(
 def rows(found: pa.Table) -> list[dict[str, Any]]:
     """Return rows by id."""
     return sorted(found.to_pylist(), key=lambda row: int(row["id"]))
+
+
+def test_the_last_member_of_a_struct_is_not_dropped(spark: SparkSession, table: str) -> None:
+    found = failure(lambda: spark.sql(f"ALTER TABLE {table} DROP COLUMN s.a"))
+    assert isinstance(found, InvalidRequestError)
+    assert "column s would be left without members" in str(found)
+    assert "s" in columns(spark, table)
+    with pytest.raises(InvalidRequestError, match="without members"):
+        LanceTable.forName(spark, table).dropColumns("s.a")
+
+
+def test_a_location_is_not_changed(spark: SparkSession, table: str) -> None:
+    found = failure(lambda: spark.sql(f"ALTER TABLE {table} SET LOCATION '/elsewhere'"))
+    assert isinstance(found, UnsupportedError)
+    assert "/elsewhere" not in str(spark.sql(f"DESCRIBE EXTENDED {table}").collect())
+
+
+def test_other_formats_are_refused(spark: SparkSession, table: str) -> None:
+    created = failure(lambda: spark.sql("CREATE TABLE lance.d.files (id int) USING parquet"))
+    assert isinstance(created, UnsupportedError)
+    frame = spark.range(1).write.format("parquet")
+    assert isinstance(failure(lambda: frame.saveAsTable("lance.d.files")), UnsupportedError)
+    spark.sql("CREATE OR REPLACE TABLE lance.d.plain AS SELECT 1 AS id")
+    spark.range(2).write.mode("overwrite").saveAsTable("lance.d.plain")
+    assert spark.table("lance.d.plain").count() == 2
+
+
+@pytest.mark.parametrize("rows", ["(id int)", "AS SELECT 1 AS id"])
+def test_properties_choose_how_a_table_is_made(spark: SparkSession, rows: str) -> None:
+    head, tail = (rows, "") if rows.startswith("(") else ("", rows)
+    spark.sql("DROP TABLE IF EXISTS lance.d.made")
+    spark.sql(
+        f"CREATE TABLE lance.d.made {head} USING lance TBLPROPERTIES "
+        f"('dataStorageVersion' = '2.2', 'stableRowIds' = 'false', 'team' = 'x') {tail}"
+    )
+    detail = LanceTable.forName(spark, "lance.d.made").detail().collect()[0]
+    assert (detail.dataStorageVersion, detail.stableRowIds) == ("2.2", False)
+    assert detail.properties == {"team": "x"}
+    found = {r.key: r.value for r in spark.sql("SHOW TBLPROPERTIES lance.d.made").collect()}
+    assert found["dataStorageVersion"] == "2.2"
+    change = "ALTER TABLE lance.d.made SET TBLPROPERTIES ('dataStorageVersion' = '2.1')"
+    assert isinstance(failure(lambda: spark.sql(change)), UnsupportedError)
+
+
+def test_options_do_not_choose_versions_of_named_tables(spark: SparkSession, table: str) -> None:
+    found = failure(lambda: spark.sql(f"SELECT * FROM {table} WITH (version = 1)").collect())
+    assert isinstance(found, InvalidRequestError)
+    assert "VERSION AS OF" in str(found)

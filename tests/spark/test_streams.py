@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -201,3 +203,29 @@ def test_the_first_batch_in_update_mode_is_known_when_it_is_run_again(
     for _ in range(2):
         merge_batch(spark.read.format("lance").load(str(source)), 0)
     assert lancelake.LanceDataset(target).version == 1
+
+
+def test_a_stream_ends_when_a_column_of_its_source_is_renamed(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    LanceTable.forPath(spark, str(source)).renameColumn("text", "words")
+    spark.sql(f"INSERT INTO lance.`{source}` VALUES (10, 'ten')")
+    with pytest.raises(PySparkException) as caught:
+        copy(spark, source, target)
+    assert "column text was renamed to words" in str(error_of(caught.value))
+    assert ids(target) == list(range(10))
+
+
+def test_a_stream_ends_when_its_source_was_created_again(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    shutil.rmtree(source)
+    write(numbers(spark, 20, 30), str(source))
+    write(numbers(spark, 30, 40), str(source), "append")
+    with pytest.raises(PySparkException) as caught:
+        copy(spark, source, target)
+    assert "it was created again" in str(error_of(caught.value))

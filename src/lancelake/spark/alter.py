@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pyspark.sql import types as t
 
 from lancelake.engine.port import Engine
-from lancelake.errors import UnsupportedError
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.evolution import resolve
 from lancelake.format.schema import quote_segment
 from lancelake.spark.types import SPARK_METADATA, arrow_schema
 from lancelake.table.columns.add import add_null_columns
@@ -72,7 +73,28 @@ def altered(base: Snapshot, changes: Sequence[Change], engine: Engine) -> Snapsh
     return base
 
 
-def path_text(path: Path) -> str:
+def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
+    """Drop columns and members of structs; a struct keeps at least one member."""
+    schema = base.manifest.schema
+    trails = [resolve(schema, path) for path in paths]
+    gone = {trail[-1].id for trail in trails}
+    for trail in trails:
+        parent = trail[-2] if len(trail) > 1 else None
+        if parent is None or gone & {field.id for field in trail[:-1]}:
+            continue
+        if all(child.id in gone for child in parent.children):
+            whole = path_text([field.name for field in trail[:-1]])
+            raise InvalidRequestError(
+                f"column {whole} would be left without members",
+                table=base.location.uri,
+                version=base.version,
+                column=whole,
+                action=f"Drop {whole} itself, or keep a member.",
+            )
+    return drop_columns(base, paths)
+
+
+def path_text(path: Sequence[str]) -> str:
     """Return a path as the format writes it."""
     return ".".join(quote_segment(name) for name in path)
 
@@ -121,7 +143,7 @@ def _wrapped(change: AddColumn) -> t.StructField:
 def _without(base: Snapshot, changes: list[DropColumn]) -> Snapshot:
     names = set(base.manifest.schema.names)
     gone = [path_text(c.path) for c in changes if not (c.may_be_missing and c.path[0] not in names)]
-    return drop_columns(base, gone) if gone else base
+    return without_columns(base, gone) if gone else base
 
 
 def _commented(base: Snapshot, change: Comment) -> Snapshot:

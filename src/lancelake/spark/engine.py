@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 from lancelake.engine.port import Job, JobProgress
 from lancelake.errors import LanceTableError
 from lancelake.spark.jvm.door import is_classic
+from lancelake.spark.on_executors import portable
 
 _RESULT = "number long, failed boolean, result binary"
 _RESULT_ARROW = pa.schema([("number", pa.int64()), ("failed", pa.bool_()), ("result", pa.binary())])
@@ -55,9 +56,10 @@ class SparkEngine:
     def _on_executors(self, tasks: list[bytes]) -> list[tuple[int, bool, bytes]]:
         if is_classic(self.spark):
             numbered = self.spark.sparkContext.parallelize(list(enumerate(tasks)), len(tasks))
-            return sorted(numbered.map(lambda item: _outcome(*item)).collect())
+            outcome = portable(_outcome)
+            return sorted(numbered.map(lambda item: outcome(*item)).collect())
         numbers = self.spark.range(0, len(tasks), 1, len(tasks))
-        rows = numbers.mapInArrow(_runner(tasks), _RESULT).collect()
+        rows = numbers.mapInArrow(portable(_runner(tasks)), _RESULT).collect()
         return sorted((row.number, row.failed, bytes(row.result)) for row in rows)
 
 

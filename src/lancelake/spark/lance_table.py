@@ -13,10 +13,13 @@ from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.add_columns import add_function_columns, add_spark_columns
+from lancelake.spark.alter import without_columns
 from lancelake.spark.engine import SparkEngine
+from lancelake.spark.fitted_rows import ensure_new_names
 from lancelake.spark.merge.builder import Expression, LanceMergeBuilder, Values, as_values
 from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.clauses import Remove, SetColumns
+from lancelake.spark.merge.run import as_column
 from lancelake.spark.options import (
     WRITE_OPTIONS,
     TableOptions,
@@ -26,12 +29,12 @@ from lancelake.spark.options import (
 )
 from lancelake.spark.reading import read_options
 from lancelake.spark.table_upkeep import TableUpkeep
+from lancelake.spark.times import zoned
 from lancelake.spark.types import arrow_schema, arrow_type
 from lancelake.spark.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
-from lancelake.table.columns.add import add_computed_columns, add_null_columns
+from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
-from lancelake.table.columns.drop import drop_columns
 from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
 from lancelake.table.restore import restore
 from lancelake.table.snapshot import Snapshot
@@ -87,6 +90,7 @@ class LanceTable(TableUpkeep):
         parsed = parse({**given, "path": path}, WRITE_OPTIONS)
         mode = SaveMode.IGNORE if ifNotExists else SaveMode.ERROR
         empty = sparkSession.createDataFrame([], schema)
+        ensure_new_names(empty)
         write_planned(empty, plan_write(parsed, empty.schema, mode))
         return cls(sparkSession, TableOptions(location=parsed.location, rest={}))
 
@@ -138,8 +142,8 @@ class LanceTable(TableUpkeep):
         Each has `_change_type`, `_commit_version`, `_commit_timestamp` and the `_rowid` of its row.
         `net` leaves only what differs between before and after.
         """
-        given = {**_bound("starting", start), "netChanges": str(net).lower()}
-        given |= {} if end is None else _bound("ending", end)
+        given = {**self._bound("starting", start), "netChanges": str(net).lower()}
+        given |= {} if end is None else self._bound("ending", end)
         return self.toDF(readChangeFeed="true", **given)
 
     def merge(self, source: DataFrame, condition: Expression) -> LanceMergeBuilder:
@@ -172,11 +176,11 @@ class LanceTable(TableUpkeep):
     ) -> None:
         """Add columns that are computed on the executors, or a schema of nulls.
 
-        By name: Spark's expressions, UDFs of pandas and Arrow among them, or texts in the SQL of
-        filters (DataFusion's). A function gets Arrow batches of the table and returns
-        `outputSchema`. No row is rewritten. With the path of a checkpoint, Spark's expressions
-        are not computed again for fragments that a run before has written; `types` stores them
-        as other Arrow types, such as lists of fixed size.
+        By name: Spark's expressions as columns or SQL texts, UDFs of pandas and Arrow among them.
+        A function gets Arrow batches of the table and returns `outputSchema`. No row is
+        rewritten. With the path of a checkpoint, expressions are not computed again for fragments
+        that a run before has written; `types` stores them as other Arrow types, such as lists of
+        fixed size.
         """
         spark, base = self._spark, self.snapshot()
         if isinstance(columns, str | t.StructType):
@@ -186,17 +190,16 @@ class LanceTable(TableUpkeep):
             if outputSchema is None:
                 raise InvalidRequestError("say what the function returns: outputSchema=...")
             add_function_columns(spark, base, columns, outputSchema)
-        elif columns and all(isinstance(value, str) for value in columns.values()):
-            texts = {name: str(value) for name, value in columns.items()}
-            add_computed_columns(base, texts, engine=SparkEngine(spark))
+        elif not columns:
+            raise InvalidRequestError("no column was given", action="Name at least one column.")
         else:
             kept = None if checkpoint is None else Path(checkpoint)
-            values = _only_columns(columns)
+            values = {name: as_column(value) for name, value in columns.items()}
             add_spark_columns(spark, base, values, types=types, checkpoint=kept)
 
     def dropColumns(self, *columns: str) -> None:
         """Take columns out of the schema."""
-        drop_columns(self.snapshot(), columns)
+        without_columns(self.snapshot(), columns)
 
     def renameColumn(self, existing: str, new: str) -> None:
         """Give a column another name."""
@@ -224,8 +227,7 @@ class LanceTable(TableUpkeep):
 
     def restoreToTimestamp(self, timestamp: str | datetime) -> None:
         """Make the newest version of a time the newest."""
-        text = timestamp.isoformat() if isinstance(timestamp, datetime) else timestamp
-        self._restore(parse_time(text))
+        self._restore(parse_time(zoned(self._spark, timestamp), self.uri))
 
     def clone(self, target: str, isShallow: bool = True) -> LanceTable:
         """Make a table that refers to this one's files, or with files of its own."""
@@ -250,24 +252,13 @@ class LanceTable(TableUpkeep):
             target_name=self.name_in_expressions,
         )
 
+    def _bound(self, which: str, point: int | datetime) -> dict[str, str]:
+        if isinstance(point, datetime):
+            return {f"{which}Timestamp": zoned(self._spark, point)}
+        return {f"{which}Version": str(point)}
+
     def _counted(self, name: str, count: int) -> DataFrame:
         return self._spark.createDataFrame([(count,)], f"{name} long")
-
-
-def _bound(which: str, point: int | datetime) -> dict[str, str]:
-    if isinstance(point, datetime):
-        return {f"{which}Timestamp": point.isoformat()}
-    return {f"{which}Version": str(point)}
-
-
-def _only_columns(columns: Mapping[str, str | Column]) -> dict[str, Column]:
-    texts = [name for name, value in columns.items() if isinstance(value, str)]
-    if texts or not columns:
-        raise InvalidRequestError(
-            "expressions must all be texts or all be columns",
-            action="Texts are in the SQL of filters; expr(...) makes a column of Spark's SQL.",
-        )
-    return {name: value for name, value in columns.items() if not isinstance(value, str)}
 
 
 def _parsed(columns: str) -> t.StructType:

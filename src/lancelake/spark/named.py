@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.errors import InvalidRequestError, TableNotFoundError
+from lancelake.spark.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.spark.directory import Named, is_path
 from lancelake.spark.jvm.door import is_classic, needs_classic
 from lancelake.spark.options import TableOptions, open_version
@@ -35,8 +36,12 @@ def add_columns_of(frame: DataFrame, name: str) -> None:
         return
     with contextlib.suppress(TableNotFoundError):
         base = open_version(table_named(spark, name))
-        known = {column.lower() for column in base.manifest.schema.names}
-        extra = [f for f in arrow_schema(frame.schema) if f.name.lower() not in known]
+        own = base.manifest.schema.names
+        is_exact = str(spark.conf.get(CASE_SENSITIVE, "false")).lower() == "true"
+        names = matched_names(frame.columns, own, case_sensitive=is_exact)
+        ensure_distinct(names, own)
+        data = zip(names, arrow_schema(frame.schema), strict=True)
+        extra = [f for name, f in data if name not in own]
         if extra:
             add_null_columns(base, pa.schema([field.with_nullable(True) for field in extra]))
 

@@ -6,7 +6,7 @@ import difflib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
@@ -202,16 +202,25 @@ def _exclusive(options: TableOptions, names: list[str]) -> InvalidRequestError:
 
 
 def parse_time(text: str, table: str | None = None) -> AsOf:
-    """Understand a time: ISO 8601, in UTC unless it names a zone, or seconds since 1970."""
+    """Understand a time: ISO 8601 with a time zone, or seconds since 1970.
+
+    A time without a zone is in that of a session, which only `times.zoned` knows.
+    """
     cleaned = text.strip()
     try:
         if cleaned.replace(".", "", 1).isdigit():
             return AsOf(int(float(cleaned) * 1_000_000_000))
         when = datetime.fromisoformat(cleaned)
     except ValueError as error:
-        action = "Write it as 2026-01-31 12:00:00."
+        action = "Write it as 2026-01-31 12:00:00+00:00."
         raise InvalidRequestError(f"{text!r} is not a time", table=table, action=action) from error
-    return time_reference(when if when.tzinfo else when.replace(tzinfo=UTC))
+    if when.tzinfo is None:
+        raise InvalidRequestError(
+            f"{text!r} names no time zone, and a plain data source does not know the session's",
+            table=table,
+            action=f"Write it as {when}+00:00.",
+        )
+    return time_reference(when)
 
 
 def open_version(options: TableOptions) -> Snapshot:

@@ -12,6 +12,7 @@ from lancelake.spark.jvm.relation import data_frame
 from lancelake.spark.options import READ_OPTIONS, SCAN_OPTIONS, ensure_known, open_version, parse
 from lancelake.spark.planning.feed_table import FeedTable
 from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.times import with_zones
 
 
 def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFrame:
@@ -22,14 +23,14 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
     """
     given = {key: str(value) for key, value in options.items()}
     if not is_classic(spark):
-        return spark.read.format("lance").options(**given).load(uri)
+        return spark.read.format("lance").options(**with_zones(spark, given)).load(uri)
     return read_options(spark, {**given, "path": uri})
 
 
 def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """Return the table that options name, as a DataFrame of a classic session."""
     door = open_door(spark)
-    parsed = parse(options, (*READ_OPTIONS, *FEED_OPTIONS))
+    parsed = parse(with_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS))
     snapshot = open_version(parsed)
     if parsed.flag(FEED, default=False):
         name = f"changes of lance.`{snapshot.location.uri}`"

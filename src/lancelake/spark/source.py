@@ -17,6 +17,7 @@ from lancelake.spark.feed import (
     feed_partitions,
     versions_of,
 )
+from lancelake.spark.on_executors import Portable
 from lancelake.spark.options import (
     READ_OPTIONS,
     WRITE_OPTIONS,
@@ -79,7 +80,7 @@ class LanceDataSource(DataSource):
         return LanceWriter.prepare(schema, options, overwrite=overwrite)
 
 
-class LanceReader(DataSourceReader):
+class LanceReader(Portable, DataSourceReader):
     """Reads the partitions of one version, chosen when the read is planned."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:

@@ -14,16 +14,18 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lancelake.engine.local import LocalEngine
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
+from lancelake.spark.fitted_rows import PlainRows
 from lancelake.spark.frame_writer import written
+from lancelake.spark.on_executors import Portable
 from lancelake.spark.options import TableOptions
 from lancelake.spark.write_plan import (
     SaveMode,
     WritePlan,
     commit_write,
     ensure_columns,
+    plain_rows,
     plan_write,
 )
 from lancelake.table.open import AtVersion, open_snapshot
@@ -36,13 +38,14 @@ class Written(WriterCommitMessage):
     fragments: bytes
 
 
-class LanceWriter(DataSourceArrowWriter):
+class LanceWriter(Portable, DataSourceArrowWriter):
     """Appends to a table, or replaces its rows; creates the table when there is none.
 
     It travels to every task, so of the version it changes it keeps only the number.
     """
 
-    def __init__(self, plan: WritePlan) -> None:
+    def __init__(self, plan: WritePlan, rows: PlainRows) -> None:
+        self._rows = rows
         self._plan = replace(plan, base=None)
         self._base = None if plan.base is None else (plan.base.location, plan.base.version)
 
@@ -50,14 +53,16 @@ class LanceWriter(DataSourceArrowWriter):
     def prepare(schema: StructType, options: TableOptions, *, overwrite: bool) -> LanceWriter:
         """Look at the table as it is, and decide how to write."""
         ensure_columns(schema, options)
-        plan = plan_write(options, schema, SaveMode.OVERWRITE if overwrite else SaveMode.APPEND)
+        mode = SaveMode.OVERWRITE if overwrite else SaveMode.APPEND
+        rows = plain_rows(options, schema, mode)
+        plan = plan_write(options, rows.schema, mode)
         if plan is None:
             raise InvalidRequestError("there is nothing to write")
-        return LanceWriter(plan)
+        return LanceWriter(plan, rows)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
         """Write the rows of one task."""
-        return Written(to_bytes(written(self._plan.task, iterator)))
+        return Written(to_bytes(written(self._plan.task, self._rows(iterator))))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows of all tasks visible at once."""
@@ -67,7 +72,7 @@ class LanceWriter(DataSourceArrowWriter):
         if self._base is not None:
             location, version = self._base
             base = open_snapshot(location, AtVersion(version))
-        commit_write(replace(self._plan, base=base), fragments, LocalEngine())
+        commit_write(replace(self._plan, base=base), fragments)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Leave everything as it is."""

@@ -158,7 +158,7 @@ class LanceOptimizeBuilder:
         self._wishes = CompactionWishes()
 
     def where(self, condition: str) -> LanceOptimizeBuilder:
-        """Rewrite only fragments that hold a matching row; the condition is in SQL of filters."""
+        """Rewrite only fragments that hold a matching row; the condition is in Spark's SQL."""
         self._wishes = replace(self._wishes, where=condition)
         return self
 

@@ -12,16 +12,19 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.data.row_meta import MetaColumn
+from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.spark import metadata_columns
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import is_classic, open_door
 from lancelake.spark.jvm.relation import data_frame
+from lancelake.spark.on_executors import portable
 from lancelake.spark.partition import ReadPartition
-from lancelake.spark.planning.fragments_table import FragmentsTable
+from lancelake.spark.planning.fragments_table import FragmentsTable, StagedRowsTable
 from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.read_plan import ReadRequest, partitions
 from lancelake.spark.splits import SplitLimits
+from lancelake.spark.staged_rows import staged
 from lancelake.spark.types import spark_schema
 from lancelake.table.snapshot import Snapshot
 
@@ -30,9 +33,26 @@ def target_frame(
     spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str] = ()
 ) -> DataFrame:
     """Return columns of a version; in classic sessions Spark knows its size and prunes it."""
+    return _columns(spark, snapshot, columns, metas, VersionTable)
+
+
+def staged_frame(
+    spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], columns: Sequence[str]
+) -> DataFrame:
+    """Return columns of rows that were written for a version and are not yet part of one."""
+    return _columns(spark, staged(base, fragments), columns, (), StagedRowsTable)
+
+
+def _columns(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    metas: Sequence[str],
+    kind: type[VersionTable],
+) -> DataFrame:
     if is_classic(spark):
         door = open_door(spark)
-        table = VersionTable(door, snapshot, f"lance.`{snapshot.location.uri}`")
+        table = kind(door, snapshot, f"lance.`{snapshot.location.uri}`")
         names = ["`" + name.replace("`", "``") + "`" for name in columns]
         return data_frame(door, table).select(*[f.col(name) for name in [*names, *metas]])
     limits = SplitLimits(cores=SparkEngine(spark).parallelism)
@@ -70,7 +90,7 @@ def _through_tasks(
     request = ReadRequest(snapshot=snapshot, schema=schema, limits=limits, fragment_ids=ids)
     found = partitions(request)
     read = _ReadPartitions([pickle.dumps(part) for part in found])
-    return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(read, schema)
+    return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(portable(read), schema)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
-from lancelake.format.ids import FragmentId
 from lancelake.scan.request import Ordering
+from lancelake.spark.conditions import fragments_where
 from lancelake.spark.engine import SparkEngine, described
 from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
@@ -24,7 +24,6 @@ from lancelake.table.optimize import OptimizeRun, optimize
 from lancelake.table.repair.plan import plan as plan_repair
 from lancelake.table.repair.run import apply
 from lancelake.table.repair.wishes import Wishes
-from lancelake.table.rows.find import find_rows
 from lancelake.table.snapshot import Snapshot
 
 Row = Mapping[str, Any]
@@ -73,7 +72,7 @@ class CompactionWishes:
     """What is compacted, and how; without a wish, as the table's config says."""
 
     where: str | None = None
-    """Only fragments with a row for which this holds, in the SQL of filters, are rewritten."""
+    """Only fragments with a row for which this holds, in Spark's SQL, are rewritten."""
 
     target_rows: int | None = None
     sort_by: tuple[Ordering, ...] = ()
@@ -85,11 +84,9 @@ def compact_table(spark: SparkSession, base: Snapshot, wishes: CompactionWishes)
     engine = SparkEngine(spark)
     options = _options(base, wishes)
     if wishes.where is not None:
-        found = find_rows(base, wishes.where, engine)
+        found = fragments_where(spark, base, wishes.where)
         others = frozenset(f.id for f in base.manifest.fragments if f.id not in found)
-        options = replace(
-            options, excluded_fragment_ids=options.excluded_fragment_ids | _ids(others)
-        )
+        options = replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
     done = compact(base, options, CompactionRun(engine=engine))
     names = COMPACTED.fieldNames()[1:]
     counts = {name: getattr(done.metrics, name) for name in names}
@@ -201,7 +198,3 @@ def _options(base: Snapshot, wishes: CompactionWishes) -> CompactionOptions:
     if wishes.target_rows is not None:
         options = replace(options, target_rows_per_fragment=wishes.target_rows)
     return replace(options, sort_by=wishes.sort_by, z_order_by=wishes.z_order_by)
-
-
-def _ids(numbers: frozenset[int]) -> frozenset[FragmentId]:
-    return frozenset(FragmentId(number) for number in numbers)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum
 
 import pyarrow as pa
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.data.schema_check import ensure_fits
@@ -19,6 +19,7 @@ from lancelake.errors import (
     LanceTableError,
     SchemaMismatchError,
     TableNotFoundError,
+    UnsupportedError,
 )
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
@@ -28,8 +29,10 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Append, Operation, Overwrite, Update
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
-from lancelake.spark.engine import SparkEngine
+from lancelake.spark.column_names import ensure_distinct
+from lancelake.spark.conditions import ensure_all_match, ensure_frame_matches, rows_where
 from lancelake.spark.file_versions import suitable
+from lancelake.spark.fitted_rows import PlainRows, ensure_new_names, fitted
 from lancelake.spark.frame_writer import write_frame
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
@@ -43,7 +46,7 @@ from lancelake.table.publish import (
     publish,
     publish_first,
 )
-from lancelake.table.rows.find import find_rows
+from lancelake.table.rows.find import FoundRows, find_rows
 from lancelake.table.rows.take_out import take_out
 from lancelake.table.run_again import until_it_lands
 from lancelake.table.snapshot import Snapshot
@@ -71,24 +74,81 @@ class SaveMode(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RowsByFilter:
+    """Rows to replace, by a condition that Spark has bound and that was translated."""
+
+    sql: str
+    engine: Engine
+
+    def find(self, at: Snapshot) -> FoundRows:
+        """Return the rows of a version."""
+        return find_rows(at, self.sql, self.engine)
+
+    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
+        """Let any rows take their place, as Spark does."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsByCondition:
+    """Rows to replace, by the text of the option replaceWhere."""
+
+    spark: SparkSession
+    text: str
+
+    def find(self, at: Snapshot) -> FoundRows:
+        """Return the rows of a version."""
+        return rows_where(self.spark, at, self.text)
+
+    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
+        """Refuse rows that the same condition would not replace."""
+        ensure_all_match(self.spark, base, fragments, self.text)
+
+
+RowsToReplace = RowsByFilter | RowsByCondition
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
     """A write before its rows are written; `base` is the version it changes, None for a new table.
 
-    `replace_where` names the rows that are taken out; with None an overwrite takes out all.
+    `replaces` finds the rows that are taken out; with None an overwrite takes out all.
     """
 
     base: Snapshot | None
     task: WriteTask
     overwrites: bool
-    replace_where: str | None = None
+    replaces: RowsToReplace | None = None
     choices: CommitChoices = DEFAULT_CHOICES
     once: OnceOnly | None = None
     config: FrozenMap[str, str] = field(default_factory=FrozenMap)
 
 
-def plan_write(options: TableOptions, schema: t.StructType, mode: SaveMode) -> WritePlan | None:
-    """Decide what a write will do; None when there is nothing to do."""
-    base = existing(options)
+def plan_write(
+    options: TableOptions,
+    schema: t.StructType,
+    mode: SaveMode,
+    *,
+    spark: SparkSession | None = None,
+    replaces: RowsToReplace | None = None,
+) -> WritePlan | None:
+    """Decide what a write will do; None when there is nothing to do.
+
+    Without a session, as in the processes where Spark runs plain data sources, no text can be
+    bound.
+    """
+    return plan_onto(
+        existing(options), options, schema, mode, replaces or replaced_rows(options, spark)
+    )
+
+
+def plan_onto(
+    base: Snapshot | None,
+    options: TableOptions,
+    schema: t.StructType,
+    mode: SaveMode,
+    replaces: RowsToReplace | None,
+) -> WritePlan | None:
+    """Do as `plan_write`, for a version that was opened before."""
     if base is not None and mode is SaveMode.IGNORE:
         return None
     if base is not None and mode is SaveMode.ERROR and not _has_landed(base, _number(options)):
@@ -97,7 +157,10 @@ def plan_write(options: TableOptions, schema: t.StructType, mode: SaveMode) -> W
             table=options.location.uri,
             action='Use mode("append") or mode("overwrite").',
         )
-    return _plan(base, options, schema, overwrites=mode is SaveMode.OVERWRITE)
+    if replaces is not None and mode is not SaveMode.OVERWRITE:
+        problem = 'option replaceWhere needs mode("overwrite")'
+        raise InvalidRequestError(problem, table=options.location.uri, option="replaceWhere")
+    return _plan(base, options, schema, replaces, overwrites=mode is SaveMode.OVERWRITE)
 
 
 def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
@@ -110,7 +173,29 @@ def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
         )
 
 
-def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...], engine: Engine) -> Snapshot:
+def plain_rows(options: TableOptions, schema: t.StructType, mode: SaveMode) -> PlainRows:
+    """Return how a plain data source's rows get into the table as it is."""
+    is_new = _replaces_schema(options, None, mode)
+    return PlainRows.into(None if is_new else existing(options), schema)
+
+
+def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToReplace | None:
+    """Return the rows that the option replaceWhere names; None when it is not given."""
+    text = options.get("replaceWhere")
+    if text is None:
+        return None
+    if spark is None:
+        raise UnsupportedError(
+            "option replaceWhere needs a Spark session that binds its condition, and a plain data "
+            "source has none",
+            table=options.location.uri,
+            option="replaceWhere",
+            action='Use lancelake.spark.write(frame, path, "overwrite", replaceWhere=...).',
+        )
+    return RowsByCondition(spark=spark, text=text)
+
+
+def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
     """Make written rows part of the table."""
     base = plan.base
     if base is None:
@@ -122,8 +207,8 @@ def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...], engine: Engin
         before = landed(open_snapshot(base.location, Latest(), main=base.main_location), plan.once)
         if before is not None:
             return before
-    if plan.replace_where is not None:
-        return _replace_rows(plan, base, fragments, engine)
+    if plan.replaces is not None:
+        return _replace_rows(plan, plan.replaces, base, fragments)
     if not fragments and not plan.overwrites and plan.once is None:
         return base
     operation = (
@@ -145,9 +230,16 @@ def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) ->
 
 def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Snapshot | None:
     """Write a DataFrame to the table that options name."""
-    parsed = parse(options, WRITE_OPTIONS)
+    parsed, wanted = parse(options, WRITE_OPTIONS), SaveMode.of(mode)
     ensure_columns(frame.schema, parsed)
-    return write_planned(frame, plan_write(parsed, frame.schema, SaveMode.of(mode)))
+    base, replaces = existing(parsed), replaced_rows(parsed, frame.sparkSession)
+    if base is None or _replaces_schema(parsed, replaces, wanted):
+        ensure_new_names(frame)
+    elif wanted in (SaveMode.APPEND, SaveMode.OVERWRITE):
+        frame = fitted(frame, base)
+    if base is None and isinstance(replaces, RowsByCondition):
+        ensure_frame_matches(frame, replaces.text)
+    return write_planned(frame, plan_onto(base, parsed, frame.schema, wanted, replaces))
 
 
 def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
@@ -159,7 +251,7 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
         if before is not None:
             return before
     try:
-        return commit_write(plan, write_frame(frame, plan.task), SparkEngine(frame.sparkSession))
+        return commit_write(plan, write_frame(frame, plan.task))
     except LanceTableError as error:
         version = None if plan.base is None else plan.base.version
         raise error.at(plan.task.root.uri, version) from error.__cause__
@@ -177,22 +269,26 @@ def existing(options: TableOptions) -> Snapshot | None:
 
 
 def _plan(
-    base: Snapshot | None, options: TableOptions, schema: t.StructType, *, overwrites: bool
+    base: Snapshot | None,
+    options: TableOptions,
+    schema: t.StructType,
+    replaces: RowsToReplace | None,
+    *,
+    overwrites: bool,
 ) -> WritePlan:
     arrow = arrow_schema(schema)
     choices = CommitChoices(
         message=options.get("userMetadata"),
         enable_stable_row_ids=base is None and options.flag("stableRowIds", default=True),
     )
-    where = options.get("replaceWhere")
-    if where is not None and not overwrites:
-        problem = 'option replaceWhere needs mode("overwrite")'
-        raise InvalidRequestError(problem, table=options.location.uri, option="replaceWhere")
     if base is not None and options.flag("mergeSchema", default=False):
+        ensure_distinct(arrow.names, base.manifest.schema.names)
         base = widened(base, arrow, choices)
-    wanted = _schema(base, options, from_arrow(arrow), overwrites=overwrites and where is None)
+    mode = SaveMode.OVERWRITE if overwrites else SaveMode.APPEND
+    is_new = base is None or _replaces_schema(options, replaces, mode)
+    wanted = from_arrow(arrow) if base is None or is_new else base.manifest.schema
     version = _file_version(base, options, wanted, overwrites=overwrites)
-    _ensure_fits(wanted, arrow, base, overwrites=overwrites and where is None)
+    _ensure_fits(wanted, arrow, base, overwrites=overwrites and replaces is None)
     task = WriteTask(
         root=options.location if base is None else base.location,
         schema=wanted,
@@ -205,7 +301,7 @@ def _plan(
         base=base,
         task=task,
         overwrites=overwrites,
-        replace_where=where if base is not None else None,
+        replaces=replaces if base is not None else None,
         choices=replace(choices, data_version=version if base is None or overwrites else None),
         once=_number(options),
     )
@@ -219,14 +315,10 @@ def _has_landed(base: Snapshot, once: OnceOnly | None) -> bool:
     return once is not None and landed(base, once) is not None
 
 
-def _schema(
-    base: Snapshot | None, options: TableOptions, data: Schema, *, overwrites: bool
-) -> Schema:
-    """Return the schema of the table after the write: the table's unless it is to be replaced."""
-    if base is None:
-        return data
-    replaces = overwrites and options.flag("overwriteSchema", default=False)
-    return data if replaces else base.manifest.schema
+def _replaces_schema(options: TableOptions, replaces: RowsToReplace | None, mode: SaveMode) -> bool:
+    """Whether a write replaces the columns of the table, not only its rows."""
+    replaces_all = mode is SaveMode.OVERWRITE and replaces is None
+    return replaces_all and options.flag("overwriteSchema", default=False)
 
 
 def _file_version(
@@ -258,10 +350,12 @@ def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transa
 
 
 def _replace_rows(
-    plan: WritePlan, base: Snapshot, fragments: tuple[Fragment, ...], engine: Engine
+    plan: WritePlan, rows: RowsToReplace, base: Snapshot, fragments: tuple[Fragment, ...]
 ) -> Snapshot:
+    rows.ensure_match(base, fragments)
+
     def work(version: Snapshot) -> Snapshot:
-        found = find_rows(version, plan.replace_where, engine)
+        found = rows.find(version)
         if not found and not fragments and plan.once is None:
             return version
         gone = take_out(version, found, plan.choices.surroundings.ids)

@@ -24,7 +24,7 @@ from lancelake.table.open import AsOf, AtTag, AtVersion, Latest, OnBranch
         ({"TAG": "first"}, AtTag("first")),
         ({"branch": "trial"}, OnBranch("trial")),
         ({"branch": "trial", "version": "2"}, OnBranch("trial", 2)),
-        ({"timestamp": "1970-01-01 00:00:01"}, AsOf(1_000_000_000)),
+        ({"timestamp": "1970-01-01 00:00:01Z"}, AsOf(1_000_000_000)),
     ],
 )
 def test_a_version_is_chosen(given: dict[str, str], wanted: object) -> None:

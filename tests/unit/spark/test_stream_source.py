@@ -58,8 +58,8 @@ def rows_between(reader: VersionReader, start: dict[str, Any], end: dict[str, An
         ({"startingVersion": "1", "maxVersionsPerTrigger": "3"}, [30, 10]),
         ({"startingVersion": "3"}, [20]),
         ({"startingVersion": "latest"}, []),
-        ({"startingTimestamp": "2001-01-01"}, [40]),
-        ({"startingTimestamp": "2100-01-01"}, []),
+        ({"startingTimestamp": "2001-01-01T00:00:00+00:00"}, [40]),
+        ({"startingTimestamp": "2100-01-01T00:00:00Z"}, []),
     ],
 )
 def test_a_batch_takes_no_more_than_allowed(

@@ -47,6 +47,12 @@ def error_of(failure: BaseException) -> LanceTableError | None:
     return _in_text(str(failure))
 
 
+def sentence_of(failure: BaseException) -> str:
+    """Return what Spark says is wrong, without its query and its plan."""
+    first = str(failure).strip().partition("\n")[0]
+    return first.partition(" SQLSTATE:")[0].removesuffix(".")
+
+
 def _in_java(exception: Any) -> LanceTableError | None:
     while exception is not None:
         text = exception.getMessage() or ""

@@ -13,6 +13,7 @@ from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.compiled import make
 from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, is_classic, open_door
 from lancelake.spark.jvm.python_read import java_schema
+from lancelake.spark.on_executors import portable
 from lancelake.spark.task_messages import MESSAGE, Work
 
 ANSWER = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
@@ -25,7 +26,7 @@ def messages_of(frame: DataFrame, work: Work) -> list[bytes]:
     rows = frame.select("*")
     job = _job(rows, work)
     if job is None:
-        return [bytes(row[MESSAGE]) for row in rows.mapInArrow(work, ANSWER).collect()]
+        return [bytes(row[MESSAGE]) for row in rows.mapInArrow(portable(work), ANSWER).collect()]
     return [bytes(message) for message in job.collect(rows._jdf.queryExecution())]
 
 
@@ -50,7 +51,7 @@ def source_of(door: Door, work: Work) -> Any:
 
 def command(work: Work) -> bytes:
     """Return a function as workers take it."""
-    pickled: bytes = CPickleSerializer().dumps((work, ANSWER))  # type: ignore[no-untyped-call]
+    pickled: bytes = CPickleSerializer().dumps((portable(work), ANSWER))  # type: ignore[no-untyped-call]
     return pickled
 
 

@@ -1,7 +1,8 @@
 """Lets streams name tables of a catalog: `readStream.table(...)` and `writeStream.toTable(...)`.
 
 Spark wants a stream's reader and writer to be classes of the JVM when a table is named. The names
-are therefore turned into paths here, which the plain data source reads and writes as streams.
+are therefore turned into paths here, which the plain data source reads and writes as streams. A
+stream's starting time is read here too: the plain data source does not know the session's zone.
 """
 
 from __future__ import annotations
@@ -16,10 +17,12 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 from lancelake.errors import UnsupportedError
 from lancelake.spark.named import table_if_ours
 from lancelake.spark.options import TableOptions, reached_with
+from lancelake.spark.times import zoned
 from lancelake.spark.write_plan import existing
 
 _FORMAT = "lance"
 _MARK = "_lancelake_table"
+_TIME = "startingTimestamp"
 _REGISTERED: set[int] = set()
 
 
@@ -28,8 +31,30 @@ def stream_by_name(spark: SparkSession) -> None:
     _REGISTERED.add(id(spark._jvm))
     if not hasattr(DataStreamReader, _MARK):
         setattr(DataStreamReader, _MARK, DataStreamReader.table)
+        DataStreamReader.load = _loading(DataStreamReader.load)  # type: ignore[method-assign]
         DataStreamReader.table = _reading(DataStreamReader.table)  # type: ignore[method-assign]
         DataStreamWriter.toTable = _writing(DataStreamWriter.toTable)  # type: ignore[method-assign]
+
+
+def _loading(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
+    @functools.wraps(original)
+    def load(
+        self: DataStreamReader,
+        path: str | None = None,
+        format: str | None = None,
+        schema: Any = None,
+        **options: Any,
+    ) -> DataFrame:
+        if format is not None:
+            self.format(format)
+        self.options(**options)
+        if _is_registered(self._spark) and str(self._jreader.source()).lower() == _FORMAT:
+            time = self._jreader.extraOptions().get(_TIME)
+            if time.isDefined():
+                self.option(_TIME, zoned(self._spark, str(time.get())))
+        return original(self, path, None, schema)
+
+    return load
 
 
 def _reading(original: Callable[..., DataFrame]) -> Callable[..., DataFrame]:
@@ -69,8 +94,11 @@ def _writing(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _table(spark: Any, name: str) -> TableOptions | None:
-    is_known = getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED
-    return table_if_ours(spark, name) if is_known else None
+    return table_if_ours(spark, name) if _is_registered(spark) else None
+
+
+def _is_registered(spark: Any) -> bool:
+    return getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED
 
 
 def _options(table: TableOptions) -> dict[str, str]:

@@ -18,6 +18,7 @@ from lancelake.spark.alter import (
     SetProperty,
     path_text,
 )
+from lancelake.spark.table_properties import ensure_changeable
 from lancelake.spark.types import arrow_type
 from lancelake.table.columns.alter import ColumnChange
 
@@ -27,6 +28,7 @@ def changes_of(change: Any) -> list[Change]:
     kind = str(change.getClass().getSimpleName())
     if kind in ("SetProperty", "RemoveProperty"):
         value = change.value() if kind == "SetProperty" else None
+        ensure_changeable(change.property())
         return [SetProperty(key=change.property(), value=value)]
     if not hasattr(change, "fieldNames"):
         raise UnsupportedError(f"{kind} is not a change that Lance tables know")

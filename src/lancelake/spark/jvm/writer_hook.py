@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.sql import DataFrameWriter, DataFrameWriterV2, SparkSession
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.named import add_columns_of
+from lancelake.spark.named import add_columns_of, table_if_ours
 
 _FORMAT = "lance"
 _MARK = "_lancelake_save"
+_CHOSEN = "_lancelake_format"
 _MODES = {"Append": "append", "Overwrite": "overwrite", "Ignore": "ignore"}
 _REGISTERED: set[int] = set()
 _TO_CATALOGS: tuple[tuple[type, str], ...] = (
@@ -35,6 +36,7 @@ def write_by_planning(spark: SparkSession) -> None:
     if not hasattr(DataFrameWriter, _MARK):
         setattr(DataFrameWriter, _MARK, DataFrameWriter.save)
         DataFrameWriter.save = _taught(DataFrameWriter.save)  # type: ignore[method-assign]
+        DataFrameWriter.format = _remembering(DataFrameWriter.format)  # type: ignore[method-assign]
         for cls, name in _TO_CATALOGS:
             setattr(cls, name, _widening(getattr(cls, name)))
 
@@ -66,14 +68,57 @@ def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(original)
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
-        spark = self._spark
-        if getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED:
+        if _is_registered(self._spark):
+            if isinstance(self, DataFrameWriter) and _taken(self, *args, **kwargs):
+                return None
             # A Spark that keeps its options elsewhere will say that the columns do not fit.
             with contextlib.suppress(Py4JError):
                 _widen(self, str(args[0]) if args else "")
         return original(self, *args, **kwargs)
 
     return write
+
+
+def _remembering(original: Callable[..., DataFrameWriter]) -> Callable[..., DataFrameWriter]:
+    """Note that a format was chosen: the writer of the JVM shows Spark's default otherwise."""
+
+    @functools.wraps(original)
+    def format(self: DataFrameWriter, source: str) -> DataFrameWriter:
+        setattr(self, _CHOSEN, source)
+        return original(self, source)
+
+    return format
+
+
+def _taken(
+    writer: DataFrameWriter,
+    name: str,
+    format: str | None = None,
+    mode: str | None = None,
+    partitionBy: Any = None,
+    **options: Any,
+) -> bool:
+    """Write a table of our catalogs, in our format unless another was chosen, which is refused.
+
+    Says whether it was written: Spark itself has no option replaceWhere.
+    """
+    found = table_if_ours(writer._spark, name)
+    if found is None:
+        return False
+    if (format or getattr(writer, _CHOSEN, None)) is None:
+        writer.format(_FORMAT)
+    wish = {key.lower(): value for key, value in options.items()}.get("replacewhere")
+    if wish is None and writer._jwrite.extraOptions().get("replaceWhere").isEmpty():
+        return False
+    writer.mode(mode).options(**options)
+    if partitionBy is not None:
+        writer.partitionBy(partitionBy)
+    _save(writer, found.location.uri, {**found.location.storage_options, **found.rest})
+    return True
+
+
+def _is_registered(spark: Any) -> bool:
+    return getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED
 
 
 def _widen(writer: Any, name: str) -> None:
@@ -95,12 +140,10 @@ def _private(java: Any, name: str) -> Any:
 
 
 def _is_ours(writer: DataFrameWriter) -> bool:
-    spark = writer._spark
-    is_known = getattr(spark, "_jvm", None) is not None and id(spark._jvm) in _REGISTERED
-    return is_known and str(writer._jwrite.source()).lower() == _FORMAT
+    return _is_registered(writer._spark) and str(writer._jwrite.source()).lower() == _FORMAT
 
 
-def _save(writer: DataFrameWriter, path: str | None) -> None:
+def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | None = None) -> None:
     from lancelake.spark.write_plan import write_options  # noqa: PLC0415  # which imports the door
 
     java = writer._jwrite
@@ -113,6 +156,7 @@ def _save(writer: DataFrameWriter, path: str | None) -> None:
     while pairs.hasNext():
         pair = pairs.next()
         given[pair._1()] = pair._2()
+    given |= more or {}
     if path is not None:
         given["path"] = path
     write_options(writer._df, given, _MODES.get(java.curmode().toString(), "error"))

@@ -35,6 +35,7 @@ from lancelake.spark.planning.proxy import (
     implements,
 )
 from lancelake.spark.predicates import Column, Condition, Constant, Node
+from lancelake.spark.times import with_zones
 from lancelake.spark.translate import column_types, filter_of
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
 from lancelake.table.snapshot import Snapshot
@@ -62,7 +63,8 @@ class _Feed(Proxy):
         location = self._request.snapshot.location
         rest = given_to(location, given)
         ensure_known(rest, FEED_OPTIONS)
-        request = self._request.over(TableOptions(location=location, rest=rest))
+        zoned = with_zones(self.door.spark, rest)
+        request = self._request.over(TableOptions(location=location, rest=zoned))
         return _Builder(self.door, request)
 
 

@@ -1,4 +1,4 @@
-"""Some fragments of a version as Spark sees them, each read whole by one partition."""
+"""Fragments as Spark sees them: some of a version, or new ones that no version has yet."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ from lancelake.table.snapshot import Snapshot
 
 
 class FragmentsTable(VersionTable):
-    """Rows keep the order that they have in their fragment."""
+    """Fragments of a version, each read whole by one partition.
+
+    Rows keep the order that they have in their fragment.
+    """
 
     def __init__(
         self, door: Door, snapshot: Snapshot, name: str, ids: tuple[FragmentId, ...]
@@ -29,3 +32,12 @@ class FragmentsTable(VersionTable):
         found = super()._request(given)
         limits = replace(found.limits, whole_fragments=True)
         return replace(found, fragment_ids=self._ids, limits=limits)
+
+
+class StagedRowsTable(VersionTable):
+    """Rows that were written for a version and are not yet part of one."""
+
+    def identity(self) -> str:
+        # Never equal to the version's own rows, which a session may have cached.
+        paths = [file.path for f in self.snapshot.manifest.fragments for file in f.files]
+        return f"{super().identity()}, staged ({zlib.crc32(repr(paths).encode()):08x})"

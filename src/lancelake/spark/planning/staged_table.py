@@ -10,18 +10,16 @@ from pyspark.sql import types as t
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema, python_schema
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
+from lancelake.spark.table_properties import config_of, creation_options
 from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
 from lancelake.storage.location import Location
 from lancelake.table.snapshot import Snapshot
 
-_RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
-_OPTION = "option."
 _PROVIDER = "lance"
 
 
@@ -48,44 +46,41 @@ class TableDefinition:
             raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
         if "StructType" not in columns.getClass().getName():
             columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
-        # `saveAsTable` names the default format where none was chosen.
-        default = door.conf("spark.sql.sources.default", "parquet")
-        _ensure_ours(given.get("provider"), default, location)
+        _ensure_ours(given.get("provider"), location)
         schema = python_schema(columns)
         if not schema.fields:
             raise InvalidRequestError("a table needs at least one column", table=location.uri)
         every = dict(given)
-        # Options are among the properties too, and may be secret: no table keeps them.
-        kept = {k: v for k, v in every.items() if k not in _RESERVED and not k.startswith(_OPTION)}
-        options = {
-            k.removeprefix(_OPTION).lower(): v for k, v in every.items() if k.startswith(_OPTION)
-        }
         return TableDefinition(
             location=location,
             schema=schema,
-            properties=kept,
-            options=given_to(location, options),
+            properties=config_of(every),
+            options=given_to(location, creation_options(every)),
             chosen_location=every.get("location"),
         )
 
     def planned(self, options: TableOptions, mode: SaveMode) -> WritePlan:
-        """Return the write that makes the table."""
-        if mode is SaveMode.OVERWRITE and options.get("replaceWhere") is None:
+        """Return the write that makes the table; its own options stand above the table's."""
+        ensure_known(self.options, WRITE_OPTIONS)
+        options = replace(options, rest={**self.options, **options.rest})
+        if options.get("replaceWhere") is not None:
+            problem = "option replaceWhere does not go with a statement that makes a table"
+            raise InvalidRequestError(problem, table=self.location.uri, option="replaceWhere")
+        if mode is SaveMode.OVERWRITE:
             options = replace(options, rest={**options.rest, "overwriteschema": "true"})
         found = plan_write(options, self.schema, mode)
         if found is None:
             raise UnsupportedError(f"mode {mode.value} makes no table")
         return replace(found, config=FrozenMap(self.properties))
 
-    def created(self, mode: SaveMode, door: Door) -> Snapshot:
+    def created(self, mode: SaveMode) -> Snapshot:
         """Make the table without rows."""
-        ensure_known(self.options, WRITE_OPTIONS)
-        plan = self.planned(TableOptions(location=self.location, rest=self.options), mode)
-        return commit_write(plan, (), SparkEngine(door.spark))
+        plan = self.planned(TableOptions(location=self.location, rest={}), mode)
+        return commit_write(plan, ())
 
 
-def _ensure_ours(provider: str | None, default: str, location: Location) -> None:
-    if provider is not None and provider.lower() not in (_PROVIDER, default.lower()):
+def _ensure_ours(provider: str | None, location: Location) -> None:
+    if provider is not None and provider.lower() != _PROVIDER:
         raise UnsupportedError(
             f"this catalog holds Lance tables, not tables of format {provider}",
             table=location.uri,
@@ -123,10 +118,10 @@ class StagedTable(TableProxy):
 
     def commitStagedChanges(self) -> None:
         if self._written is None:
-            self._definition.created(self._mode, self.door)
+            self._definition.created(self._mode)
             return
         plan, fragments = self._written
-        commit_write(plan, fragments, SparkEngine(self.door.spark))
+        commit_write(plan, fragments)
 
     def abortStagedChanges(self) -> None:
         """Nothing was published; files of no version are for cleanup."""
@@ -134,7 +129,14 @@ class StagedTable(TableProxy):
     def reportDriverMetrics(self) -> Any:
         return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
 
-    def _begin(self, options: TableOptions, schema: t.StructType, mode: SaveMode) -> WritePlan:  # noqa: ARG002
+    def _begin(
+        self,
+        options: TableOptions,
+        schema: t.StructType,  # noqa: ARG002
+        mode: SaveMode,
+        **_: Any,
+    ) -> WritePlan:
+        """Plan the table as it was defined; Spark hands over rows of just that schema."""
         return self._definition.planned(options, mode)
 
     def _keep(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
+from lancelake.errors import InvalidRequestError
 from lancelake.spark import metadata_columns
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.settings import cores, partition_bytes
-from lancelake.spark.options import READ_OPTIONS, TableOptions, ensure_known, given_to
+from lancelake.spark.options import (
+    READ_OPTIONS,
+    SCAN_OPTIONS,
+    TableOptions,
+    ensure_known,
+    given_to,
+)
 from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
 from lancelake.spark.planning.scan_builder import LanceScanBuilder
 from lancelake.spark.read_plan import ReadRequest
 from lancelake.spark.splits import SplitLimits
+from lancelake.spark.table_properties import shown_properties
 from lancelake.spark.types import declared, shown_schema
 from lancelake.table.snapshot import Snapshot
 
@@ -67,9 +76,7 @@ class VersionTable(TableProxy):
         return java_schema(self.door, declared(self._schema))
 
     def properties(self) -> Any:
-        shown = {"provider": "lance", "location": self.snapshot.location.uri}
-        shown |= dict(self.snapshot.manifest.config)
-        return self.door.map(shown)
+        return self.door.map(shown_properties(self.snapshot))
 
     def capabilities(self) -> Any:
         return self.door.once("readable", self._readable)
@@ -92,7 +99,8 @@ class VersionTable(TableProxy):
 
     def _request(self, given: dict[str, str]) -> ReadRequest:
         rest = given_to(self.snapshot.location, given)
-        ensure_known(rest, READ_OPTIONS, self.snapshot.location.uri)
+        self._ensure_no_travel(rest)
+        ensure_known(rest, SCAN_OPTIONS, self.snapshot.location.uri)
         options = TableOptions(location=self.snapshot.location, rest=rest)
         return ReadRequest(
             snapshot=self.snapshot,
@@ -100,6 +108,20 @@ class VersionTable(TableProxy):
             batch_rows=options.positive("batchRows"),
             limits=self._limits(options),
         )
+
+    def _ensure_no_travel(self, given: Collection[str]) -> None:
+        """Refuse options that choose a version: it was chosen when the table was loaded."""
+        found = [name for name in READ_OPTIONS if name not in SCAN_OPTIONS and name in given]
+        if found:
+            raise InvalidRequestError(
+                f"option {found[0]} does not choose a version of a table that is read by name",
+                table=self.snapshot.location.uri,
+                option=found[0],
+                action=(
+                    "Use VERSION AS OF, TIMESTAMP AS OF, or the names of tags and branches, "
+                    "such as t.branch_b."
+                ),
+            )
 
     def _limits(self, options: TableOptions) -> SplitLimits:
         most = options.positive("maxPartitionBytes") or partition_bytes(self.door)

@@ -46,7 +46,7 @@ class TableChanges(CatalogProxy):
     def createTable(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)
         self._ensure_free(ident)
-        snapshot = definition.created(SaveMode.ERROR, self.door)
+        snapshot = definition.created(SaveMode.ERROR)
         return WritableTable(self.door, snapshot, self._full(ident))
 
     def createTableLike(self, ident: Any, info: Any, source: Any) -> Any:  # noqa: ARG002

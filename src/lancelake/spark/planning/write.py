@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from lancelake.errors import UnsupportedError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
@@ -21,6 +21,7 @@ from lancelake.spark.planning.proxy import Proxy, implements
 from lancelake.spark.predicates import joined
 from lancelake.spark.translate import filter_of
 from lancelake.spark.write_plan import (
+    RowsByFilter,
     SaveMode,
     WritePlan,
     commit_write,
@@ -28,7 +29,7 @@ from lancelake.spark.write_plan import (
     plan_write,
 )
 
-Begin = Callable[[TableOptions, t.StructType, SaveMode], WritePlan | None]
+Begin = Callable[..., WritePlan | None]
 """What decides what a write does, when it begins."""
 
 Plan = Callable[[], WritePlan | None]
@@ -56,6 +57,7 @@ class LanceWriteBuilder(Proxy):
         self._schema = python_schema(info.schema())
         self._expressions = expressions
         self._mode = mode
+        self._replaces: RowsByFilter | None = None
         self._steps = (begin, commit or self._into_table)
 
     def truncate(self) -> Any:
@@ -71,9 +73,13 @@ class LanceWriteBuilder(Proxy):
         return True
 
     def overwrite(self, predicates: Any) -> Any:
+        if self._options.get("replaceWhere") is not None:
+            problem = "option replaceWhere and the condition of an overwrite exclude each other"
+            raise InvalidRequestError(problem, table=self._options.location.uri)
         conditions = [self._sql(predicate) for predicate in predicates]
-        rest = {**self._options.rest, "replacewhere": joined(conditions) or "true"}
-        self._options = replace(self._options, rest=rest)
+        self._replaces = RowsByFilter(
+            sql=joined(conditions) or "true", engine=SparkEngine(self.door.spark)
+        )
         self._mode = SaveMode.OVERWRITE
         return self
 
@@ -81,7 +87,9 @@ class LanceWriteBuilder(Proxy):
         options, schema, mode = self._options, self._schema, self._mode
         ensure_columns(schema, options)
         begin, commit = self._steps
-        plan = functools.partial(begin, options, schema, mode)
+        plan = functools.partial(
+            begin, options, schema, mode, spark=self.door.spark, replaces=self._replaces
+        )
         text = f"lance {mode.value} to {options.location.uri}"
         return _Write(self.door, schema, plan, commit, text)
 
@@ -95,7 +103,7 @@ class LanceWriteBuilder(Proxy):
         )
 
     def _into_table(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
-        commit_write(plan, fragments, SparkEngine(self.door.spark))
+        commit_write(plan, fragments)
 
     def _sql(self, predicate: Any) -> str:
         expressions = self._expressions

@@ -16,6 +16,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan as plan_scan
 from lancelake.scan.request import ScanRequest
 from lancelake.spark.conform import Conformer
+from lancelake.spark.streaming.identity import ReadPaths, read_paths
 from lancelake.table.change_feed.execute import execute as execute_change
 from lancelake.table.change_feed.planner import plan_changes
 from lancelake.table.change_feed.request import (
@@ -112,6 +113,12 @@ class Wanted:
     columns: tuple[str, ...]
     with_changes: bool = False
     skips_changes: bool = False
+
+    @property
+    def paths(self) -> ReadPaths:
+        """The paths of the wanted columns, and of the members of structs among them."""
+        own = set(self.columns)
+        return read_paths(pa.schema([field for field in self.schema if field.name in own]))
 
     def columns_of(self, snapshot: Snapshot) -> tuple[str, ...]:
         """Return the wanted columns that a version has."""

@@ -11,25 +11,25 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from lancelake.data.scan_source import ScanSource
-from lancelake.engine.local import LocalEngine
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.format.ids import FragmentId
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 from lancelake.spark.frame_writer import written
+from lancelake.spark.on_executors import Portable
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.patience import PATIENCE
+from lancelake.spark.staged_rows import staged
 from lancelake.spark.write_plan import (
     SaveMode,
     WritePlan,
     commit_write,
     ensure_columns,
     existing,
+    plain_rows,
     plan_write,
 )
 from lancelake.table.compact.options import from_config
@@ -60,7 +60,7 @@ class WrittenPart(WriterCommitMessage):
     query: str
 
 
-class LanceStreamWriter(DataSourceStreamArrowWriter):
+class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
     """Appends each batch, replaces all rows by it, or merges it by key.
 
     A batch is known by the query's id, which its checkpoint keeps, and by its number.
@@ -68,14 +68,15 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
 
     def __init__(self, schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> None:
         """Look at the table once, so that what cannot work fails before a batch does."""
-        self._schema = schema
         self._options = dict(options)
         self._overwrite = overwrite
+        ensure_columns(schema, self._parsed())
+        self._rows = plain_rows(self._parsed(), schema, self._mode)
         self._task = self._planned().task
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenPart:
         """Write the rows of a task."""
-        fragments = written(self._task, iterator)
+        fragments = written(self._task, self._rows(iterator))
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)
         return WrittenPart(to_bytes(fragments), query or "")
@@ -92,10 +93,10 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
         planned = self._planned()
         if keys:
             # Keys may repeat in the first batch too, so a new table begins without rows.
-            base = planned.base or commit_write(planned, (), LocalEngine())
+            base = planned.base or commit_write(planned, ())
             _merge(base, replace(self._planned(), once=once), fragments, keys)
         else:
-            commit_write(replace(planned, once=once), fragments, LocalEngine())
+            commit_write(replace(planned, once=once), fragments)
         self._compact_after(batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
@@ -123,16 +124,18 @@ class LanceStreamWriter(DataSourceStreamArrowWriter):
             )
         return OnceOnly(app_id=app_id, version=batch)
 
+    @property
+    def _mode(self) -> SaveMode:
+        return SaveMode.OVERWRITE if self._overwrite else SaveMode.APPEND
+
     def _parsed(self) -> TableOptions:
         return parse(self._options, SINK_OPTIONS)
 
     def _planned(self) -> WritePlan:
-        mode = SaveMode.OVERWRITE if self._overwrite else SaveMode.APPEND
         options = self._parsed()
-        ensure_columns(self._schema, options)
         hidden = ("txnappid", "txnversion")
         rest = {key: value for key, value in options.rest.items() if key not in hidden}
-        found = plan_write(replace(options, rest=rest), self._schema, mode)
+        found = plan_write(replace(options, rest=rest), self._rows.schema, self._mode)
         if found is None:
             raise InvalidRequestError("a stream cannot be written with this mode")
         return found
@@ -172,9 +175,4 @@ def _merge(
 
 def _staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:
     """Read back the rows that tasks wrote, which are part of no version."""
-    numbered = tuple(
-        replace(fragment, id=FragmentId(number)) for number, fragment in enumerate(fragments)
-    )
-    manifest = replace(base.manifest, fragments=numbered)
-    source = ScanSource(files=base.files, manifest_at=base.source.manifest_at, manifest=manifest)
-    return run(plan(source, ScanRequest()))
+    return run(plan(staged(base, fragments).source, ScanRequest()))

@@ -10,12 +10,13 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError
+from lancelake.spark.on_executors import Portable
 from lancelake.spark.streaming.offsets import Offset
 from lancelake.spark.streaming.parts import encode, read
 from lancelake.spark.streaming.stream import TableStream
 
 
-class VersionReader(DataSourceStreamReader):
+class VersionReader(Portable, DataSourceStreamReader):
     """Reads versions one after the other; an offset says how much of which one was read."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
@@ -65,4 +66,4 @@ class UnlimitedReader(VersionReader):
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as Spark 4.1 has it
         """Return the end of the newest version."""
-        return Offset(self.stream.head().version + 1, 0).to_json()
+        return self.stream.end().to_json()

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
 from lancelake.spark.options import TableOptions, parse, parse_time
 from lancelake.spark.streaming.allowance import Allowance
+from lancelake.spark.streaming.identity import (
+    FieldIds,
+    Identity,
+    ensure_same_columns,
+    expected_ids,
+)
 from lancelake.spark.streaming.offsets import Offset
 from lancelake.spark.streaming.options import LIMITS, STREAM_OPTIONS
 from lancelake.spark.streaming.parts import StreamPart, Wanted, snapshot_parts, version_parts
@@ -51,13 +58,21 @@ class TableStream:
         head = self.head()
         if time is not None:
             # What was committed at the very time belongs to the stream.
-            before = AsOf(parse_time(time).time_ns - _MICROSECOND)
-            return Offset(version_range(head, before, None).begin + 1, 0)
-        if starting is None:
-            return Offset(head.version, 0, is_snapshot=True)
-        if starting.lower() == _LATEST:
-            return Offset(head.version + 1, 0)
-        return Offset(self.options.whole("startingVersion") or 0, 0)
+            before = AsOf(parse_time(time, head.location.uri).time_ns - _MICROSECOND)
+            found = Offset(version_range(head, before, None).begin + 1, 0)
+        elif starting is None:
+            found = Offset(head.version, 0, is_snapshot=True)
+        elif starting.lower() == _LATEST:
+            found = Offset(head.version + 1, 0)
+        else:
+            found = Offset(self.options.whole("startingVersion") or 0, 0)
+        return self._identified(found, head, expected_ids(head, self.wanted.paths, {}))
+
+    def end(self) -> Offset:
+        """Return the end of the newest version."""
+        head = self.head()
+        ids = expected_ids(head, self.wanted.paths, {})
+        return self._identified(Offset(head.version + 1, 0), head, ids)
 
     def head(self) -> Snapshot:
         """Return the newest version."""
@@ -87,34 +102,60 @@ class TableStream:
         )
 
     def reach(self, start: Offset, last: int, allowed: Allowance) -> Offset:
-        """Return the offset that a batch reaches."""
+        """Return the offset that a batch reaches; the same one when there is nothing to read."""
+        head, ids = self._checked(start)
         at = start
         while at.version <= last and allowed.begin_version():
-            ahead = self.parts(at)[at.done :]
+            ahead = self._parts(at, ids)[at.done :]
             taken = allowed.take(ahead)
             if taken < len(ahead):
-                return Offset(at.version, at.done + taken, at.is_snapshot)
+                at = Offset(at.version, at.done + taken, at.is_snapshot)
+                break
             at = Offset(at.version + 1, 0)
-        return at
+        return start if at == start else self._identified(at, head, ids)
 
     def between(self, start: Offset, end: Offset) -> list[StreamPart]:
         """Return the parts from one offset to another."""
+        head, ids = self._checked(start)
+        if end.identity is not None:
+            end.identity.ensure_same_table(head)
         found: list[StreamPart] = []
         at = start
         while at.version < end.version:
-            found += self.parts(at)[at.done :]
+            found += self._parts(at, ids)[at.done :]
             at = Offset(at.version + 1, 0)
         if end.done:
-            found += self.parts(end)[at.done : end.done]
+            found += self._parts(end, ids)[at.done : end.done]
         return found
 
-    def parts(self, at: Offset) -> list[StreamPart]:
+    def _checked(self, start: Offset) -> tuple[Snapshot, FieldIds]:
+        """Open the table of an offset; return its head, and the ids of the stream's columns."""
+        head, identity = self.head(), start.identity
+        if identity is not None:
+            identity.ensure_same_table(head)
+        known = {} if identity is None else identity.fields
+        return head, expected_ids(head, self.wanted.paths, known)
+
+    def _identified(self, at: Offset, head: Snapshot, ids: FieldIds) -> Offset:
+        """Return an offset that says which table it is of."""
+        seen = head
+        if 1 <= at.last_seen < head.version:
+            # A version that was cleaned up tells nothing about the table; the newest does.
+            with contextlib.suppress(VersionNotFoundError):
+                seen = self._version(at.last_seen)
+        return replace(at, identity=Identity.of(seen, ids))
+
+    def _parts(self, at: Offset, ids: FieldIds) -> list[StreamPart]:
         """Return all parts of what a version brings."""
-        if at.is_snapshot:
-            return snapshot_parts(self._version(at.version), self.wanted)
-        if at.version <= 1:
-            return snapshot_parts(self._version(1), self.wanted) if at.version == 1 else []
-        return version_parts(self._version(at.version - 1), self._version(at.version), self.wanted)
+        if at.version < 1:
+            return []
+        after = self._version(at.version)
+        if at.is_snapshot or at.version == 1:
+            ensure_same_columns(ids, None, after)
+            return snapshot_parts(after, self.wanted)
+        before = self._version(at.version - 1)
+        ensure_same_columns(ids, before, after)
+        return version_parts(before, after, self.wanted)
 
     def _version(self, number: int) -> Snapshot:
         head = self.head()

@@ -1,0 +1,93 @@
+"""Functions and objects that run on executors, and say so clearly where this package is missing.
+
+Pickles refer to this package by name, and an executor without it would fail with an error about
+unpickling. What is sent is therefore a function pickled by value, which loads the rest.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from pyspark import cloudpickle
+from pyspark.sql.datasource import DataSource
+
+_Result = TypeVar("_Result")
+
+
+def portable(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Return a function that does the same and can be unpickled by any interpreter."""
+    load, payload = _loader(), cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+
+    def run(*args: Any) -> _Result:
+        found: Callable[..., _Result] = load(payload)
+        return found(*args)
+
+    return run
+
+
+class Portable:
+    """An object that can be unpickled by any interpreter that has this package.
+
+    Any other says what it lacks. The members must be picklable.
+    """
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle by value what loads the object."""
+        return _loader(), (pickle.dumps((_Rebuilt(type(self)), vars(self))),)
+
+
+def portable_source(source: type[DataSource]) -> type[DataSource]:
+    """Return a class of data sources that any interpreter can unpickle.
+
+    Spark also makes data sources on the driver in the interpreter that it starts on executors.
+    """
+    load, name = _loader(), source.name()
+    payload: bytes = cloudpickle.dumps(source)  # type: ignore[no-untyped-call]
+
+    class PortableSource(DataSource):
+        def __new__(cls, options: dict[str, str]) -> Any:
+            return load(payload)(options)
+
+        @classmethod
+        def name(cls) -> str:
+            return name
+
+    return PortableSource
+
+
+class _Rebuilt:
+    """Makes an object of a class again from its members."""
+
+    def __init__(self, cls: type) -> None:
+        self._cls = cls
+
+    def __call__(self, members: dict[str, Any]) -> Any:
+        made: Any = object.__new__(self._cls)
+        vars(made).update(members)
+        return made
+
+
+def _loader() -> Callable[[bytes], Any]:
+    """Return a function that is pickled by value: it is nested and names nothing around it."""
+
+    def load(payload: bytes) -> Any:
+        import importlib.util  # noqa: PLC0415  # globals of this module do not travel
+        import pickle  # noqa: PLC0415
+        import platform  # noqa: PLC0415
+        import sys  # noqa: PLC0415
+
+        if importlib.util.find_spec("lancelake") is None:
+            raise RuntimeError(
+                f"the Python package lancelake is not installed for {sys.executable} on "
+                f"{platform.node()}, where a Spark executor reads or writes Lance tables. "
+                "Install it on every executor, or ship an environment with spark.archives."
+            )
+        found = pickle.loads(payload)
+        if isinstance(found, tuple):
+            rebuild, members = found
+            return rebuild(members)
+        return found
+
+    return load

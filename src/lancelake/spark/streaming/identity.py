@@ -1,0 +1,187 @@
+"""Is the table that a stream goes on with the one that it began with, with the same columns?
+
+A table is known by one of its versions that the stream has seen, and a version by the transaction
+that made it. Columns are known by their field ids, which a rename keeps and which no other column
+of the table ever gets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
+from lancelake.format.schema import Field, Schema, quote_segment, split_path
+from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.snapshot import Snapshot
+
+FieldIds = Mapping[str, int]
+"""Field ids by path, members of structs and lists included."""
+
+ReadPaths = Mapping[str, bool]
+"""Paths that a stream reads, and whether all that is below belongs to them."""
+
+_NEW_CHECKPOINT = "Start the query with a new checkpoint."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """A version that a stream has seen, and the columns that it reads."""
+
+    branch: str | None
+    version: int
+    commit: str
+    fields: FieldIds
+
+    @staticmethod
+    def of(seen: Snapshot, fields: FieldIds) -> Identity:
+        """Return the identity of a table by one of its versions."""
+        return Identity(
+            branch=seen.branch, version=seen.version, commit=_commit(seen), fields=fields
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the identity as Spark stores it."""
+        table = {"branch": self.branch, "version": self.version, "commit": self.commit}
+        return {"table": table, "fields": dict(self.fields)}
+
+    @staticmethod
+    def from_json(stored: Mapping[str, Any]) -> Identity | None:
+        """Read an identity; checkpoints of older releases have none."""
+        if "table" not in stored:
+            return None
+        table = stored["table"]
+        return Identity(
+            branch=table["branch"],
+            version=int(table["version"]),
+            commit=str(table["commit"]),
+            fields={str(path): int(number) for path, number in stored["fields"].items()},
+        )
+
+    def ensure_same_table(self, head: Snapshot) -> None:
+        """Refuse a table, or a branch, that is not the one of the checkpoint."""
+        if head.branch != self.branch:
+            raise _other(
+                head,
+                f"the checkpoint is of branch {self.branch or 'main'}, "
+                f"and the stream reads branch {head.branch or 'main'}",
+            )
+        if self.version > head.version:
+            raise _other(
+                head,
+                f"the stream has read version {self.version} of its table, and the newest "
+                f"version here is {head.version}: this is another table, or it was created again",
+            )
+        try:
+            seen = open_snapshot(head.location, AtVersion(self.version), main=head.main_location)
+        except VersionNotFoundError:
+            # Cleaned up: what the stream still needs is looked for where it is read.
+            return
+        if _commit(seen) != self.commit:
+            raise _other(
+                head,
+                f"version {self.version} is not the one that the stream has read: this is "
+                "another table, or it was created again",
+            )
+
+
+def field_ids(schema: Schema, columns: Iterable[str]) -> dict[str, int]:
+    """Return the ids of columns, and of everything below them."""
+    wanted = set(columns)
+    return dict(pair for field in schema.fields if field.name in wanted for pair in _below(field))
+
+
+def read_paths(schema: pa.Schema) -> ReadPaths:
+    """Return the paths of columns, and of members of structs, that a stream reads."""
+    return dict(pair for field in schema for pair in _read_below(field))
+
+
+def expected_ids(head: Snapshot, paths: ReadPaths, known: FieldIds) -> dict[str, int]:
+    """Return the ids that the columns of a stream must have in every version.
+
+    `known` are those of the checkpoint. A column of the checkpoint that the stream does not read
+    any more must at least be there still: otherwise it was renamed or dropped in between.
+    """
+    schema = head.manifest.schema
+    every = field_ids(schema, schema.names)
+    missing = next((path for path in paths if path not in every and path not in known), None)
+    if missing is not None:
+        raise _changed(head, f"column {missing} is not in the table any more")
+    expected = {path: number for path, number in every.items() if _is_in(path, paths)}
+    for path, number in known.items():
+        if _is_in(path, paths):
+            expected[path] = number
+        elif every.get(path) != number:
+            raise _changed(head, _fate(path, number, every))
+    return expected
+
+
+def ensure_same_columns(expected: FieldIds, before: Snapshot | None, after: Snapshot) -> None:
+    """Refuse a version in which a column of the stream was renamed, dropped or replaced.
+
+    A column that neither version has was added later.
+    """
+    here = field_ids(after.manifest.schema, after.manifest.schema.names)
+    was = {} if before is None else field_ids(before.manifest.schema, before.manifest.schema.names)
+    for path, number in expected.items():
+        if path in was and path not in here:
+            raise _changed(after, _fate(path, was[path], here))
+        for ids in (here, was):
+            if ids.get(path, number) != number or (path not in ids and number in ids.values()):
+                raise _changed(after, _fate(path, number, ids))
+
+
+def _fate(path: str, number: int, here: FieldIds) -> str:
+    """Say what became of a column."""
+    if path in here:
+        return f"column {path} is another column of the same name"
+    now = next((other for other, found in here.items() if found == number), None)
+    return f"column {path} was dropped" if now is None else f"column {path} was renamed to {now}"
+
+
+def _below(field: Field, prefix: str = "") -> Iterator[tuple[str, int]]:
+    path = f"{prefix}{quote_segment(field.name)}"
+    yield path, int(field.id)
+    for child in field.children:
+        yield from _below(child, f"{path}.")
+
+
+def _read_below(field: pa.Field, prefix: str = "") -> Iterator[tuple[str, bool]]:
+    path = f"{prefix}{quote_segment(field.name)}"
+    yield path, not pa.types.is_struct(field.type)
+    if pa.types.is_struct(field.type):
+        for member in field.type:
+            yield from _read_below(member, f"{path}.")
+
+
+def _is_in(path: str, paths: ReadPaths) -> bool:
+    """Whether a path is read by itself, or with all that is below another."""
+    if path in paths:
+        return True
+    segments = [quote_segment(name) for name in split_path(path)]
+    return any(paths.get(".".join(segments[:end]), False) for end in range(1, len(segments)))
+
+
+def _commit(snapshot: Snapshot) -> str:
+    manifest = snapshot.manifest
+    return f"{manifest.transaction_file or ''}@{manifest.timestamp_ns or 0}"
+
+
+def _other(head: Snapshot, problem: str) -> InvalidRequestError:
+    action = f"{_NEW_CHECKPOINT} To go on with the same table, give its path and branch."
+    return InvalidRequestError(
+        problem, table=head.location.uri, version=head.version, action=action
+    )
+
+
+def _changed(at: Snapshot, problem: str) -> SchemaMismatchError:
+    action = f"{_NEW_CHECKPOINT} With startingVersion it begins after the change."
+    return SchemaMismatchError(
+        f"{problem}, and a stream cannot go on over that",
+        table=at.location.uri,
+        version=at.version,
+        action=action,
+    )
