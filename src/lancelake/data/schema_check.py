@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.errors import SchemaMismatchError, UnsupportedError
+from lancelake.errors import CorruptTableError, SchemaMismatchError, UnsupportedError
 from lancelake.format import extension_types, logical_types
 from lancelake.format.logical_types import ARROW_JSON, EXTENSION_NAME, JSON
 from lancelake.format.schema import Field, Schema, quote_segment
@@ -101,6 +101,9 @@ def _with_matched_children(
     if table.logical_type == "map":
         members = _matched_entries(child, dtype, here, casts=casts)
         return table.with_children((child.with_children(members),))
+    if not pa.types.is_nested(dtype):
+        problem = f"column {_shown(path)} of type {table.logical_type} has members"
+        raise CorruptTableError(problem, path=_shown(path))
     item = dtype.value_field
     if not casts and not table.logical_type.startswith(_FIXED_SIZE_STRUCTS):
         _ensure_item_name(child, item, path)

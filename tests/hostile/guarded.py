@@ -1,0 +1,84 @@
+"""A process that may touch nothing outside of one table, and that opens hostile ones.
+
+Reads lines of JSON, one per table, and answers each with one: what became of every action, what it
+tried to reach, and how much memory and processor time the process has taken. Python code is watched
+by an audit hook; code in Rust does not raise its events, so whoever starts this also watches the
+places that must stay untouched.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import os
+import resource
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.hostile.actions import READS, WRITES, attempt
+
+_OPENS = {"open": 0, "os.remove": 0, "os.rename": 1, "os.mkdir": 0, "os.rmdir": 0, "os.link": 1}
+_SOCKETS = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "urllib.Request"}
+_MEMORY = 8 << 30
+_PATIENCE_S = 900
+
+
+class Guard:
+    """An audit hook that notes what is reached outside of the places that are allowed."""
+
+    def __init__(self) -> None:
+        self.allowed: tuple[str, ...] | None = None
+        self.reached: list[str] = []
+
+    def __call__(self, event: str, args: tuple[Any, ...]) -> None:
+        if self.allowed is None:
+            return
+        if event in _SOCKETS:
+            self.reached.append(f"{event} {args[1:]!r}")
+        elif event in _OPENS and isinstance(args[_OPENS[event]], str | bytes):
+            path = os.path.realpath(os.fsdecode(args[_OPENS[event]]))
+            if not path.startswith(self.allowed):
+                self.reached.append(f"{event} {path}")
+
+
+def main() -> None:
+    """Answer until the input ends."""
+    faulthandler.dump_traceback_later(_PATIENCE_S, exit=True)
+    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+    guard = Guard()
+    sys.addaudithook(guard)
+    # What Python itself reads while it runs: modules, and what the system says of the machine.
+    own = (
+        sys.prefix,
+        sys.base_prefix,
+        str(Path.cwd()),
+        "/proc/",
+        "/sys/",
+        "/usr/",
+        "/etc/localtime",
+    )
+    for line in sys.stdin:
+        asked = json.loads(line)
+        guard.allowed = (*own, *asked["allowed"])
+        guard.reached = []
+        began = time.process_time()
+        outcomes = [
+            attempt(name, act, asked["uri"], **asked["how"])
+            for name, act in (READS | WRITES if asked["writes"] else READS).items()
+        ]
+        guard.allowed = None
+        answer = {
+            "failures": [f"{o.name}: {o.text}" for o in outcomes if not o.is_typed],
+            "refused": sum(bool(o.text) for o in outcomes),
+            "reached": guard.reached,
+            "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10,
+            "cpu_s": time.process_time() - began,
+        }
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,166 @@
+"""Does a hostile table reach anything outside of it, or more memory than it should?
+
+`LANCELAKE_HOSTILE=all` tries every value of every field; without it one of each, chosen by a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lancelake.proto import table_pb2, transaction_pb2
+from tests.hostile import rich_table
+from tests.hostile.cases import (
+    Outside,
+    Tamper,
+    blob_cases,
+    external_blob,
+    file_cases,
+    manifest_cases,
+    transaction_cases,
+)
+from tests.hostile.watched import watched
+from tests.support.table_surgery import edit_manifest, edit_transaction
+
+EVERY = os.environ.get("LANCELAKE_HOSTILE") == "all"
+SEED = int(os.environ.get("LANCELAKE_SEED", "20"))
+SAMPLE = 40
+QUICK = {"client_max_retries": "0", "region": "r", "access_key_id": "a", "secret_access_key": "b"}
+PEAK_MB = 500
+REPO = Path(__file__).parents[2]
+
+
+class Process:
+    """The guarded process."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.hostile.guarded"],
+            cwd=REPO,
+            env={**os.environ, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, **question: Any) -> dict[str, Any]:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(json.dumps(question) + "\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        assert answer, f"the process ended with {self._process.wait()}"
+        found: dict[str, Any] = json.loads(answer)
+        return found
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        self._process.wait()
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return rich_table.build(tmp_path_factory.mktemp("hostile"))
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Outside:
+    """A folder that is none of the table's business."""
+    folder = tmp_path / "outside"
+    (folder / "data").mkdir(parents=True)
+    (folder / "secret").write_text("secret")
+    (folder / "data" / "secret").write_text("secret")
+    return Outside(folder=folder, port=0)
+
+
+def sample(kind: str, table: Path) -> Any:
+    found: list[Any] = []
+    if kind == "manifest":
+        message = table_pb2.Manifest()
+        edit_manifest(table, lambda m: found.append(message) or message.CopyFrom(m))
+    else:
+        message = transaction_pb2.Transaction()
+        edit_transaction(table, lambda m: found.append(message) or message.CopyFrom(m))
+    return found[0]
+
+
+def chosen(cases: Iterable[tuple[str, Tamper]]) -> Iterator[tuple[str, Tamper]]:
+    every = list(cases)
+    return iter(every if EVERY else random.Random(SEED).sample(every, min(SAMPLE, len(every))))
+
+
+def test_the_watch_sees_what_is_reached_outside(
+    table: Path, place: Outside, tmp_path: Path
+) -> None:
+    copy = shutil.copytree(table, tmp_path / "copy.lance")
+    with watched(place.folder) as (seen, listener):
+        proxy = f"http://127.0.0.1:{listener.port}"
+        process = Process({"AWS_ENDPOINT_URL": proxy, "AWS_ALLOW_HTTP": "true"})
+        for uri in (str(place.folder / "secret"), "s3://bucket/x"):
+            external_blob(uri)(copy)
+            seen.seen()
+            process.ask(uri=str(copy), allowed=[], how={"storage_options": QUICK}, writes=False)
+            assert seen.seen() or listener.callers
+        process.close()
+    assert listener.callers
+
+
+@pytest.mark.parametrize("kind", ["manifest", "transaction", "files", "blobs"])
+def test_nothing_outside_is_reached(kind: str, table: Path, place: Outside, tmp_path: Path) -> None:
+    with watched(place.folder) as (seen, listener):
+        outside = Outside(folder=place.folder, port=listener.port)
+        shutil.copytree(table, tmp_path / "original", symlinks=True)
+        cases = {
+            "manifest": lambda: manifest_cases(sample("manifest", table), outside),
+            "transaction": lambda: transaction_cases(sample("transaction", table), outside),
+            "files": lambda: file_cases(outside),
+            "blobs": lambda: blob_cases(outside),
+        }[kind]()
+        scratch = tmp_path / "scratch"
+        scratch.mkdir()
+        proxy = f"http://127.0.0.1:{listener.port}"
+        process = Process(
+            {
+                "AWS_ENDPOINT_URL": proxy,
+                "AWS_ALLOW_HTTP": "true",
+                "AWS_ACCESS_KEY_ID": "key",
+                "AWS_SECRET_ACCESS_KEY": "secret",
+                "HTTPS_PROXY": proxy,
+                "HTTP_PROXY": proxy,
+                "HOME": str(place.folder),
+                "TMPDIR": str(scratch),
+                # A commit says so when the cleanup that should follow it cannot be.
+                "PYTHONWARNINGS": "ignore",
+            }
+        )
+        problems = []
+        for number, (name, tamper) in enumerate(chosen(cases)):
+            shutil.rmtree(table)
+            shutil.copytree(tmp_path / "original", table, symlinks=True)
+            tamper(table)
+            seen.seen()
+            answer = process.ask(
+                uri=str(table),
+                allowed=[str(table), str(scratch)],
+                how={"confine_to": []},
+                writes=EVERY or number % 4 == 0,
+            )
+            touched = [*answer["reached"], *answer["failures"], *seen.seen()]
+            touched += ["the port was called"] * listener.callers
+            touched += ["too much memory"] * (answer["peak_mb"] > PEAK_MB)
+            listener.callers = 0
+            if touched:
+                problems.append((name, answer["peak_mb"], touched[:3]))
+        process.close()
+        assert not problems, "\n".join(map(str, problems))
+        assert (place.folder / "secret").read_text() == "secret"
