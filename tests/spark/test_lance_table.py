@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -17,6 +18,7 @@ from lancelake.errors import (
     TableNotFoundError,
 )
 from lancelake.spark import LanceTable, write
+from tests.support.official import Official
 
 
 @pytest.fixture(params=[True, False], ids=["stable_row_ids", "addresses"])
@@ -186,3 +188,21 @@ def test_a_numbered_write_that_made_the_table_may_run_again(
 def test_rows_of_a_condition_are_replaced(spark: SparkSession, uri: str) -> None:
     write(people(spark, range(2), "new"), uri, "overwrite", replaceWhere="id < 5")
     assert [row[:2] for row in rows(uri)][:3] == [(0, "new0"), (1, "new1"), (5, "n5")]
+
+
+@pytest.mark.parametrize("zone", ["+01:00", "Europe/Berlin"])
+def test_times_of_another_zone_keep_their_type(
+    spark: SparkSession, tmp_path: Path, official_14: Official, zone: str
+) -> None:
+    place = str(tmp_path / "t.lance")
+    at = pa.array([0, 1_000_000], pa.timestamp("us", zone))
+    official_14.write(place, pa.table({"id": [1, 2], "at": at}))
+    LanceTable.forPath(spark, place).update("id = 2", {"id": "3"})
+    spark.sql(f"UPDATE lance.`{place}` SET at = at + INTERVAL 1 SECOND WHERE id = 1")
+    source = spark.sql("SELECT 4L AS id, timestamp_micros(5) AS at").alias("s")
+    merge = LanceTable.forPath(spark, place).merge(source, "target.id = s.id")
+    merge.whenNotMatchedInsertAll().execute()
+    found = lancelake.LanceDataset(place).to_table()
+    assert found.schema.field("at").type == at.type
+    times = zip(found["id"].to_pylist(), found["at"].cast(pa.int64()).to_pylist(), strict=True)
+    assert sorted(times) == [(1, 1_000_000), (3, 1_000_000), (4, 5)]

@@ -21,10 +21,10 @@ from lancelake.format.ids import FragmentId
 from lancelake.spark.column_writer import ADDRESS, WriteColumns
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import is_classic
-from lancelake.spark.merge.names import columns_named
+from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
 from lancelake.spark.partition_job import on_partitions
 from lancelake.spark.target_frame import fragments_frame
-from lancelake.spark.types import arrow_schema
+from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.storage.open import open_store
 from lancelake.table.columns.add import add_mapped_columns, widened
 from lancelake.table.columns.backfill import PATIENCE, column_file, publish_columns
@@ -130,11 +130,20 @@ class _Addition:
         return arrow_schema(t.StructType(fields))
 
     def _selected(self, at: Snapshot, ids: Sequence[FragmentId]) -> DataFrame:
-        own = at.manifest.schema.names
-        named = columns_named(list(self.columns.values()), own)
-        frame = fragments_frame(self.spark, at, ids, own if named is None else named)
         values = [column.alias(name) for name, column in self.columns.items()]
+        frame = fragments_frame(self.spark, at, ids, self._needed(at, values))
         return frame.select(*values, frame[ADDRESS])
+
+    def _needed(self, at: Snapshot, values: Sequence[Column]) -> Sequence[str]:
+        """Return the columns to read; in classic sessions Spark drops those that nothing names."""
+        if is_classic(self.spark):
+            return at.manifest.schema.names
+        schema = spark_schema(at.manifest.schema)
+
+        def build(columns: Sequence[str]) -> DataFrame:
+            return empty_frame(self.spark, [schema[name] for name in columns]).select(*values)
+
+        return needed_columns(build, schema.names)
 
     def _waves(self, missing: list[Fragment]) -> Iterator[Sequence[Fragment]]:
         if self.checkpoint is None:

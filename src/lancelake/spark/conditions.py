@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -18,8 +17,9 @@ from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.spark import metadata_columns
+from lancelake.spark.jvm.door import is_classic
 from lancelake.spark.jvm.failures import sentence_of
-from lancelake.spark.merge.names import columns_named
+from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
 from lancelake.spark.partition_job import on_partitions
 from lancelake.spark.target_frame import staged_frame, target_frame
 from lancelake.spark.types import shown_schema
@@ -36,7 +36,7 @@ def rows_where(spark: SparkSession, at: Snapshot, condition: str) -> FoundRows:
     def chosen(columns: Sequence[str]) -> DataFrame:
         return target_frame(spark, at, columns, [_ADDRESS]).where(f.expr(condition))
 
-    frame = _bound(at, condition, chosen).select(_ADDRESS)
+    frame = _bound(spark, at, condition, chosen).select(_ADDRESS)
     found: FoundRows = {}
     description = f"find rows of {at.location.uri}"
     for part in on_partitions(frame, CollectRows(), description=description):
@@ -52,7 +52,7 @@ def fragments_where(spark: SparkSession, at: Snapshot, condition: str) -> frozen
     def chosen(columns: Sequence[str]) -> DataFrame:
         return target_frame(spark, at, columns, [fragment]).where(f.expr(condition))
 
-    rows = _bound(at, condition, chosen).select(fragment).distinct().collect()
+    rows = _bound(spark, at, condition, chosen).select(fragment).distinct().collect()
     return frozenset(FragmentId(row[0]) for row in rows)
 
 
@@ -66,7 +66,7 @@ def ensure_all_match(
     def others(columns: Sequence[str]) -> DataFrame:
         return staged_frame(spark, base, fragments, columns).where(~_holds(condition))
 
-    rows = _bound(base, condition, others).limit(1).select(f.lit(1))
+    rows = _bound(spark, base, condition, others).limit(1).select(f.lit(1))
     if not rows.isEmpty():
         raise _unmatched(condition).at(base.location.uri, base.version)
 
@@ -104,16 +104,22 @@ def _unmatched(condition: str) -> InvalidRequestError:
     )
 
 
-def _bound(at: Snapshot, condition: str, build: Callable[[Sequence[str]], DataFrame]) -> DataFrame:
-    """Build a frame of the columns that a condition names; Spark says what it cannot bind."""
-    every = shown_schema(at.manifest.schema).fieldNames()
-    named = columns_named([condition], every)
-    if named is not None:
-        # Its names are only guessed: with all columns Spark may bind it, or says which it means.
-        with contextlib.suppress(AnalysisException):
-            return build(named)
+def _bound(
+    spark: SparkSession,
+    at: Snapshot,
+    condition: str,
+    build: Callable[[Sequence[str]], DataFrame],
+) -> DataFrame:
+    """Build a frame that has the columns of a condition; Spark says what it cannot bind."""
+    shown = shown_schema(at.manifest.schema)
+
+    def tried(columns: Sequence[str]) -> DataFrame:
+        return empty_frame(spark, [shown[name] for name in columns]).where(f.expr(condition))
+
+    every = shown.fieldNames()
     try:
-        return build(every)
+        # Classic sessions prune columns by themselves.
+        return build(every if is_classic(spark) else needed_columns(tried, every))
     except (AnalysisException, ParseException) as error:
         raise InvalidExpressionError(
             f"the condition {condition!r} cannot be understood: {sentence_of(error)}",

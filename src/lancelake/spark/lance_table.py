@@ -16,10 +16,15 @@ from lancelake.spark.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.alter import without_columns
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.fitted_rows import ensure_new_names
-from lancelake.spark.merge.builder import Expression, LanceMergeBuilder, Values, as_values
-from lancelake.spark.merge.change import change_rows
-from lancelake.spark.merge.clauses import Remove, SetColumns
-from lancelake.spark.merge.run import as_column
+from lancelake.spark.merge.builder import (
+    Expression,
+    LanceMergeBuilder,
+    Values,
+    as_column,
+    as_values,
+)
+from lancelake.spark.merge.execute import execute_change
+from lancelake.spark.merge.explicit import Change
 from lancelake.spark.options import (
     WRITE_OPTIONS,
     TableOptions,
@@ -35,6 +40,8 @@ from lancelake.spark.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
 from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
+from lancelake.table.merge.clauses import DeleteRow, UpdateSet
+from lancelake.table.merge.run import Merged
 from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
 from lancelake.table.restore import restore
 from lancelake.table.snapshot import Snapshot
@@ -152,7 +159,7 @@ class LanceTable(TableUpkeep):
 
     def delete(self, condition: Expression | None = None) -> DataFrame:
         """Delete the rows for which a condition holds, or all; the row that comes back counts."""
-        counts = self._change(condition, Remove()).counts
+        counts = self._change(condition, DeleteRow()).counts
         return self._counted("num_affected_rows", counts.deleted)
 
     def update(
@@ -163,7 +170,7 @@ class LanceTable(TableUpkeep):
         """Set columns of the rows for which a condition holds, or of all."""
         if not set:
             raise InvalidRequestError("No updates provided", action="Name at least one column.")
-        counts = self._change(condition, SetColumns(values=as_values(set))).counts
+        counts = self._change(condition, UpdateSet(values=as_values(set))).counts
         return self._counted("num_affected_rows", counts.updated)
 
     def addColumns(
@@ -243,11 +250,11 @@ class LanceTable(TableUpkeep):
         head = self.snapshot()
         restore(open_snapshot(head.location, reference, main=head.main_location))
 
-    def _change(self, condition: Expression | None, clause: Remove | SetColumns) -> Any:
-        return change_rows(
+    def _change(self, condition: Expression | None, clause: Change) -> Merged:
+        return execute_change(
             self._spark,
             self.snapshot(),
-            condition,
+            None if condition is None else as_column(condition),
             clause,
             target_name=self.name_in_expressions,
         )

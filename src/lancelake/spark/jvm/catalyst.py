@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 
+from lancelake.errors import InternalError
 from lancelake.spark.jvm.door import Door
 
 _CATALYST = "org.apache.spark.sql.catalyst"
@@ -38,7 +40,7 @@ def column(door: Door, expression: Any) -> Column:
 
 def expression(door: Door, found: Column) -> Any:
     """Return the expression of a column."""
-    return door.cls(_UTILS).expression(found._jc)
+    return door.spark._jsparkSession.expression(found._jc)
 
 
 def known_as(door: Door, found: Column, attribute: Any, name: str) -> Column:
@@ -58,7 +60,7 @@ def frame(door: Door, plan: Any) -> DataFrame:
 def ids_named(found: Any) -> set[int]:
     """Return the ids of the attributes that an expression refers to."""
     attributes = items(found.references().toSeq())
-    return {int(attribute.exprId().id()) for attribute in attributes}
+    return {attribute_id(attribute) for attribute in attributes}
 
 
 def conjuncts(found: Any) -> Iterator[Any]:
@@ -71,31 +73,60 @@ def conjuncts(found: Any) -> Iterator[Any]:
 
 
 def analyzed(door: Door, command: Any) -> Any:
-    """Return a command as it was before the optimizer saw it, or itself when that is not known."""
+    """Return the command that is running as it was before the optimizer changed its target."""
     running = door.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
-    if running is None:
-        return command
-    execution = door.cls("org.apache.spark.sql.execution.SQLExecution").getQueryExecution(
-        int(running)
+    executions = door.cls("org.apache.spark.sql.execution.SQLExecution")
+    execution = None if running is None else executions.getQueryExecution(int(running))
+    plan = None if execution is None else execution.analyzed()
+    if plan is None or kind(plan) != kind(command):
+        raise InternalError(f"the analyzed plan of {kind(command)} was not found")
+    return plan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BareRelation:
+    """A table as a command names it: nothing but aliases, and padding of CHAR, is above it."""
+
+    relation: Any
+    shown: Any
+    """The plan with the columns that expressions refer to: the relation, or the padding."""
+
+
+def bare_relation(plan: Any) -> BareRelation | None:
+    """Return the table below aliases; None for a view or any other query over one."""
+    while kind(plan) == "SubqueryAlias":
+        plan = plan.child()
+    relation = plan.child() if kind(plan) == "Project" else plan
+    if kind(relation) != "DataSourceV2Relation":
+        return None
+    if relation is not plan and not _only_pads(plan, relation):
+        return None
+    return BareRelation(relation=relation, shown=plan)
+
+
+def relation_name(plan: Any) -> str:
+    """Return the name under which a query uses a plan."""
+    return str(plan.identifier().name()) if kind(plan) == "SubqueryAlias" else "the target"
+
+
+def _only_pads(project: Any, relation: Any) -> bool:
+    """Whether a projection shows every column of a relation, each made of itself alone."""
+    shown, stored = items(project.projectList()), items(relation.output())
+    return len(shown) == len(stored) and all(
+        made.name() == attribute.name() and ids_named(made) == {attribute_id(attribute)}
+        for made, attribute in zip(shown, stored, strict=True)
     )
-    if execution is None:
-        return command
-    plan = execution.analyzed()
-    return plan if kind(plan) == kind(command) else command
 
 
-def relation_of(plan: Any) -> Any:
-    """Return the relation below aliases; None when there is more than that."""
-    while plan is not None:
-        match kind(plan):
-            case "DataSourceV2Relation":
-                return plan
-            case "DataSourceV2ScanRelation":
-                return plan.relation()
-            case _:
-                below = items(plan.children())
-                plan = below[0] if len(below) == 1 else None
-    return None
+def attribute_id(attribute: Any) -> int:
+    """Return the number by which expressions refer to a column."""
+    return int(attribute.exprId().id())
+
+
+def keeps_values_apart(door: Door, cast: Any) -> bool:
+    """Whether a cast gives a value of its own to each value."""
+    casts = door.cls(f"{_CATALYST}.expressions.Cast$")
+    return bool(getattr(casts, "MODULE$").canUpCast(cast.child().dataType(), cast.dataType()))
 
 
 def python_object(door: Door, proxy: Any) -> Any:

@@ -13,13 +13,19 @@ _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 _DATASET = "org.apache.spark.sql.classic.Dataset"
 
 
+def relation_over(door: Door, table: Any, given: Mapping[str, str] | None = None) -> Any:
+    """Return a table as a plan; its scans get the options given."""
+    none = door.none()
+    options = door.options(given or {})
+    create = door.member(_RELATION, "create")
+    return guarded(door, lambda: create(table, none, none, options, none), "relation over a table")
+
+
 def data_frame(door: Door, table: Any, given: Mapping[str, str] | None = None) -> DataFrame:
     """Return the rows of a table as a DataFrame; the table's scans get the options given."""
 
     def build() -> Any:
-        options = door.options(given or {})
-        none = door.none()
-        relation = door.member(_RELATION, "create")(table, none, none, options, none)
+        relation = relation_over(door, table, given)
         return door.member(_DATASET, "ofRows")(door.spark._jsparkSession, relation)
 
     return DataFrame(guarded(door, build, "relation over a table"), door.spark)

@@ -1,31 +1,41 @@
-"""Expressions that Spark has resolved already, and the columns that they stand for.
+"""Resolved expressions of Spark, and the columns of both sides that they refer to.
 
-A resolved expression names columns by number. Whatever becomes of the rows on the way, fetched,
-cached or sent through Python, columns get numbers again before such an expression is used.
+A resolved expression refers to columns by number. Rows that were fetched, cached or sent through
+Python have lost these numbers, and get them again before such an expression is used.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.catalyst import (
+    BareRelation,
+    attribute_id,
     attribute_map,
     column,
-    conjuncts,
     expression,
     ids_named,
     items,
-    kind,
     known_as,
     renumbered,
 )
 from lancelake.spark.jvm.door import Door
-from lancelake.spark.merge.clauses import Clause, Remove, SetColumns
+from lancelake.spark.merge.explicit import ExplicitClause, quoted
+from lancelake.table.merge.clauses import DeleteRow
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Padded:
+    """A column that Spark pads when it is read: what is stored, and the value made of it."""
+
+    stored: Any
+    value: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,32 +45,53 @@ class Binding:
     door: Door
     target: dict[str, Any]
     source: tuple[Any, ...] = ()
-    condition: Column | None = None
+    padded: Mapping[str, Padded] = field(default_factory=dict)
 
-    def named(self, expressions: Iterable[Column | str]) -> tuple[str, ...]:
+    @staticmethod
+    def of(door: Door, target: BareRelation, source: Sequence[Any] = ()) -> Binding:
+        """Bind the columns of a table, and those of a source."""
+        attributes = {attribute.name(): attribute for attribute in items(target.shown.output())}
+        bound = Binding(door=door, target=attributes, source=tuple(source))
+        if target.shown is target.relation:
+            return bound
+        stored = items(target.relation.output())
+        pairs = zip(stored, items(target.shown.projectList()), strict=True)
+        padded = {
+            made.name(): Padded(stored=attribute, value=made.child())
+            for attribute, made in pairs
+            if attribute_id(made) != attribute_id(attribute)
+        }
+        return replace(bound, padded=padded)
+
+    def named(self, expressions: Iterable[Column]) -> tuple[str, ...]:
         """Return the columns of the table that expressions refer to."""
         ids = self._ids(expressions)
-        return tuple(name for name, attribute in self.target.items() if _id(attribute) in ids)
+        return tuple(name for name, found in self.target.items() if attribute_id(found) in ids)
 
-    def source_positions(self, expressions: Iterable[Column | str]) -> tuple[int, ...]:
+    def source_positions(self, expressions: Iterable[Column]) -> tuple[int, ...]:
         """Return which columns of the source expressions refer to."""
         ids = self._ids(expressions)
-        return tuple(i for i, attribute in enumerate(self.source) if _id(attribute) in ids)
+        return tuple(i for i, found in enumerate(self.source) if attribute_id(found) in ids)
 
     def of_target(self, frame: DataFrame) -> DataFrame:
         """Return a frame whose columns of the table have their numbers; others stay."""
-        shown = [self._bound(f.col(_quoted(c)), c) for c in frame.columns]
+        shown = [self._bound(f.col(quoted(c)), c) for c in frame.columns]
         return frame.select(*shown)
 
     def renewed(self) -> Renewed:
         """Return the same columns under numbers that no plan has yet."""
         target = {name: attribute.newInstance() for name, attribute in self.target.items()}
         source = tuple(attribute.newInstance() for attribute in self.source)
-        before = [*self.target.values(), *self.source]
-        pairs = zip(before, [*target.values(), *source], strict=True)
+        stored = {name: found.stored.newInstance() for name, found in self.padded.items()}
+        before = [*self.target.values(), *self.source, *(p.stored for p in self.padded.values())]
+        pairs = zip(before, [*target.values(), *source, *stored.values()], strict=True)
+        numbers = attribute_map(self.door, pairs)
+        padded = {
+            name: Padded(stored=stored[name], value=renumbered(self.door, found.value, numbers))
+            for name, found in self.padded.items()
+        }
         return Renewed(
-            binding=replace(self, target=target, source=source),
-            numbers=attribute_map(self.door, pairs),
+            binding=replace(self, target=target, source=source, padded=padded), numbers=numbers
         )
 
     def unpacked(
@@ -70,34 +101,31 @@ class Binding:
 
         A column that came after the command was resolved has none, and no expression names it.
         """
-        found = [f.col(_quoted(c)) for c in rows.columns]
+        found = [f.col(quoted(c)) for c in rows.columns]
         known = [member for member in target[1] if member in self.target]
-        every = [(target[0], member, self.target[member]) for member in known]
+        every = [(target[0], member, self._stored(member)) for member in known]
         if source[0] in rows.columns:
             pairs = zip(source[1], self.source, strict=True)
             every += [(source[0], member, attribute) for member, attribute in pairs]
         for number, (struct, member, attribute) in enumerate(every):
-            value = f.col(_quoted(struct)).getField(member)
+            value = f.col(quoted(struct)).getField(member)
             found.append(known_as(self.door, value, attribute, f"__lance_{number}"))
-        return rows.select(*found)
+        unpacked = rows.select(*found)
+        padded = list(self._padded_columns(known))
+        return unpacked.select("*", *padded) if padded else unpacked
 
-    def key_pairs(self) -> tuple[tuple[str, str], ...]:
-        """Return the pairs (target column, source column) that must be equal for a match."""
-        if self.condition is None:
-            return ()
-        mine = {_id(attribute): name for name, attribute in self.target.items()}
-        theirs = {_id(attribute): attribute.name() for attribute in self.source}
-        pairs: list[tuple[str, str]] = []
-        for part in conjuncts(expression(self.door, self.condition)):
-            sides = items(part.children()) if kind(part) == "EqualTo" else []
-            ids = [_id(side) for side in sides if kind(side) == "AttributeReference"]
-            for first, second in (ids, ids[::-1]) if len(ids) == len(sides) == 2 else ():  # noqa: PLR2004
-                if first in mine and second in theirs:
-                    pairs.append((mine[first], theirs[second]))
-        return tuple(pairs)
+    def _stored(self, name: str) -> Any:
+        found = self.padded.get(name)
+        return self.target[name] if found is None else found.stored
 
-    def _ids(self, expressions: Iterable[Column | str]) -> set[int]:
-        named = (ids_named(expression(self.door, _column(found))) for found in expressions)
+    def _padded_columns(self, names: Iterable[str]) -> Iterator[Column]:
+        for number, name in enumerate(names):
+            if name in self.padded:
+                value = column(self.door, self.padded[name].value)
+                yield known_as(self.door, value, self.target[name], f"__lance_padded_{number}")
+
+    def _ids(self, expressions: Iterable[Column]) -> set[int]:
+        named = (ids_named(expression(self.door, found)) for found in expressions)
         return set().union(*named)
 
     def _bound(self, found: Column, name: str) -> Column:
@@ -112,26 +140,14 @@ class Renewed:
     binding: Binding
     numbers: Any
 
-    def clause(self, clause: Clause) -> Clause:
+    def clause(self, clause: ExplicitClause) -> ExplicitClause:
         """Return a clause whose expressions use the new numbers."""
         condition = None if clause.condition is None else self._column(clause.condition)
-        if isinstance(clause, Remove):
-            return Remove(condition=condition)
-        values = {name: self._column(value) for name, value in (clause.values or {}).items()}
-        return SetColumns(values=values, condition=condition)
+        if isinstance(clause, DeleteRow):
+            return DeleteRow(condition=condition)
+        values = {name: self._column(value) for name, value in clause.values.items()}
+        return replace(clause, values=FrozenMap(values), condition=condition)
 
     def _column(self, found: Column) -> Column:
         door = self.binding.door
         return column(door, renumbered(door, expression(door, found), self.numbers))
-
-
-def _column(found: Column | str) -> Column:
-    return f.expr(found) if isinstance(found, str) else found
-
-
-def _id(attribute: Any) -> int:
-    return int(attribute.exprId().id())
-
-
-def _quoted(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

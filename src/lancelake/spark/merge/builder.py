@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.door import is_classic
-from lancelake.spark.merge.clauses import Clauses, Remove, SetColumns
-from lancelake.spark.merge.run import FrameMerge, as_column, merge_frame
+from lancelake.spark.merge.execute import MergeRequest, execute_merge
+from lancelake.table.merge.clauses import (
+    Clauses,
+    DeleteRow,
+    InsertAll,
+    InsertValues,
+    MatchedBy,
+    NotMatchedBy,
+    NotMatchedBySourceBy,
+    UpdateAll,
+    UpdateSet,
+)
 
 if TYPE_CHECKING:  # a builder belongs to a table, which makes builders
     from lancelake.spark.lance_table import LanceTable
@@ -31,7 +41,9 @@ class LanceMergeBuilder:
         """Start a merge; every method returns the builder."""
         self._table = table
         self._merge_of = (source, condition)
-        self._clauses = Clauses()
+        self._matched: list[MatchedBy[Column]] = []
+        self._not_matched: list[NotMatchedBy[Column]] = []
+        self._not_matched_by_source: list[NotMatchedBySourceBy[Column]] = []
         self._adds_columns = False
 
     def whenMatchedUpdate(
@@ -40,25 +52,32 @@ class LanceMergeBuilder:
         set: Values | None = None,  # noqa: A002
     ) -> LanceMergeBuilder:
         """Set columns of rows that the source matches."""
-        return self._matched(SetColumns(values=_values(set), condition=_condition(condition)))
+        clause = UpdateSet(values=as_values(set or {}), condition=_condition(condition))
+        self._matched.append(clause)
+        return self
 
     def whenMatchedUpdateAll(self, condition: Expression | None = None) -> LanceMergeBuilder:
         """Set the columns that the source has."""
-        return self._matched(SetColumns(values=None, condition=_condition(condition)))
+        self._matched.append(UpdateAll(condition=_condition(condition)))
+        return self
 
     def whenMatchedDelete(self, condition: Expression | None = None) -> LanceMergeBuilder:
         """Delete rows that the source matches."""
-        return self._matched(Remove(condition=_condition(condition)))
+        self._matched.append(DeleteRow(condition=_condition(condition)))
+        return self
 
     def whenNotMatchedInsert(
         self, condition: Expression | None = None, values: Values | None = None
     ) -> LanceMergeBuilder:
         """Add rows of these values; columns not named are null."""
-        return self._new(SetColumns(values=_values(values), condition=_condition(condition)))
+        clause = InsertValues(values=as_values(values or {}), condition=_condition(condition))
+        self._not_matched.append(clause)
+        return self
 
     def whenNotMatchedInsertAll(self, condition: Expression | None = None) -> LanceMergeBuilder:
         """Add source rows that match nothing."""
-        return self._new(SetColumns(values=None, condition=_condition(condition)))
+        self._not_matched.append(InsertAll(condition=_condition(condition)))
+        return self
 
     def whenNotMatchedBySourceUpdate(
         self,
@@ -66,14 +85,16 @@ class LanceMergeBuilder:
         set: Values | None = None,  # noqa: A002
     ) -> LanceMergeBuilder:
         """Set columns of rows that no source row matches."""
-        clause = SetColumns(values=_values(set), condition=_condition(condition))
-        return self._lonely(clause)
+        clause = UpdateSet(values=as_values(set or {}), condition=_condition(condition))
+        self._not_matched_by_source.append(clause)
+        return self
 
     def whenNotMatchedBySourceDelete(
         self, condition: Expression | None = None
     ) -> LanceMergeBuilder:
         """Delete rows that no source row matches."""
-        return self._lonely(Remove(condition=_condition(condition)))
+        self._not_matched_by_source.append(DeleteRow(condition=_condition(condition)))
+        return self
 
     def withSchemaEvolution(self) -> LanceMergeBuilder:
         """Add columns to the table that only the source has."""
@@ -83,36 +104,25 @@ class LanceMergeBuilder:
     def execute(self) -> DataFrame:
         """Merge and commit; the one row that comes back counts what was done."""
         source, condition = self._merge_of
-        merge = FrameMerge(
+        request = MergeRequest(
             source=source,
-            condition=condition,
-            clauses=self._clauses,
+            condition=as_column(condition),
+            clauses=Clauses(
+                matched=tuple(self._matched),
+                not_matched=tuple(self._not_matched),
+                not_matched_by_source=tuple(self._not_matched_by_source),
+            ),
             target_name=self._table.name_in_expressions,
             source_name=alias_of(source) or "source",
             adds_columns=self._adds_columns,
         )
-        counts = merge_frame(self._table.snapshot(), merge).counts
+        counts = execute_merge(self._table.snapshot(), request).counts
         affected = counts.inserted + counts.updated + counts.deleted
         return source.sparkSession.createDataFrame(
             [(affected, counts.updated, counts.deleted, counts.inserted)],
             "num_affected_rows long, num_updated_rows long, num_deleted_rows long, "
             "num_inserted_rows long",
         )
-
-    def _matched(self, clause: SetColumns | Remove) -> LanceMergeBuilder:
-        self._clauses = replace(self._clauses, matched=(*self._clauses.matched, clause))
-        return self
-
-    def _new(self, clause: SetColumns) -> LanceMergeBuilder:
-        clauses = self._clauses
-        self._clauses = replace(clauses, not_matched=(*clauses.not_matched, clause))
-        return self
-
-    def _lonely(self, clause: SetColumns | Remove) -> LanceMergeBuilder:
-        clauses = self._clauses
-        every = (*clauses.not_matched_by_source, clause)
-        self._clauses = replace(clauses, not_matched_by_source=every)
-        return self
 
 
 def alias_of(frame: DataFrame) -> str | None:
@@ -123,15 +133,14 @@ def alias_of(frame: DataFrame) -> str | None:
     return str(plan.alias()) if plan.nodeName() == "SubqueryAlias" else None
 
 
-def as_values(values: Values) -> dict[str, Column]:
+def as_values(values: Values) -> FrozenMap[str, Column]:
     """Return expressions as columns, by the name that they are assigned to."""
-    return {
-        name: f.expr(value) if isinstance(value, str) else value for name, value in values.items()
-    }
+    return FrozenMap({name: as_column(value) for name, value in values.items()})
 
 
-def _values(values: Values | None) -> dict[str, Column]:
-    return as_values(values or {})
+def as_column(expression: Expression) -> Column:
+    """Return an expression as a column."""
+    return f.expr(expression) if isinstance(expression, str) else expression
 
 
 def _condition(condition: Expression | None) -> Column | None:

@@ -10,11 +10,11 @@ from pyspark.sql import functions as f
 
 from lancelake.errors import LanceTableError
 from lancelake.spark.merge.binding import Binding
-from lancelake.spark.merge.clauses import Clause
-from lancelake.spark.merge.explain import explained
+from lancelake.spark.merge.explicit import Change
+from lancelake.spark.merge.needed_columns import empty_frame
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
-from lancelake.spark.merge.run import addressed_frame, as_column
+from lancelake.spark.merge.run import addressed_frame
 from lancelake.spark.patience import PATIENCE
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
@@ -26,8 +26,8 @@ from lancelake.table.snapshot import Snapshot
 def change_rows(
     spark: SparkSession,
     base: Snapshot,
-    condition: Column | str | None,
-    clause: Clause,
+    condition: Column | None,
+    clause: Change,
     *,
     target_name: str = "target",
     binding: Binding | None = None,
@@ -38,14 +38,10 @@ def change_rows(
 
     def work(version: Snapshot) -> Merged:
         maker = RowMaker(base=version, target_name=target_name, binding=binding)
-        named = () if condition is None else maker.named([condition])
-
-        def chosen_rows(columns: Sequence[str]) -> DataFrame:
-            rows = addressed_frame(spark, version, columns)
-            rows = (binding.of_target(rows) if binding else rows).alias(target_name)
-            return rows if condition is None else rows.where(as_column(condition))
-
-        rows = explained(chosen_rows, named, maker.columns)
+        if condition is None:
+            rows = addressed_frame(spark, version, ())
+        else:
+            rows = _chosen_rows(spark, maker, condition)
         rows = rows.select(f.col(ADDRESS), f.col(ROW_ID))
         parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
         if not parts.changes:
@@ -61,3 +57,16 @@ def change_rows(
         return until_it_lands(base, work, retries, choices.surroundings)
     except LanceTableError as error:
         raise error.at(base.location.uri, base.version) from error.__cause__
+
+
+def _chosen_rows(spark: SparkSession, maker: RowMaker, condition: Column) -> DataFrame:
+    """Return the rows for which a condition holds, read by the columns that it names."""
+
+    def named(columns: Sequence[str]) -> DataFrame:
+        fields = [maker.schema[name] for name in columns]
+        return empty_frame(spark, fields).alias(maker.target_name).where(condition)
+
+    rows = addressed_frame(spark, maker.base, maker.named(condition, named))
+    binding = maker.binding
+    rows = rows if binding is None else binding.of_target(rows)
+    return rows.alias(maker.target_name).where(condition)

@@ -9,12 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from lancelake.data.write_task import WriteTask
-from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.errors import InvalidRequestError
 from lancelake.spark.merge.binding import Binding
-from lancelake.spark.merge.clauses import Clause, Remove, SetColumns
+from lancelake.spark.merge.explicit import ExplicitClause, quoted
 from lancelake.spark.merge.fetch import with_columns
-from lancelake.spark.merge.names import columns_named
+from lancelake.spark.merge.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
@@ -26,6 +25,8 @@ from lancelake.spark.merge.rows_out import (
 )
 from lancelake.spark.partition_job import on_partitions
 from lancelake.spark.types import spark_schema
+from lancelake.table.merge.clauses import DeleteRow, InsertValues
+from lancelake.table.rows.rewrite import row_files
 from lancelake.table.snapshot import Snapshot
 
 _ACTION = "__lance_action"
@@ -51,27 +52,25 @@ class RowMaker:
         """The names of the table's columns."""
         return list(self.schema.fieldNames())
 
-    def named(self, expressions: Sequence[Column | str]) -> tuple[str, ...] | None:
-        """Return the table's columns that expressions name; None when that cannot be told."""
+    def named(self, expression: Column, build: Build) -> tuple[str, ...]:
+        """Return the table's columns that an expression names, which `build` makes a frame of."""
         if self.binding is not None:
-            return self.binding.named(expressions)
-        return columns_named(expressions, self.columns)
+            return self.binding.named([expression])
+        return needed_columns(build, self.columns)
 
-    def changed(self, rows: DataFrame, clauses: Sequence[Clause]) -> DataFrame:
+    def changed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
         """Return rows as they will be, with the columns that clauses need fetched."""
-        needed = self._needed(clauses)
+        needed = self._needed(rows, clauses)
         if needed:
             rows = with_columns(rows, self.base, needed, self.target_name)
         if self.binding is None:
-            rows = self._with_plain_names(rows, needed)
-        else:
-            renewed = self.binding.renewed()
-            sides = ((self.target_name, needed), (self.source_name or "", self.source_columns))
-            rows = renewed.binding.unpacked(rows, *sides)
-            clauses = [renewed.clause(clause) for clause in clauses]
-        return self._outputs(rows, clauses, address=f.col(ADDRESS), row_id=f.col(ROW_ID))
+            return self._by_names(rows, clauses, needed)
+        renewed = self.binding.renewed()
+        sides = ((self.target_name, needed), (self.source_name or "", self.source_columns))
+        rows = renewed.binding.unpacked(rows, *sides)
+        return self._changes(rows, [renewed.clause(clause) for clause in clauses])
 
-    def new(self, rows: DataFrame, clauses: Sequence[SetColumns]) -> DataFrame:
+    def new(self, rows: DataFrame, clauses: Sequence[InsertValues[Column]]) -> DataFrame:
         """Return new rows made from rows of the source."""
         name = self.source_name or ""
         whole = f.struct(*[f.col(quoted(c)) for c in self.source_columns]).alias(name)
@@ -79,18 +78,34 @@ class RowMaker:
         none = f.lit(None).cast(t.LongType())
         return self._outputs(rows.select(whole, *shown), clauses, address=none, row_id=none)
 
-    def _needed(self, clauses: Sequence[Clause]) -> tuple[str, ...]:
+    def _needed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> tuple[str, ...]:
         """Return the table's columns that go into rows: kept ones, and those expressions name."""
-        expressions: list[Column | str] = [c.condition for c in clauses if c.condition is not None]
+        expressions = [c.condition for c in clauses if c.condition is not None]
         kept: set[str] = set()
         for clause in clauses:
-            if isinstance(clause, SetColumns):
+            if not isinstance(clause, DeleteRow):
                 values = self._values(clause)
-                expressions += [] if clause.values is None else list(values.values())
+                expressions += values.values()
                 kept |= set(self.columns) - set(values)
-        named = self.named(expressions)
-        wanted = set(self.columns) if named is None else kept | set(named)
-        return tuple(c for c in self.columns if c in wanted)
+        if self.binding is not None:
+            kept |= set(self.binding.named(expressions))
+            return tuple(c for c in self.columns if c in kept)
+
+        def build(columns: Sequence[str]) -> DataFrame:
+            struct = t.StructType([self.schema[c] for c in columns])
+            fetched = [t.StructField(self.target_name, struct)] if columns else []
+            empty = empty_frame(rows.sparkSession, [*rows.schema.fields, *fetched])
+            return self._by_names(empty, clauses, columns)
+
+        return needed_columns(build, self.columns, tuple(kept))
+
+    def _by_names(
+        self, rows: DataFrame, clauses: Sequence[ExplicitClause], needed: Sequence[str]
+    ) -> DataFrame:
+        return self._changes(self._with_plain_names(rows, needed), clauses)
+
+    def _changes(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
+        return self._outputs(rows, clauses, address=f.col(ADDRESS), row_id=f.col(ROW_ID))
 
     def _with_plain_names(self, rows: DataFrame, needed: Sequence[str]) -> DataFrame:
         """Let columns that only one side has be named without it."""
@@ -112,33 +127,20 @@ class RowMaker:
             }
         return rows.withColumns(plain) if plain else rows
 
-    def _values(self, clause: SetColumns) -> dict[str, Column]:
+    def _values(self, clause: ExplicitClause) -> dict[str, Column]:
         """Return the values of a clause by the table's names."""
+        if isinstance(clause, DeleteRow):
+            return {}
         by_lower = {name.lower(): name for name in self.columns}
-        if clause.values is None:
-            name = self.source_name
-            unknown = [c for c in self.source_columns if c.lower() not in by_lower]
-            if unknown:
-                raise SchemaMismatchError(
-                    f"the source has columns that the table does not have: {', '.join(unknown)}",
-                    path=unknown[0],
-                    action="Leave them out, or use withSchemaEvolution().",
-                )
-            return {by_lower[c.lower()]: f.col(f"{name}.{quoted(c)}") for c in self.source_columns}
-        found: dict[str, Column] = {}
-        for key, value in clause.values.items():
-            plain = key if self.binding else key.rpartition(".")[2].strip("`")
-            column = by_lower.get(plain.lower())
-            if column is None:
-                known = ", ".join(self.columns)
-                raise InvalidRequestError(
-                    f"column {key} is not in the table, which has: {known}", column=key
-                )
-            found[column] = value
-        return found
+        unknown = [name for name in clause.values if name.lower() not in by_lower]
+        if unknown:
+            known = ", ".join(self.columns)
+            problem = f"column {unknown[0]} is not in the table, which has: {known}"
+            raise InvalidRequestError(problem, column=unknown[0])
+        return {by_lower[name.lower()]: value for name, value in clause.values.items()}
 
     def _outputs(
-        self, rows: DataFrame, clauses: Sequence[Clause], *, address: Column, row_id: Column
+        self, rows: DataFrame, clauses: Sequence[ExplicitClause], *, address: Column, row_id: Column
     ) -> DataFrame:
         """Let the first clause whose condition holds make each row."""
         action: Column = f.lit(None).cast(t.IntegerType())
@@ -146,7 +148,7 @@ class RowMaker:
             condition = f.lit(True) if clause.condition is None else clause.condition
             action = f.when(condition, f.lit(number)).otherwise(action)
         acting = rows.withColumn(_ACTION, action).where(f.col(_ACTION).isNotNull())
-        removes = [i for i, clause in enumerate(clauses) if isinstance(clause, Remove)]
+        removes = [i for i, clause in enumerate(clauses) if isinstance(clause, DeleteRow)]
         is_new = ADDRESS not in rows.columns
         return acting.select(
             *[self._output(field, clauses, is_new=is_new) for field in self.schema.fields],
@@ -155,11 +157,13 @@ class RowMaker:
             f.col(_ACTION).isin(removes).alias(REMOVES),
         )
 
-    def _output(self, field: t.StructField, clauses: Sequence[Clause], *, is_new: bool) -> Column:
+    def _output(
+        self, field: t.StructField, clauses: Sequence[ExplicitClause], *, is_new: bool
+    ) -> Column:
         """Return the value of a column, whichever clause acts."""
         found: Column = f.lit(None).cast(field.dataType)
         for number, clause in reversed(list(enumerate(clauses))):
-            if isinstance(clause, Remove):
+            if isinstance(clause, DeleteRow):
                 continue
             value = self._values(clause).get(field.name)
             if value is None:
@@ -172,17 +176,6 @@ class RowMaker:
         every = frames[0]
         for frame in frames[1:]:
             every = every.unionAll(frame)
-        task = WriteTask(
-            root=self.base.location,
-            schema=self.base.manifest.schema,
-            file_version=self.base.manifest.data_version,
-            casts=True,
-        )
         keeps_row_ids = self.base.manifest.has_stable_row_ids
-        work = WriteParts(task=task, key=key, keeps_row_ids=keeps_row_ids)
+        work = WriteParts(task=row_files(self.base), key=key, keeps_row_ids=keeps_row_ids)
         return together(on_partitions(every, work, description=f"{what} {self.base.location.uri}"))
-
-
-def quoted(name: str) -> str:
-    """Return a name as Spark's expressions take any name."""
-    return "`" + name.replace("`", "``") + "`"

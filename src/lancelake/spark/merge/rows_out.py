@@ -13,7 +13,9 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.ids import FieldId
+from lancelake.format.schema import Field
 from lancelake.spark.frame_writer import written
+from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.outcome import by_fragment
 from lancelake.table.rows.find import FoundRows
 from lancelake.table.rows.rewrite import with_row_ids
@@ -26,10 +28,25 @@ REMOVES = "__lance_removes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyColumns:
-    """The columns that form the key of new rows."""
+    """The columns that form the key of new rows, in the types that the table stores."""
 
     names: tuple[str, ...]
     ids: tuple[FieldId, ...]
+    types: tuple[pa.DataType, ...]
+
+    @staticmethod
+    def of(fields: Sequence[Field]) -> KeyColumns:
+        """Take columns of a table as a key."""
+        return KeyColumns(
+            names=tuple(field.name for field in fields),
+            ids=tuple(field.id for field in fields),
+            types=tuple(Comparer.of(field).plain for field in fields),
+        )
+
+    def values(self, rows: pa.RecordBatch) -> list[pa.Array]:
+        """Return the keys of rows as every writer of the table records them."""
+        pairs = zip(self.names, self.types, strict=True)
+        return [rows.column(name).cast(dtype) for name, dtype in pairs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,8 +138,8 @@ class _Tally:
                 raise InvalidRequestError("changed and new rows came in one batch")
             self.row_ids.append(kept.column(ROW_ID))
         if self.spec.key is not None and new:
-            columns = [kept.column(name) for name in self.spec.key.names]
-            self.keys.append(collected(self.spec.key.ids, [columns]))
+            values = self.spec.key.values(kept)
+            self.keys.append(collected(self.spec.key.ids, [values]))
         return kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
 
 

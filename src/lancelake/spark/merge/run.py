@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.data.row_meta import MetaColumn
-from lancelake.errors import InvalidRequestError, LanceTableError
+from lancelake.errors import LanceTableError
 from lancelake.format.primary_key import key_names
+from lancelake.format.schema import Field
 from lancelake.spark.merge.binding import Binding
-from lancelake.spark.merge.clauses import Clauses
-from lancelake.spark.merge.explain import explained
-from lancelake.spark.merge.names import columns_named, key_pairs
-from lancelake.spark.merge.row_maker import RowMaker, quoted
+from lancelake.spark.merge.explicit import ExplicitClauses, quoted
+from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
+from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     ROW_ID,
@@ -26,7 +28,7 @@ from lancelake.spark.merge.rows_out import (
 from lancelake.spark.once import OnceOnly
 from lancelake.spark.patience import PATIENCE
 from lancelake.spark.target_frame import target_frame
-from lancelake.spark.types import arrow_schema
+from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.take_out import take_out
@@ -40,23 +42,20 @@ _SEEN = "__lance_seen_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameMerge:
-    """A merge: the source, the condition that joins it, the clauses, and the sides' names."""
+    """A merge: the source, the condition that joins it, the clauses, and the sides' names.
+
+    `on` names the columns of the table that the condition sets equal to the source. Columns of
+    `adds_columns` that the table does not have are added to it.
+    """
 
     source: DataFrame
-    condition: Column | str
-    clauses: Clauses
+    condition: Column
+    clauses: ExplicitClauses
+    on: tuple[str, ...] = ()
     target_name: str = "target"
     source_name: str = "source"
-    adds_columns: bool = False
+    adds_columns: pa.Schema | None = None
     binding: Binding | None = None
-
-    def __post_init__(self) -> None:
-        """Refuse a merge that changes nothing."""
-        clauses = self.clauses
-        if not (clauses.matched or clauses.not_matched or clauses.not_matched_by_source):
-            raise InvalidRequestError(
-                "the merge has no clause", action="Say what to do with rows that match or do not."
-            )
 
 
 def merge_frame(
@@ -68,6 +67,7 @@ def merge_frame(
     once: OnceOnly | None = None,
 ) -> Merged:
     """Merge on the executors and commit; after a conflict again on the newest version."""
+    _warn_without_key(base, merge)
     source = merge.source.persist()
     try:
         return until_it_lands(
@@ -87,8 +87,8 @@ def merge_frame(
 def _merge_onto(
     base: Snapshot, merge: FrameMerge, choices: CommitChoices, once: OnceOnly | None
 ) -> Merged:
-    if merge.adds_columns:
-        base = widened(base, arrow_schema(merge.source.schema), choices)
+    if merge.adds_columns is not None:
+        base = widened(base, merge.adds_columns, choices)
     parts = _OneMerge(base, merge).parts()
     # A numbered merge leaves its mark even so: done again later, it might find something.
     if not parts.changes and once is None:
@@ -158,39 +158,51 @@ class _OneMerge:
         return self._merge.source.join(seen.distinct(), is_same, "left_anti")
 
     def _joining_columns(self) -> list[t.StructField]:
-        """Return the source's columns that the condition names; all when that cannot be told."""
+        """Return the source's columns that the condition names."""
         merge = self._merge
         fields = merge.source.schema.fields
         if merge.binding is not None:
             return [fields[i] for i in merge.binding.source_positions([merge.condition])]
-        named = columns_named([merge.condition], [field.name for field in fields])
-        return [field for field in fields if named is None or field.name in named]
+        by_name = {field.name: field for field in fields}
+
+        def build(columns: Sequence[str]) -> DataFrame:
+            mine = [by_name[name] for name in columns]
+            return self._empty_join(mine, self._maker.schema.fields)
+
+        return [by_name[name] for name in needed_columns(build, list(by_name))]
+
+    def _empty_join(
+        self, source: Sequence[t.StructField], target: Sequence[t.StructField]
+    ) -> DataFrame:
+        merge, spark = self._merge, self._merge.source.sparkSession
+        theirs = empty_frame(spark, source).alias(merge.source_name)
+        mine = empty_frame(spark, target).alias(merge.target_name)
+        return theirs.join(mine, merge.condition)
 
     def _matched(self) -> DataFrame:
         """Return source rows, as a struct, with the address of each row that they match."""
         name = self._merge.source_name
         source = self._merge.source.alias(name)
-        condition = as_column(self._merge.condition)
-        joined = self._with_target(lambda target: source.join(target, condition, "inner"))
+        joined = source.join(self._target(), self._merge.condition, "inner")
         whole = f.struct(*[f.col(f"{name}.{quoted(c)}") for c in self._maker.source_columns])
         return joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
 
     def _not_matched_by_source(self) -> DataFrame:
         source = self._merge.source.alias(self._merge.source_name)
-        condition = as_column(self._merge.condition)
-        lonely = self._with_target(lambda target: target.join(source, condition, "left_anti"))
+        lonely = self._target().join(source, self._merge.condition, "left_anti")
         return lonely.select(f.col(ADDRESS), f.col(ROW_ID))
 
-    def _with_target(self, build: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """Build a frame from the columns of the table that join it, and where its rows are."""
-        binding, condition = self._merge.binding, self._merge.condition
-        spark, name = self._merge.source.sparkSession, self._merge.target_name
+    def _target(self) -> DataFrame:
+        """Return the columns of the table that the condition names, and where its rows are."""
+        merge, maker = self._merge, self._maker
+        spark, theirs = merge.source.sparkSession, merge.source.schema.fields
 
-        def built(columns: Sequence[str]) -> DataFrame:
-            frame = addressed_frame(spark, self._base, columns)
-            return build((binding.of_target(frame) if binding else frame).alias(name))
+        def build(columns: Sequence[str]) -> DataFrame:
+            return self._empty_join(theirs, [maker.schema[name] for name in columns])
 
-        return explained(built, self._maker.named([condition]), self._maker.columns)
+        frame = addressed_frame(spark, self._base, maker.named(merge.condition, build))
+        bound = frame if merge.binding is None else merge.binding.of_target(frame)
+        return bound.alias(merge.target_name)
 
     def _written(self, frames: list[DataFrame]) -> Parts:
         key = self._key()
@@ -200,21 +212,30 @@ class _OneMerge:
         return parts
 
     def _key(self) -> KeyColumns | None:
-        """Return the columns whose values tell new rows apart: joined ones, or the primary key."""
+        """Return the columns whose values tell new rows apart."""
         if not self._merge.clauses.not_matched:
             return None
-        merge = self._merge
-        if merge.binding is not None:
-            pairs = merge.binding.key_pairs()
-        else:
-            pairs = key_pairs(merge.condition, merge.target_name, merge.source_name)
-        by_lower = {field.name.lower(): field for field in self._base.manifest.schema.fields}
-        joined = tuple(target for target, _ in pairs if target.lower() in by_lower)
-        names = joined or key_names(self._base.manifest.schema)
-        fields = [by_lower[name.lower()] for name in names]
-        if not fields:
-            return None
-        return KeyColumns(names=tuple(f.name for f in fields), ids=tuple(f.id for f in fields))
+        fields = _key_fields(self._base, self._merge)
+        return KeyColumns.of(fields) if fields else None
+
+
+def _key_fields(base: Snapshot, merge: FrameMerge) -> tuple[Field, ...]:
+    """Return the columns that the condition sets equal, or else the primary key."""
+    schema = base.manifest.schema
+    by_lower = {field.name.lower(): field for field in schema.fields}
+    joined = [by_lower[name.lower()] for name in merge.on if name.lower() in by_lower]
+    comparable = [field for field in joined if is_comparable(field)]
+    return tuple(comparable) or key_fields(key_names(schema), schema)
+
+
+def _warn_without_key(base: Snapshot, merge: FrameMerge) -> None:
+    if merge.clauses.not_matched and not _key_fields(base, merge):
+        warnings.warn(
+            f"the merge into {base.location.uri} has no key filter: no column that its condition "
+            "sets equal to the source was found, and the table has no primary key. A merge that "
+            "runs at the same time may insert the same rows",
+            stacklevel=2,
+        )
 
 
 def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
@@ -222,11 +243,6 @@ def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str])
     metas = [MetaColumn.ROW_ADDRESS.value, MetaColumn.ROW_ID.value]
     frame = target_frame(spark, base, columns, metas)
     return frame.withColumnsRenamed({metas[0]: ADDRESS, metas[1]: ROW_ID})
-
-
-def as_column(condition: Column | str) -> Column:
-    """Return a condition as a column."""
-    return f.expr(condition) if isinstance(condition, str) else condition
 
 
 def _comparable(value: Column, field: t.StructField) -> Column:

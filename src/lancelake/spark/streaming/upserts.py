@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import reduce
+from operator import and_
 
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.merge.clauses import Clauses, SetColumns
-from lancelake.spark.merge.run import FrameMerge, merge_frame
+from lancelake.spark.merge.execute import MergeRequest, execute_merge
+from lancelake.spark.merge.explicit import quoted
 from lancelake.spark.once import OnceOnly, landed
 from lancelake.spark.options import WRITE_OPTIONS, parse
 from lancelake.spark.write_plan import SaveMode, existing, plan_write, write_planned
+from lancelake.table.merge.clauses import Clauses, InsertAll, UpdateAll
 
 _QUERY = "sql.streaming.queryId"
 
@@ -39,18 +43,19 @@ def merge_batches(
             write_planned(batch, None if first is None else replace(first, once=once))
             return
         if landed(base, once) is None and not batch.isEmpty():
-            merge_frame(base, _by_keys(batch, keys), once=once)
+            execute_merge(base, _by_keys(batch, keys), once)
 
     return merge_batch
 
 
-def _by_keys(batch: DataFrame, keys: Sequence[str]) -> FrameMerge:
-    quoted = ["`" + key.replace("`", "``") + "`" for key in keys]
-    every = SetColumns(values=None)
-    return FrameMerge(
+def _by_keys(batch: DataFrame, keys: Sequence[str]) -> MergeRequest:
+    names = [quoted(key) for key in keys]
+    equal = [f.col(f"target.{name}") == f.col(f"source.{name}") for name in names]
+    return MergeRequest(
         source=batch,
-        condition=" AND ".join(f"target.{key} = source.{key}" for key in quoted),
-        clauses=Clauses(matched=(every,), not_matched=(every,)),
+        condition=reduce(and_, equal),
+        clauses=Clauses(matched=(UpdateAll(),), not_matched=(InsertAll(),)),
+        keys=tuple(keys),
     )
 
 

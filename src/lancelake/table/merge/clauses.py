@@ -1,61 +1,69 @@
-"""What a merge does with rows: clauses as values."""
+"""Clauses of a merge as values, whatever kind of expression they use."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Generic, TypeVar
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.frozen import FrozenMap
 
+Expression = TypeVar("Expression")
+"""What conditions and values are: SQL text here, columns of Spark there."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateAll:
+class UpdateAll(Generic[Expression]):
     """Set every column that the source has to the source's value."""
 
-    condition: str | None = None
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UpdateSet:
+class UpdateSet(Generic[Expression]):
     """Set columns to the values of expressions."""
 
-    values: FrozenMap[str, str]
-    condition: str | None = None
+    values: FrozenMap[str, Expression]
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class DeleteRow:
+class DeleteRow(Generic[Expression]):
     """Take the row out of the table."""
 
-    condition: str | None = None
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fail:
+class Fail(Generic[Expression]):
     """Refuse the whole merge."""
 
-    condition: str | None = None
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertAll:
+class InsertAll(Generic[Expression]):
     """Add the source's row; columns it lacks are null."""
 
-    condition: str | None = None
+    condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InsertValues:
+class InsertValues(Generic[Expression]):
     """Add a row of the values of expressions; columns not named are null."""
 
-    values: FrozenMap[str, str]
-    condition: str | None = None
+    values: FrozenMap[str, Expression]
+    condition: Expression | None = None
 
 
-Matched = UpdateAll | UpdateSet | DeleteRow | Fail
-NotMatched = InsertAll | InsertValues
-NotMatchedBySource = UpdateSet | DeleteRow
+MatchedBy = UpdateAll[Expression] | UpdateSet[Expression] | DeleteRow[Expression] | Fail[Expression]
+NotMatchedBy = InsertAll[Expression] | InsertValues[Expression]
+NotMatchedBySourceBy = UpdateSet[Expression] | DeleteRow[Expression]
+
+Matched = MatchedBy[str]
+NotMatched = NotMatchedBy[str]
+NotMatchedBySource = NotMatchedBySourceBy[str]
 
 
 class Duplicates(Enum):
@@ -68,17 +76,31 @@ class Duplicates(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MergeSpec:
-    """A merge: the key, and the clauses; of each kind the first whose condition holds acts.
+class Clauses(Generic[Expression]):
+    """The clauses of a merge; of each kind the first whose condition holds acts."""
+
+    matched: tuple[MatchedBy[Expression], ...] = ()
+    not_matched: tuple[NotMatchedBy[Expression], ...] = ()
+    not_matched_by_source: tuple[NotMatchedBySourceBy[Expression], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Refuse a merge that changes nothing."""
+        if not (self.matched or self.not_matched or self.not_matched_by_source):
+            raise InvalidRequestError(
+                "The merge insert job is not configured to change the data in any way",
+                action="Say what to do with rows that match, or with those that do not.",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MergeSpec(Clauses[str]):
+    """A merge: the key, and the clauses.
 
     Conditions and values name columns as `source.x` and `target.x`; those for rows that the
     source does not match name the table's columns alone.
     """
 
     on: tuple[str, ...]
-    matched: tuple[Matched, ...] = ()
-    not_matched: tuple[NotMatched, ...] = ()
-    not_matched_by_source: tuple[NotMatchedBySource, ...] = ()
     duplicates: Duplicates = Duplicates.REFUSE
     adds_columns: bool = field(default=False)
     """Whether columns that only the source has are added to the table."""
@@ -87,14 +109,11 @@ class MergeSpec:
     """Whether source values of another type are converted when nothing is lost."""
 
     def __post_init__(self) -> None:
-        """Refuse a merge that changes nothing."""
+        """Refuse a merge without a key, or one that changes nothing."""
         if not self.on:
             raise InvalidRequestError(
                 "A merge insert operation requires join keys: specify `on` columns explicitly or "
                 "configure a primary key in the dataset schema"
             )
-        if not (self.matched or self.not_matched or self.not_matched_by_source):
-            raise InvalidRequestError(
-                "The merge insert job is not configured to change the data in any way",
-                action="Say what to do with rows that match, or with those that do not.",
-            )
+        # Zero-argument super() does not work in a dataclass with slots.
+        Clauses.__post_init__(self)

@@ -38,6 +38,15 @@ def comparable_type(field: Field) -> pa.DataType:
     return found
 
 
+def is_comparable(field: Field) -> bool:
+    """Whether a column can be part of a key."""
+    try:
+        comparable_type(field)
+    except UnsupportedError:
+        return False
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparer:
     """Turns the values of a key column into values that are equal in bits when they are equal."""

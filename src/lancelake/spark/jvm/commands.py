@@ -1,0 +1,111 @@
+"""DELETE, UPDATE and MERGE as plans that Spark's analyzer resolves, built from columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from lancelake.spark.jvm.catalyst import expression, kind, seq
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.relation import relation_over
+from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
+
+_PLANS = "org.apache.spark.sql.catalyst.plans.logical"
+
+Clause = UpdateSet[Column] | DeleteRow[Column] | InsertValues[Column]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commands:
+    """Builds commands on one table, which expressions name by `alias`."""
+
+    door: Door
+    table: Any
+    alias: str
+
+    def delete(self, condition: Column | None) -> Any:
+        """Return the resolved command that deletes rows."""
+        holds = self._expression(f.lit(True) if condition is None else condition)
+        return self._resolved(self._made("DeleteFromTable", self._target(), holds))
+
+    def update(self, values: Mapping[str, Column], condition: Column | None) -> Any:
+        """Return the resolved command that sets columns of rows."""
+        assignments = self._assignments(values)
+        holds = self._optional(condition)
+        return self._resolved(self._made("UpdateTable", self._target(), assignments, holds))
+
+    def merge(
+        self,
+        source: DataFrame,
+        name: str,
+        condition: Column,
+        *,
+        matched: Iterable[Clause],
+        not_matched: Iterable[Clause],
+        not_matched_by_source: Iterable[Clause],
+    ) -> Any:
+        """Return the resolved command that merges a frame, which expressions call `name`."""
+        plan = source._jdf.queryExecution().analyzed()
+        if kind(plan) != "SubqueryAlias":
+            plan = self._named(name, plan)
+        made = self._made(
+            "MergeIntoTable",
+            self._target(),
+            plan,
+            self._expression(condition),
+            self._actions(matched),
+            self._actions(not_matched),
+            self._actions(not_matched_by_source),
+            False,  # columns are added beforehand
+        )
+        return self._resolved(made)
+
+    def _target(self) -> Any:
+        return self._named(self.alias, relation_over(self.door, self.table))
+
+    def _actions(self, clauses: Iterable[Clause]) -> Any:
+        return seq(self.door, [self._action(clause) for clause in clauses])
+
+    def _action(self, clause: Clause) -> Any:
+        holds = self._optional(clause.condition)
+        match clause:
+            case DeleteRow():
+                return self._made("DeleteAction", holds)
+            case InsertValues(values=values):
+                return self._made("InsertAction", holds, self._assignments(values))
+            case UpdateSet(values=values):
+                # The last argument says that the assignments do not stand for a star.
+                return self._made("UpdateAction", holds, self._assignments(values), False)
+            case _:
+                assert_never(clause)
+
+    def _assignments(self, values: Mapping[str, Column]) -> Any:
+        pairs = [
+            self._made("Assignment", self._expression(f.col(name)), self._expression(value))
+            for name, value in values.items()
+        ]
+        return seq(self.door, pairs)
+
+    def _named(self, name: str, plan: Any) -> Any:
+        aliases = self.door.cls(f"{_PLANS}.SubqueryAlias$")
+        return getattr(aliases, "MODULE$").apply(name, plan)
+
+    def _made(self, name: str, *arguments: Any) -> Any:
+        return self.door.cls(f"{_PLANS}.{name}")(*arguments)
+
+    def _expression(self, found: Column) -> Any:
+        return expression(self.door, found)
+
+    def _optional(self, found: Column | None) -> Any:
+        if found is None:
+            return self.door.none()
+        return self.door.member("scala.Option", "apply")(self._expression(found))
+
+    def _resolved(self, plan: Any) -> Any:
+        modes = self.door.cls("org.apache.spark.sql.execution.CommandExecutionMode")
+        state = self.door.session_state()
+        return state.executePlan(plan, modes.SKIP()).analyzed()

@@ -1,0 +1,107 @@
+"""Clauses of a merge with every column written out: no star is left."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import assert_never
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
+from lancelake.format.frozen import FrozenMap
+from lancelake.table.merge.clauses import (
+    Clauses,
+    DeleteRow,
+    Fail,
+    InsertAll,
+    InsertValues,
+    MatchedBy,
+    NotMatchedBy,
+    UpdateAll,
+    UpdateSet,
+)
+
+Change = UpdateSet[Column] | DeleteRow[Column]
+ExplicitClause = Change | InsertValues[Column]
+Values = Mapping[str, Column]
+
+_NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExplicitClauses:
+    """The clauses of a merge; of each kind the first whose condition holds acts."""
+
+    matched: tuple[Change, ...] = ()
+    not_matched: tuple[InsertValues[Column], ...] = ()
+    not_matched_by_source: tuple[Change, ...] = ()
+
+
+def explicit(clauses: Clauses[Column], star: Callable[[], Values]) -> ExplicitClauses:
+    """Return clauses in which the values of `star` take the place of stars."""
+    return ExplicitClauses(
+        matched=tuple(_change(clause, star) for clause in clauses.matched),
+        not_matched=tuple(_insert(clause, star) for clause in clauses.not_matched),
+        not_matched_by_source=clauses.not_matched_by_source,
+    )
+
+
+def source_values(source: Sequence[str], source_name: str, target: Sequence[str]) -> Values:
+    """Return the columns of the source, each for the column of the table with its name."""
+    known = {name.lower() for name in target}
+    unknown = [name for name in source if name.lower() not in known]
+    if unknown:
+        raise SchemaMismatchError(
+            f"the source has columns that the table does not have: {', '.join(unknown)}",
+            path=unknown[0],
+            action="Leave them out, or use withSchemaEvolution().",
+        )
+    return {quoted(name): f.col(f"{quoted(source_name)}.{quoted(name)}") for name in source}
+
+
+def assigned_column(name: str, target_name: str, columns: Sequence[str]) -> tuple[str, bool]:
+    """Return the column of the table that an assignment names, and whether it is a part of it."""
+    parts = name_parts(name)
+    if len(parts) > 1 and parts[0].lower() == target_name.lower():
+        parts = parts[1:]
+    by_lower = {column.lower(): column for column in columns}
+    column = by_lower.get(parts[0].lower()) if parts else None
+    if column is None:
+        problem = f"column {name} is not in the table, which has: {', '.join(columns)}"
+        raise InvalidRequestError(problem, column=name)
+    return column, len(parts) > 1
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the parts of a name as Spark's expressions write it, without their quotes."""
+    return [(a or b).replace("``", "`") for a, b in _NAME_PART.findall(name)]
+
+
+def quoted(name: str) -> str:
+    """Return a name as Spark's expressions take any name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _change(clause: MatchedBy[Column], star: Callable[[], Values]) -> Change:
+    match clause:
+        case UpdateAll(condition=condition):
+            return UpdateSet(values=FrozenMap(star()), condition=condition)
+        case UpdateSet() | DeleteRow():
+            return clause
+        case Fail():
+            raise UnsupportedError("a merge of Spark cannot fail by a clause")
+        case _:
+            assert_never(clause)
+
+
+def _insert(clause: NotMatchedBy[Column], star: Callable[[], Values]) -> InsertValues[Column]:
+    match clause:
+        case InsertAll(condition=condition):
+            return InsertValues(values=FrozenMap(star()), condition=condition)
+        case InsertValues():
+            return clause
+        case _:
+            assert_never(clause)

@@ -1,0 +1,91 @@
+"""The key of a merge: columns of the table that its resolved condition sets equal to the source."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Mapping, Set
+from dataclasses import dataclass
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as f
+
+from lancelake.spark.jvm.catalyst import (
+    attribute_id,
+    column,
+    conjuncts,
+    expression,
+    ids_named,
+    items,
+    keeps_values_apart,
+    kind,
+)
+from lancelake.spark.jvm.door import Door
+from lancelake.spark.merge.binding import Binding
+
+# Functions that Spark puts around a CHAR column before it compares it.
+_PADDING = ("StringRPad", "StringTrimRight")
+_NO_COLUMN = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Equality:
+    """A part of a condition that sets a column of the table equal to a value of the source."""
+
+    name: str
+    target: Any
+    source: Any
+    is_null_safe: bool
+
+
+def equalities(binding: Binding, condition: Column) -> list[tuple[Any, Equality | None]]:
+    """Return the parts of a condition that must all hold, with the equality that each is."""
+    door = binding.door
+    mine = {attribute_id(attribute): name for name, attribute in binding.target.items()}
+    theirs = {attribute_id(attribute) for attribute in binding.source}
+    parts = conjuncts(expression(door, condition))
+    return [(part, _equality(door, part, mine, theirs)) for part in parts]
+
+
+def key_columns(binding: Binding, condition: Column) -> tuple[str, ...]:
+    """Return the columns of the table that must equal a value of the source for a match."""
+    found = (equality for _, equality in equalities(binding, condition))
+    return tuple(dict.fromkeys(equality.name for equality in found if equality is not None))
+
+
+def with_char_keys(binding: Binding, condition: Column, chars: Container[str]) -> Column:
+    """Return a condition in which CHAR columns of the key are compared without trailing spaces.
+
+    Spark pads literals that are compared with a CHAR column, but not values of a source, which
+    an insert would store padded: a second row of the same key.
+    """
+    parts = (_compared(binding.door, *part, chars) for part in equalities(binding, condition))
+    return reduce(and_, parts)
+
+
+def _compared(door: Door, part: Any, found: Equality | None, chars: Container[str]) -> Column:
+    if found is None or found.name not in chars:
+        return column(door, part)
+    mine, theirs = (f.rtrim(column(door, side)) for side in (found.target, found.source))
+    return mine.eqNullSafe(theirs) if found.is_null_safe else mine == theirs
+
+
+def _equality(door: Door, part: Any, mine: Mapping[int, str], theirs: Set[int]) -> Equality | None:
+    if kind(part) not in ("EqualTo", "EqualNullSafe"):
+        return None
+    sides = items(part.children())
+    for target, source in (sides, sides[::-1]):
+        name = mine.get(_deciding(door, target))
+        named = ids_named(source)
+        if name is not None and named and named <= theirs:
+            is_null_safe = kind(part) == "EqualNullSafe"
+            return Equality(name=name, target=target, source=source, is_null_safe=is_null_safe)
+    return None
+
+
+def _deciding(door: Door, found: Any) -> int:
+    """Return the number of the column that decides a value, as far as values stay apart."""
+    while kind(found) in _PADDING or (kind(found) == "Cast" and keeps_values_apart(door, found)):
+        found = items(found.children())[0]
+    return attribute_id(found) if kind(found) == "AttributeReference" else _NO_COLUMN

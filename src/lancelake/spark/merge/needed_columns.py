@@ -1,0 +1,72 @@
+"""Columns that expressions need, found by trying Spark's analyzer on empty frames.
+
+For sessions of Spark Connect, which do not show how expressions were resolved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+# Without a column of that name, Spark takes such a word for a function.
+_FUNCTIONS_WITHOUT_PARENTHESES = frozenset(
+    {
+        "current_catalog",
+        "current_database",
+        "current_date",
+        "current_schema",
+        "current_time",
+        "current_timestamp",
+        "current_user",
+        "grouping__id",
+        "localtimestamp",
+        "session_user",
+        "user",
+    }
+)
+
+Build = Callable[[Sequence[str]], DataFrame]
+
+
+def needed_columns(
+    build: Build, columns: Sequence[str], always: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return columns, as few as suffice, with which a frame can be resolved.
+
+    `build` makes the frame from the columns it is given. When all of them do not suffice, the
+    error is Spark's.
+    """
+    build(columns).schema  # noqa: B018  # Spark resolves the frame here
+    functions = {c for c in columns if c.lower() in _FUNCTIONS_WITHOUT_PARENTHESES}
+    known = [c for c in columns if c in functions or c in always]
+    rest = [c for c in columns if c not in functions and c not in always]
+    found = {*known, *_fewest(build, rest, known)}
+    return tuple(c for c in columns if c in found)
+
+
+def empty_frame(spark: SparkSession, fields: Sequence[t.StructField]) -> DataFrame:
+    """Return a frame without rows."""
+    return spark.createDataFrame([], t.StructType(list(fields)))
+
+
+def _fewest(build: Build, candidates: Sequence[str], beside: Sequence[str]) -> list[str]:
+    """Return the candidates that are needed beside other columns, halving what is tried."""
+    if not candidates or _resolves(build, beside):
+        return []
+    if len(candidates) == 1:
+        return list(candidates)
+    middle = len(candidates) // 2
+    first, second = candidates[:middle], candidates[middle:]
+    of_second = _fewest(build, second, [*beside, *first])
+    return [*_fewest(build, first, [*beside, *of_second]), *of_second]
+
+
+def _resolves(build: Build, columns: Sequence[str]) -> bool:
+    try:
+        build(columns).schema  # noqa: B018  # Spark resolves the frame here
+    except AnalysisException:
+        return False
+    return True
