@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.arrow_sql import arrow_to_sql
-from lancelake.expr.condition import Condition, Path, needs_datafusion, paths_of
+from lancelake.expr.condition import Condition, Path, all_of, needs_datafusion, paths_of
+from lancelake.expr.condition_sql import condition_sql
 from lancelake.expr.evaluate import evaluate
 from lancelake.expr.sql_condition import sql_condition
 from lancelake.format.schema import Schema
@@ -38,8 +40,20 @@ class Predicate:
         return evaluate(self.condition, batch)
 
 
+Filter: TypeAlias = str | pc.Expression | Predicate
+"""A filter as users give it, or one that is understood already."""
+
+
+def joined(conditions: Sequence[Condition]) -> Predicate | None:
+    """Return the predicate that holds where all conditions do; None without any."""
+    if not conditions:
+        return None
+    whole = all_of(conditions)
+    return Predicate(condition=whole, text=condition_sql(whole))
+
+
 def predicate(
-    filter: str | pc.Expression | Predicate,
+    filter: Filter,
     schema: Schema,
     arrow_schema: pa.Schema,
     extra: Sequence[str],

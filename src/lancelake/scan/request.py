@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from lancelake.errors import InvalidRequestError
-from lancelake.expr.predicate import Predicate
+from lancelake.expr.predicate import Filter
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 
@@ -29,7 +27,7 @@ class ScanRequest:
     """Columns, rows and order; None stands for all or for the default."""
 
     columns: tuple[str, ...] | FrozenMap[str, str] | None = None
-    filter: str | pc.Expression | Predicate | None = None
+    filter: Filter | None = None
     limit: int | None = None
     offset: int | None = None
     order_by: tuple[Ordering, ...] = ()

@@ -10,6 +10,8 @@ from pyspark.sql import types as t
 
 from lancelake.commit.versions import list_versions
 from lancelake.errors import InvalidRequestError
+from lancelake.expr.condition import Condition
+from lancelake.expr.predicate import joined
 from lancelake.spark.conform import Conformer
 from lancelake.spark.options import TableOptions, parse_time
 from lancelake.spark.types import arrow_schema, spark_schema
@@ -69,7 +71,7 @@ class FeedRequest:
     snapshot: Snapshot
     versions: Versions
     schema: t.StructType
-    filters: tuple[str, ...] = ()
+    filters: tuple[Condition, ...] = ()
     first: int | None = None
     last: int | None = None
     cores: int = 1
@@ -163,9 +165,7 @@ def feed_partitions(request: FeedRequest) -> list[FeedPartition]:
     last = last_version(request.snapshot, versions)
     own = set(last.manifest.schema.names)
     columns = tuple(n for n in request.schema.fieldNames() if n in own and n not in FEED_NAMES)
-    asked = ChangeRequest(
-        columns=columns, filter=" AND ".join(request.filters) or None, is_net=versions.is_net
-    )
+    asked = ChangeRequest(columns=columns, filter=joined(request.filters), is_net=versions.is_net)
     begin = first_version(request.snapshot, versions.begin)
     if request.first is not None and not versions.is_net:
         number = version_range(request.snapshot, begin, versions.end).begin

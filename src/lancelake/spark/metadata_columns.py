@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 from pyspark.sql import types as t
 
 from lancelake.data.row_meta import MetaColumn
+from lancelake.table.snapshot import Snapshot
 
 FRAGMENT_ID = "_fragid"
 SCANNED = tuple(c.value for c in MetaColumn if c is not MetaColumn.ROW_OFFSET)
@@ -24,6 +27,12 @@ NAMES = tuple(_COMMENTS)
 def fields() -> list[t.StructField]:
     """Return the metadata columns as Spark sees them."""
     return [t.StructField(name, t.LongType(), nullable=False) for name in NAMES]
+
+
+def fragment_type(snapshot: Snapshot) -> Callable[[tuple[str, ...]], pa.DataType | None]:
+    """Return a lookup of types that knows only the column with the fragment's id."""
+    is_own = FRAGMENT_ID in snapshot.manifest.schema.names
+    return lambda path: pa.int64() if path == (FRAGMENT_ID,) and not is_own else None
 
 
 def comment(name: str) -> str:

@@ -10,6 +10,8 @@ from pyspark.sql import types as t
 
 from lancelake.data.projection import columns_of, prune
 from lancelake.data.scan_source import ScanSource
+from lancelake.expr.condition import Condition, paths_of
+from lancelake.expr.predicate import joined
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Field, Schema, quote_segment
 from lancelake.scan.count import count_rows
@@ -28,14 +30,6 @@ Path = tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
-    """A condition in SQL, and the columns it looks at."""
-
-    sql: str
-    paths: tuple[Path, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregation:
     """What is aggregated: the columns that are read for it, and how."""
 
@@ -49,7 +43,7 @@ class ReadRequest:
 
     snapshot: Snapshot
     schema: t.StructType
-    filters: tuple[Filter, ...] = ()
+    filters: tuple[Condition, ...] = ()
     limit: int | None = None
     top: TopRows | None = None
     aggregation: Aggregation | None = None
@@ -70,7 +64,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
     by_count = request.aggregation is None and request.top is None
     scan = ScanRequest(
         columns=_columns(request),
-        filter=" AND ".join(f.sql for f in request.filters) or None,
+        filter=joined(request.filters),
         limit=request.limit if by_count else None,
         batch_size=request.batch_rows,
         fragment_ids=request.fragment_ids,
@@ -133,7 +127,7 @@ def _pruned(request: ReadRequest) -> Iterator[Field]:
     if request.aggregation is None:
         for wanted in request.schema.fields:
             keep |= _ids(_top(schema, wanted.name), wanted.dataType)
-    paths = [path for f in request.filters for path in f.paths]
+    paths = [path for condition in request.filters for path in paths_of(condition)]
     paths += () if request.aggregation is None else request.aggregation.paths
     for path in paths:
         node = node_at(schema, path)

@@ -95,11 +95,11 @@ class RowCommand:
         # Padded values are not those that are stored.
         is_stored = not set(self._binding.named([holds])) & set(self._binding.padded)
         predicate = translated(self._door, condition) if is_stored else None
-        sql = self._table.condition_sql(predicate)
-        if sql is None:
+        found = self._table.condition(predicate)
+        if found is None:
             return self._change(base, holds, DeleteRow())
         engine = SparkEngine(self._door.spark)
-        done = delete(base, sql, engine=engine, retries=PATIENCE, commits_nothing=False)
+        done = delete(base, found, engine=engine, retries=PATIENCE, commits_nothing=False)
         counts = MergeCounts(inserted=0, updated=0, deleted=done.rows)
         return Merged(snapshot=done.snapshot, counts=counts)
 

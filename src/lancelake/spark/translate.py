@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from lancelake.data.row_meta import META_TYPE
+from lancelake.expr.condition import Column
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import described
 from lancelake.format.schema import Schema
 from lancelake.spark import metadata_columns
 from lancelake.spark.aggregate import Function, Kind, PartialAggregation
 from lancelake.spark.jvm.expressions import JavaExpressions
-from lancelake.spark.predicates import Column, Condition, Node, to_sql
-from lancelake.spark.read_plan import Aggregation, Filter, Path, column_name, node_at
+from lancelake.spark.read_plan import Aggregation, Path, column_name, node_at
 from lancelake.spark.sums import can_sum, sum_type
 from lancelake.spark.top_rows import SortKey, TopRows, can_sort
 from lancelake.spark.types import spark_type
@@ -30,7 +31,7 @@ def column_types(schema: Schema) -> Callable[[Path], pa.DataType | None]:
 
     def type_of(path: Path) -> pa.DataType | None:
         if len(path) == 1 and path[0] in metadata_columns.SCANNED:
-            return pa.int64()
+            return META_TYPE
         for end in range(1, len(path)):
             node = node_at(schema, path[:end])
             if node is None or node.logical_type != "struct":
@@ -39,15 +40,6 @@ def column_types(schema: Schema) -> Callable[[Path], pa.DataType | None]:
         return None if node is None else public_field(described(node)).type
 
     return type_of
-
-
-def filter_of(condition: Node | None) -> Filter | None:
-    """Return a condition as a filter of ours; None when its meaning might change."""
-    sql = to_sql(condition)
-    if sql is None or condition is None:
-        return None
-    paths = dict.fromkeys(column.path for column in _columns(condition))
-    return Filter(sql=sql, paths=tuple(p for p in paths if p[0] not in metadata_columns.SCANNED))
 
 
 def aggregation_of(
@@ -111,14 +103,6 @@ def top_of(orders: Any, count: int, expressions: JavaExpressions) -> TopRows | N
         first = order.nullOrdering().toString() == "NULLS FIRST"
         keys.append(SortKey(column=column.path[0], ascending=ascending, nulls_first=first))
     return TopRows(keys=tuple(keys), count=count) if count <= _MAX_TOP else None
-
-
-def _columns(node: Node) -> Iterator[Column]:
-    if isinstance(node, Column):
-        yield node
-    elif isinstance(node, Condition):
-        for operand in node.operands:
-            yield from _columns(operand)
 
 
 def _function(function: Any, expressions: JavaExpressions) -> tuple[Kind, Column | None] | None:

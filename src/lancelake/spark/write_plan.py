@@ -21,6 +21,7 @@ from lancelake.errors import (
     TableNotFoundError,
     UnsupportedError,
 )
+from lancelake.expr.predicate import Predicate
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
@@ -77,12 +78,12 @@ class SaveMode(Enum):
 class RowsByFilter:
     """Rows to replace, by a condition that Spark has bound and that was translated."""
 
-    sql: str
+    condition: Predicate | None
     engine: Engine
 
     def find(self, at: Snapshot) -> FoundRows:
         """Return the rows of a version."""
-        return find_rows(at, self.sql, self.engine)
+        return find_rows(at, self.condition, self.engine)
 
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
         """Let any rows take their place, as Spark does."""

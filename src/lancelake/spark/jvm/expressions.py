@@ -10,8 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.expr.condition import Column, Condition
 from lancelake.spark.jvm.door import Door
-from lancelake.spark.predicates import Column, Condition, Constant, Node
+from lancelake.spark.spark_conditions import Operand, SparkLiteral, spark_condition
 
 TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
 """The Arrow type of a column by its path; None when the table has no such column."""
@@ -27,18 +28,17 @@ class JavaExpressions:
     door: Door
     type_of: TypeOf
 
-    def condition(self, predicate: Any) -> Node | None:
+    def condition(self, predicate: Any) -> Condition | None:
         """Read a condition; None when part of it is of a kind that we do not know."""
         name = predicate.name()
         children = predicate.children()
         if name == "IN" and len(children) > _MANY:
             return self._large_membership(predicate, children)
-        operands = tuple(self.operand(child) for child in children)
-        if any(operand is None for operand in operands):
-            return None
-        return Condition(name=name, operands=operands)
+        found = [self.operand(child) for child in children]
+        operands = [operand for operand in found if operand is not None]
+        return spark_condition(name, operands) if len(operands) == len(found) else None
 
-    def operand(self, expression: Any) -> Node | None:
+    def operand(self, expression: Any) -> Operand | None:
         """Read a column, a constant or a condition."""
         kind = _kind(expression)
         if kind == "FieldReference":
@@ -64,7 +64,7 @@ class JavaExpressions:
         name = "org.apache.spark.sql.connector.expressions.filter.Predicate"
         return self.door.member("java.lang.Class", "forName")(name)
 
-    def _large_membership(self, predicate: Any, children: Any) -> Node | None:
+    def _large_membership(self, predicate: Any, children: Any) -> Condition | None:
         """Read a long list of constants in one message."""
         column = self.operand(children[0])
         utils = self.door.cls("org.apache.spark.sql.internal.connector.PredicateUtils")
@@ -75,18 +75,18 @@ class JavaExpressions:
         values = pickle.loads(pickler.dumps(simple.get().values()))  # from our own JVM
         if not all(value is None or type(value) in (int, str, bool) for value in values):
             return None
-        constants = (Constant(value=value) for value in values)
-        return Condition(name="IN", operands=(column, *constants))
+        literals = [SparkLiteral(value=value) for value in values]
+        return spark_condition("IN", [column, *literals])
 
 
 def _kind(expression: Any) -> str:
     return str(expression.getClass().getSimpleName())
 
 
-def _constant(literal: Any) -> Constant | None:
+def _constant(literal: Any) -> SparkLiteral | None:
     value, kind = literal.value(), literal.dataType().typeName()
     if value is None or isinstance(value, bool | int | float | bytes | bytearray):
-        return Constant(value=bytes(value) if isinstance(value, bytearray) else value)
+        return SparkLiteral(value=bytes(value) if isinstance(value, bytearray) else value)
     if kind.startswith("decimal"):
-        return Constant(value=Decimal(value.toString()))
-    return Constant(value=value.toString()) if kind in _TEXT_TYPES else None
+        return SparkLiteral(value=Decimal(value.toString()))
+    return SparkLiteral(value=value.toString()) if kind in _TEXT_TYPES else None

@@ -9,6 +9,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.expr.condition import Comparison, Condition, Operator
+from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.feed import (
     FEED_OPTIONS,
     FeedRequest,
@@ -34,9 +36,8 @@ from lancelake.spark.planning.proxy import (
     TableProxy,
     implements,
 )
-from lancelake.spark.predicates import Column, Condition, Constant, Node
 from lancelake.spark.times import with_zones
-from lancelake.spark.translate import column_types, filter_of
+from lancelake.spark.translate import column_types
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
 from lancelake.table.snapshot import Snapshot
 
@@ -118,14 +119,13 @@ class _Builder(ScanBuilderProxy):
     def pushPredicates(self, predicates: Any) -> Any:
         left: list[Any] = []
         for predicate in predicates:
-            node = self._expressions.condition(predicate)
-            known = filter_of(node)
-            if node is None or known is None:
+            known = self._expressions.condition(predicate)
+            if known is None:
                 left.append(predicate)
                 continue
             self._pushed.append(predicate)
-            request = replace(self._request, filters=(*self._request.filters, known.sql))
-            self._request = narrowed(request, node)
+            request = replace(self._request, filters=(*self._request.filters, known))
+            self._request = narrowed(request, known)
         return self._predicates(left)
 
     def pushedPredicates(self) -> Any:
@@ -171,34 +171,19 @@ class _Batch(Proxy):
         return reader_factory(self.door, self._request.schema)
 
 
-def narrowed(request: FeedRequest, node: Node) -> FeedRequest:
+def narrowed(request: FeedRequest, condition: Condition) -> FeedRequest:
     """Leave out versions that a condition on the commit's version rules out."""
-    bound = _version_bound(node)
-    if bound is None:
+    if not isinstance(condition, Comparison) or condition.column.path != (COMMIT_VERSION,):
         return request
-    name, value = bound
-    first, last = request.first, request.last
-    if name in (">", ">=", "="):
-        low = value + 1 if name == ">" else value
+    value, first, last = condition.value.as_py(), request.first, request.last
+    operator = condition.operator
+    if operator in (Operator.GREATER, Operator.GREATER_EQUAL, Operator.EQUAL):
+        low = value + 1 if operator is Operator.GREATER else value
         first = low if first is None else max(first, low)
-    if name in ("<", "<=", "="):
-        high = value - 1 if name == "<" else value
+    if operator in (Operator.LESS, Operator.LESS_EQUAL, Operator.EQUAL):
+        high = value - 1 if operator is Operator.LESS else value
         last = high if last is None else min(last, high)
     return replace(request, first=first, last=last)
-
-
-def _version_bound(node: Node) -> tuple[str, int] | None:
-    """Read a comparison of the commit's version with a number."""
-    if not isinstance(node, Condition) or node.name not in _MIRRORED:
-        return None
-    left, right = node.operands
-    name = node.name
-    if isinstance(left, Constant):
-        left, right, name = right, left, _MIRRORED[name]
-    is_version = isinstance(left, Column) and left.path == (COMMIT_VERSION,)
-    if not is_version or not isinstance(right, Constant) or not isinstance(right.value, int):
-        return None
-    return name, right.value
 
 
 def _types(request: FeedRequest) -> Callable[[tuple[str, ...]], pa.DataType | None]:
@@ -222,7 +207,7 @@ def describe(request: FeedRequest) -> str:
     parts.append(f"after {versions.begin} up to {versions.end}")
     parts.append(f"columns [{', '.join(request.schema.fieldNames())}]")
     if request.filters:
-        parts.append(f"filters [{', '.join(request.filters)}]")
+        parts.append(f"filters [{', '.join(map(condition_sql, request.filters))}]")
     if versions.is_net:
         parts.append("net")
     return ", ".join(parts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lancelake.expr.condition import Condition
+from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark import metadata_columns
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
@@ -18,8 +20,7 @@ from lancelake.spark.jvm.python_read import (
 )
 from lancelake.spark.partition import encode
 from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
-from lancelake.spark.read_plan import Filter, ReadRequest, partitions, row_count, size_bytes
-from lancelake.spark.translate import filter_of
+from lancelake.spark.read_plan import ReadRequest, partitions, row_count, size_bytes
 
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
@@ -76,11 +77,11 @@ class LanceScan(ScanProxy):
         self._request = request
         self._expressions = expressions
         self._runtime: list[Any] = []
-        self._runtime_filters: tuple[Filter, ...] = ()
+        self._runtime_filters: tuple[Condition, ...] = ()
         self._batch: _Batch | None = None
 
     def identity(self) -> str:
-        filters = [f.sql for f in self._request.filters + self._runtime_filters]
+        filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
         return describe(replace(self._request, filters=()), filters)
 
     def readSchema(self) -> Any:
@@ -130,7 +131,7 @@ class LanceScan(ScanProxy):
         return self.door.array(self.door.connector("expressions.NamedReference"), refs)
 
     def filter(self, predicates: Any) -> None:
-        found = [(p, filter_of(self._expressions.condition(p))) for p in predicates]
+        found = [(p, self._expressions.condition(p)) for p in predicates]
         self._runtime = [p for p, known in found if known is not None]
         self._runtime_filters = tuple(known for _, known in found if known is not None)
 
@@ -168,7 +169,7 @@ def describe(request: ReadRequest, filters: list[str]) -> str:
     parts = [f"lance {snapshot.location.uri} (version {snapshot.version}{branch})"]
     parts.append(f"columns [{', '.join(_shown(request))}]")
     if filters or request.filters:
-        parts.append(f"filters [{', '.join(filters or [f.sql for f in request.filters])}]")
+        parts.append(f"filters [{', '.join(filters or map(condition_sql, request.filters))}]")
     if request.aggregation is not None:
         partial = request.aggregation.partial
         functions = [f"{f.kind.value}({f.column or '*'})" for f in partial.functions]

@@ -5,20 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from lancelake.expr.condition import all_of
+from lancelake.scan.prune import fragment_test
+from lancelake.spark import metadata_columns
 from lancelake.spark.aggregate import Kind
-from lancelake.spark.fragment_choice import place_types, possible
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.planning.proxy import ScanBuilderProxy, implements
 from lancelake.spark.planning.scan import LanceScan, LocalCount
-from lancelake.spark.predicates import Node
 from lancelake.spark.read_plan import ReadRequest
 from lancelake.spark.translate import (
     aggregation_of,
     averages_longs,
     column_types,
-    filter_of,
     top_of,
 )
 
@@ -46,28 +46,26 @@ class LanceScanBuilder(ScanBuilderProxy):
             self._request = replace(self._request, schema=python_schema(required))
 
     def pushPredicates(self, predicates: Any) -> Any:
-        nodes = [(p, self._expressions.condition(p)) for p in predicates]
-        for predicate, node in nodes:
-            self._choose_fragments(predicate, node)
-        found = [(p, filter_of(node)) for p, node in nodes]
+        found = [(p, self._expressions.condition(p)) for p in predicates]
+        self._choose_fragments([p for p, known in found if known is None])
         self._pushed = [p for p, known in found if known is not None]
         filters = tuple(known for _, known in found if known is not None)
         self._request = replace(self._request, filters=filters)
         return self._predicates([p for p, known in found if known is None])
 
-    def _choose_fragments(self, predicate: Any, node: Node | None) -> None:
-        """Leave out fragments; the condition itself is still looked at row by row."""
+    def _choose_fragments(self, predicates: list[Any]) -> None:
+        """Leave out fragments by conditions on their id, which Spark still evaluates."""
         snapshot = self._request.snapshot
-        if node is None:
-            types = place_types(snapshot.manifest.schema)
-            node = JavaExpressions(self.door, types).condition(predicate)
-        chosen = self._request.fragment_ids
-        # Fragments are decoded only for a condition that speaks of them.
-        every = (fragment.id for fragment in snapshot.manifest.fragments)
-        ids = every if chosen is None else iter(chosen)
-        left = possible(node, ids)
-        if left is not None:
-            self._request = replace(self._request, fragment_ids=left)
+        expressions = JavaExpressions(self.door, metadata_columns.fragment_type(snapshot))
+        found = [expressions.condition(predicate) for predicate in predicates]
+        known = all_of([condition for condition in found if condition is not None])
+        may_hold = fragment_test(known, {(metadata_columns.FRAGMENT_ID,): 0})
+        if may_hold is not None:
+            # Fragments are decoded only for a condition that speaks of them.
+            every = (fragment.id for fragment in snapshot.manifest.fragments)
+            chosen = self._request.fragment_ids
+            ids = tuple(i for i in (every if chosen is None else chosen) if may_hold(i))
+            self._request = replace(self._request, fragment_ids=ids)
 
     def pushedPredicates(self) -> Any:
         return self._predicates(self._pushed)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from lancelake.errors import UnsupportedError
+from lancelake.expr.condition import Condition
+from lancelake.expr.predicate import Predicate, joined
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
@@ -12,8 +14,7 @@ from lancelake.spark.options import TableOptions
 from lancelake.spark.planning.proxy import implements
 from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.predicates import joined
-from lancelake.spark.translate import column_types, filter_of
+from lancelake.spark.translate import column_types
 from lancelake.spark.write_plan import existing
 from lancelake.table.rows.delete import delete
 from lancelake.table.snapshot import Snapshot
@@ -74,18 +75,18 @@ class WritableTable(VersionTable):
         """Open the newest version."""
         return existing(self.options) or self.snapshot
 
-    def condition_sql(self, predicate: Any) -> str | None:
-        """Return a condition in SQL of our own; None when that might change its meaning."""
-        return None if predicate is None else self._conditions([predicate])[0]
+    def condition(self, predicate: Any) -> Predicate | None:
+        """Return a predicate of Spark as one of ours; None when that might change its meaning."""
+        found = None if predicate is None else self._conditions([predicate])[0]
+        return None if found is None else joined([found])
 
-    def _delete(self, condition: str | None) -> None:
+    def _delete(self, condition: Predicate | None) -> None:
         engine = SparkEngine(self.door.spark)
         delete(self.newest(), condition, engine=engine, commits_nothing=False)
 
-    def _conditions(self, predicates: Any) -> list[str | None]:
+    def _conditions(self, predicates: Any) -> list[Condition | None]:
         expressions = self._java_expressions()
-        found = [filter_of(expressions.condition(predicate)) for predicate in predicates]
-        return [None if known is None else known.sql for known in found]
+        return [expressions.condition(predicate) for predicate in predicates]
 
     def _java_expressions(self) -> JavaExpressions:
         return JavaExpressions(self.door, column_types(self.snapshot.manifest.schema))

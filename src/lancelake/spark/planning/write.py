@@ -10,6 +10,8 @@ from typing import Any
 from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.expr.condition import Condition
+from lancelake.expr.predicate import joined
 from lancelake.format.fragment import Fragment
 from lancelake.spark.engine import SparkEngine
 from lancelake.spark.jvm.door import Door
@@ -18,8 +20,6 @@ from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.jvm.python_write import fragments_of, writer_factory
 from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import Proxy, implements
-from lancelake.spark.predicates import joined
-from lancelake.spark.translate import filter_of
 from lancelake.spark.write_plan import (
     RowsByFilter,
     SaveMode,
@@ -76,9 +76,9 @@ class LanceWriteBuilder(Proxy):
         if self._options.get("replaceWhere") is not None:
             problem = "option replaceWhere and the condition of an overwrite exclude each other"
             raise InvalidRequestError(problem, table=self._options.location.uri)
-        conditions = [self._sql(predicate) for predicate in predicates]
+        conditions = [self._condition(predicate) for predicate in predicates]
         self._replaces = RowsByFilter(
-            sql=joined(conditions) or "true", engine=SparkEngine(self.door.spark)
+            condition=joined(conditions), engine=SparkEngine(self.door.spark)
         )
         self._mode = SaveMode.OVERWRITE
         return self
@@ -105,15 +105,15 @@ class LanceWriteBuilder(Proxy):
     def _into_table(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
         commit_write(plan, fragments)
 
-    def _sql(self, predicate: Any) -> str:
+    def _condition(self, predicate: Any) -> Condition:
         expressions = self._expressions
-        known = None if expressions is None else filter_of(expressions.condition(predicate))
+        known = None if expressions is None else expressions.condition(predicate)
         if known is None:
             raise UnsupportedError(
                 f"rows to replace cannot be found by {predicate.toString()}",
                 action="Delete them first, then append.",
             )
-        return known.sql
+        return known
 
 
 @implements("write.Write")

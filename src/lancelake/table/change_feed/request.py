@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
+from lancelake.expr.predicate import Filter
 
 
 class ChangeKind(Enum):
@@ -45,7 +45,7 @@ class ChangeRequest:
     """
 
     columns: tuple[str, ...] | None = None
-    filter: str | pc.Expression | None = None
+    filter: Filter | None = None
     kinds: frozenset[ChangeKind] = ALL_KINDS
     batch_rows: int | None = None
     is_net: bool = False

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
 
-import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lancelake.engine.port import Engine, Job, Progress
+from lancelake.expr.predicate import Filter, Predicate
 from lancelake.format.ids import FragmentId
 from lancelake.scan.execute import ScanColumns, kept_offsets
 from lancelake.scan.plan import ScanTask
@@ -17,7 +16,6 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.snapshot import Snapshot
 
-Condition: TypeAlias = str | pc.Expression
 FoundRows = dict[FragmentId, BitMap]
 """Offsets of rows by fragment; no fragment without rows."""
 
@@ -49,7 +47,7 @@ class FindRows:
 
 def find_rows(
     base: Snapshot,
-    condition: Condition | None,
+    condition: Filter | None,
     engine: Engine,
     *,
     progress: Progress | None = None,
@@ -118,6 +116,8 @@ def count_rows(found: FoundRows) -> int:
     return sum(len(rows) for rows in found.values())
 
 
-def condition_text(condition: Condition | None) -> str:
+def condition_text(condition: Filter | None) -> str:
     """Return a condition as people read it in a transaction."""
-    return "true" if condition is None else str(condition)
+    if condition is None:
+        return "true"
+    return condition.text if isinstance(condition, Predicate) else str(condition)

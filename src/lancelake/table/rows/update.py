@@ -9,12 +9,13 @@ from enum import Enum
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import UnsupportedError
+from lancelake.expr.predicate import Filter
 from lancelake.format import updated_offsets
 from lancelake.format.operations import Update
 from lancelake.format.operations.update import UpdateMode
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.assign import Assignment, bind_assignments
-from lancelake.table.rows.find import Condition, FoundRows, count_rows, find_rows
+from lancelake.table.rows.find import FoundRows, count_rows, find_rows
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
 from lancelake.table.rows.take_out import take_out_beside
@@ -44,7 +45,7 @@ class Updated:
 def update(
     base: Snapshot,
     updates: Mapping[str, str],
-    condition: Condition | None = None,
+    condition: Filter | None = None,
     *,
     rewriting: Rewriting = Rewriting.AUTO,
     engine: Engine | None = None,

@@ -1,0 +1,178 @@
+"""Predicates as Spark pushes them -> conditions with the same meaning, or nothing.
+
+To Spark, NaN equals itself and is greater than every number, and the two zeros are equal: as in
+our conditions. What is not certain to mean the same stays in Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import pyarrow as pa
+
+from lancelake.expr.condition import (
+    Column,
+    ColumnComparison,
+    Comparison,
+    Condition,
+    Constant,
+    IsNull,
+    Membership,
+    Operator,
+    TextMatch,
+    TextTest,
+    all_of,
+    any_of,
+    negated,
+)
+from lancelake.expr.literals import fits, is_binary, is_float, is_text
+
+Value = bool | int | float | str | bytes | Decimal | None
+
+_OPERATORS = {o.value: o for o in Operator} | {"<>": Operator.NOT_EQUAL}
+_TEXT_TESTS = {
+    "STARTS_WITH": TextTest.STARTS_WITH,
+    "ENDS_WITH": TextTest.ENDS_WITH,
+    "CONTAINS": TextTest.CONTAINS,
+}
+_NULL_SAFE = "<=>"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkLiteral:
+    """A value as Spark keeps it: days for dates, microseconds for times."""
+
+    value: Value
+
+
+Operand = Column | SparkLiteral | Condition
+
+
+def spark_condition(name: str, operands: Sequence[Operand]) -> Condition | None:
+    """Return the condition that a predicate of this name stands for; None where in doubt."""
+    match name:
+        case "AND" | "OR":
+            parts = [part for part in operands if not isinstance(part, Column | SparkLiteral)]
+            join = all_of if name == "AND" else any_of
+            return join(parts) if len(parts) == len(operands) else None
+        case "NOT":
+            (part,) = operands
+            return None if isinstance(part, Column | SparkLiteral) else negated(part)
+        case "ALWAYS_TRUE" | "ALWAYS_FALSE":
+            return Constant(truth=name == "ALWAYS_TRUE")
+        case "IS_NULL" | "IS_NOT_NULL":
+            return _null_test(name, operands[0])
+        case "IN":
+            return _membership(operands)
+        case _ if name in _TEXT_TESTS:
+            return _text_test(_TEXT_TESTS[name], operands)
+        case _ if name in _OPERATORS or name == _NULL_SAFE:
+            return _comparison(name, *operands)
+        case _:
+            return None
+
+
+def typed_value(value: Value, dtype: pa.DataType) -> pa.Scalar | None:
+    """Return a value that is not null as one of a column's type."""
+    match value:
+        case bool():
+            return pa.scalar(value) if pa.types.is_boolean(dtype) else None
+        case int():
+            return _whole(value, dtype)
+        case float():
+            return pa.scalar(value, dtype) if is_float(dtype) else None
+        case str():
+            return pa.scalar(value, dtype) if is_text(dtype) else None
+        case bytes() | bytearray():
+            return pa.scalar(bytes(value), dtype) if is_binary(dtype) else None
+        case Decimal():
+            return _decimal(value, dtype)
+        case _:
+            return None
+
+
+def _whole(value: int, dtype: pa.DataType) -> pa.Scalar | None:
+    if pa.types.is_integer(dtype):
+        return pa.scalar(value, dtype) if fits(value, dtype) else None
+    is_time = pa.types.is_timestamp(dtype) and dtype.unit == "us"
+    is_number = pa.types.is_date32(dtype) or is_time
+    return pa.scalar(value, dtype) if is_number else None
+
+
+def _decimal(value: Decimal, dtype: pa.DataType) -> pa.Scalar | None:
+    if not pa.types.is_decimal128(dtype):
+        return None
+    try:
+        return pa.scalar(value, dtype)
+    except pa.ArrowInvalid:
+        return None
+
+
+def _null_test(name: str, operand: Operand) -> Condition | None:
+    if not isinstance(operand, Column):
+        return None
+    test = IsNull(column=operand)
+    return test if name == "IS_NULL" else negated(test)
+
+
+def _text_test(test: TextTest, operands: Sequence[Operand]) -> Condition | None:
+    column, text = operands
+    if not isinstance(column, Column) or not isinstance(text, SparkLiteral):
+        return None
+    if not isinstance(text.value, str) or not is_text(column.dtype):
+        return None
+    return TextMatch(column=column, test=test, text=text.value)
+
+
+def _membership(operands: Sequence[Operand]) -> Condition | None:
+    column, *literals = operands
+    if not isinstance(column, Column) or not literals:
+        return None
+    given = [literal.value for literal in literals if isinstance(literal, SparkLiteral)]
+    known = [value for value in given if value is not None]
+    values = [typed_value(value, column.dtype) for value in known]
+    if len(given) < len(literals) or any(value is None for value in values):
+        return None
+    if not values:
+        return Constant(truth=None)
+    array = pa.array(values, column.dtype).unique()
+    return Membership(column=column, values=array, has_null=len(known) < len(given))
+
+
+def _comparison(name: str, left: Operand, right: Operand) -> Condition | None:
+    if isinstance(left, Column) and isinstance(right, Column):
+        return _of_columns(name, left, right)
+    if isinstance(left, SparkLiteral) and isinstance(right, Column):
+        mirrored = name if name == _NULL_SAFE else _OPERATORS[name].mirrored.value
+        return _comparison(mirrored, right, left)
+    if not isinstance(left, Column) or not isinstance(right, SparkLiteral):
+        return None
+    if right.value is None:
+        return IsNull(column=left) if name == _NULL_SAFE else Constant(truth=None)
+    value = typed_value(right.value, left.dtype)
+    if value is None:
+        return None
+    if name == _NULL_SAFE:
+        equal = Comparison(column=left, operator=Operator.EQUAL, value=value)
+        return all_of([negated(IsNull(column=left)), equal])
+    return Comparison(column=left, operator=_OPERATORS[name], value=value)
+
+
+def _of_columns(name: str, left: Column, right: Column) -> Condition | None:
+    if left.dtype != right.dtype or not _compares_exactly(left.dtype):
+        return None
+    if name != _NULL_SAFE:
+        return ColumnComparison(left=left, operator=_OPERATORS[name], right=right)
+    nulls = [IsNull(column=left), IsNull(column=right)]
+    equal = ColumnComparison(left=left, operator=Operator.EQUAL, right=right)
+    return any_of([all_of(nulls), all_of([*map(negated, nulls), equal])])
+
+
+def _compares_exactly(dtype: pa.DataType) -> bool:
+    if pa.types.is_timestamp(dtype):
+        return bool(dtype.unit == "us")
+    is_number = pa.types.is_signed_integer(dtype) or pa.types.is_decimal128(dtype)
+    is_bytes = is_text(dtype) or is_binary(dtype)
+    return bool(is_number or is_bytes or pa.types.is_boolean(dtype) or pa.types.is_date32(dtype))
