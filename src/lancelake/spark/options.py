@@ -29,6 +29,7 @@ READ_OPTIONS = ("version", "tag", "branch", "timestamp", *SCAN_OPTIONS)
 WRITE_OPTIONS = (
     "branch",
     "dataStorageVersion",
+    "invalidUtf8",
     "maxBytesPerFile",
     "maxRowsPerFile",
     "mergeSchema",
