@@ -328,3 +328,23 @@ def test_rows_without_columns_are_refused(name: str, run: Run, tmp_path: Path) -
     result = run("write", tmp_path / name, tmp_path / "t.lance")
     assert (result.exit_code, result.stdout) == (2, "")
     assert "no columns" in result.stderr
+
+
+def _invalid_text(path: Path) -> None:
+    binary = pa.array([b"ok", b"\xff"])
+    text = pa.Array.from_buffers(pa.string(), 2, binary.buffers())
+    pq.write_table(pa.table({"s": text}), path)
+
+
+def test_text_that_is_not_utf8_is_refused(run: Run, tmp_path: Path) -> None:
+    _invalid_text(tmp_path / "t.parquet")
+    result = run("write", tmp_path / "t.parquet", tmp_path / "t.lance")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "not UTF-8" in result.stderr
+
+
+def test_text_that_is_not_utf8_is_replaced(run: Run, document: Document, tmp_path: Path) -> None:
+    _invalid_text(tmp_path / "t.parquet")
+    choice = ("--invalid-utf8", "replace")
+    assert run("write", tmp_path / "t.parquet", tmp_path / "t.lance", *choice).exit_code == 0
+    assert document("head", tmp_path / "t.lance")["rows"] == [{"s": "ok"}, {"s": "\ufffd"}]

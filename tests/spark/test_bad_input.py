@@ -266,6 +266,34 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
         SchemaMismatchError,
         ("the data has no columns", "new.lance"),
     ),
+    "text that is not UTF-8": (
+        lambda p: p.save(p.spark.sql("SELECT 9L id, CAST(X'FF00' AS STRING) name")),
+        SchemaMismatchError,
+        ("column name has a string that is not UTF-8", "orders.lance"),
+    ),
+    "text that is not UTF-8 in an insert": (
+        lambda p: p.sql("INSERT INTO {t} SELECT 9, CAST(X'FF00' AS STRING)"),
+        SchemaMismatchError,
+        ("column name has a string that is not UTF-8", "orders.lance"),
+    ),
+    "text that is not UTF-8 in an update": (
+        lambda p: p.sql("UPDATE {t} SET name = CAST(X'FF00' AS STRING) WHERE id = 1"),
+        SchemaMismatchError,
+        ("column name has a string that is not UTF-8", "orders.lance"),
+    ),
+    "text that is not UTF-8 in a merge": (
+        lambda p: p.sql(
+            "MERGE INTO {t} t USING (SELECT 9L id, CAST(X'FF00' AS STRING) name) s "
+            "ON t.id = s.id WHEN NOT MATCHED THEN INSERT *"
+        ),
+        SchemaMismatchError,
+        ("column name has a string that is not UTF-8", "orders.lance"),
+    ),
+    "a choice about text that is not known": (
+        lambda p: p.save(p.rows(), invalidUtf8="maybe"),
+        InvalidRequestError,
+        ("invalidUtf8 must be one of error, replace", "orders.lance"),
+    ),
     "other columns on overwrite": (
         lambda p: p.save(p.rows((9, 1), schema="id long, x int"), mode="overwrite"),
         SchemaMismatchError,

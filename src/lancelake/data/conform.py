@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from lancelake.data.all_valid import all_valid
 from lancelake.data.file_schema import BLOB_VALUE, file_field
 from lancelake.data.retype import retype, struct_of
+from lancelake.data.text import InvalidText, is_text, valid_text
 from lancelake.data.tight_lists import rebuilt_list, tightened
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
@@ -25,6 +26,7 @@ class Conformer:
 
     schema: Schema
     version: FileVersion
+    text: InvalidText = InvalidText.REFUSE
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the columns of the schema, or name the column whose values do not fit."""
@@ -34,7 +36,7 @@ class Conformer:
 
     @cached_property
     def _nodes(self) -> tuple[_Node, ...]:
-        return tuple(_node(field, (), self.version) for field in self.schema.fields)
+        return tuple(_node(field, (), self.version, self.text) for field in self.schema.fields)
 
     @cached_property
     def _target(self) -> pa.Schema:
@@ -51,11 +53,17 @@ class _Node:
     where: str
     children: tuple[_Node, ...]
     refuses_null: bool
+    text: InvalidText
     is_plain: bool
     """Whether values of the right type are written as they are."""
 
     def conform(self, array: pa.Array, parent: pa.Array | None = None) -> pa.Array:
         """Return the values as files keep them; where `parent` is null anything may lie."""
+        if is_text(self.arrow.type):
+            return valid_text(self._conformed(array, parent), self.where, self.text)
+        return self._conformed(array, parent)
+
+    def _conformed(self, array: pa.Array, parent: pa.Array | None) -> pa.Array:
         target = self.arrow.type
         if self.is_plain and array.type.equals(target, check_metadata=True):
             return array
@@ -128,6 +136,8 @@ class _Node:
     def _json(self, array: pa.Array) -> pa.Array:
         if pa.types.is_large_binary(array.type):
             return array
+        if is_text(array.type):
+            array = valid_text(array, self.where, self.text)
         try:
             return jsonb.encode_array(array)
         except SchemaMismatchError as error:
@@ -161,10 +171,10 @@ def ensure_columns(names: Sequence[str], rows: int) -> None:
         )
 
 
-def _node(field: Field, path: tuple[str, ...], version: FileVersion) -> _Node:
+def _node(field: Field, path: tuple[str, ...], version: FileVersion, text: InvalidText) -> _Node:
     here = (*path, field.name)
     below = () if field.is_blob_v2 else field.children
-    children = tuple(_node(child, here, version) for child in below)
+    children = tuple(_node(child, here, version, text) for child in below)
     is_struct = field.logical_type == "struct"
     refuses_null = not field.nullable or (is_struct and version is FileVersion.V2_0)
     is_special = field.is_json or field.logical_type.startswith("dict:")
@@ -174,6 +184,7 @@ def _node(field: Field, path: tuple[str, ...], version: FileVersion) -> _Node:
         where=".".join(quote_segment(name) for name in here),
         children=children,
         refuses_null=refuses_null,
+        text=text,
         # The codec stumbles over some slices of nested values; rebuilt ones are no slices.
         is_plain=not (refuses_null or is_special or field.children),
     )

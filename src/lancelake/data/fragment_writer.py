@@ -38,7 +38,7 @@ def write_fragments(
     with ThreadPoolExecutor(max_workers=1, thread_name_prefix="settle") as settling:
         output = _Output(
             task=task,
-            conform=Conformer(schema, task.file_version),
+            conform=Conformer(schema, task.file_version, task.text),
             ids=ids,
             progress=progress,
             watch=watch,

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from lancelake.data.text import InvalidText
 from lancelake.errors import InvalidRequestError
 from lancelake.format import file_version
 from lancelake.format.bases import BasePath
@@ -40,6 +41,9 @@ class WriteTask:
 
     allow_external_blobs: bool = False
     """Whether blobs may be URIs of objects outside the table."""
+
+    text: InvalidText = InvalidText.REFUSE
+    """What happens to strings that are not UTF-8."""
 
     newest_readers_only: bool = False
     """Whether to write also what pylance 4 cannot read."""

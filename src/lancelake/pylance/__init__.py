@@ -118,13 +118,15 @@ def write_dataset(
     allow_external_blob_outside_bases: bool = False,
     schema_mode: str | None = None,
     confine_to: Iterable[str | Path] | None = None,
+    invalid_utf8: str = "error",
     **rest: Any,
 ) -> LanceDataset:
     """Write rows as a new table, more rows of one, or all rows of one anew.
 
     `mode` is create, append or overwrite; `schema_mode="merge"` adds columns that the table does
-    not have yet. `confine_to` limits the table as in `dataset`. `rest` are options that tune
-    official Lance, which change nothing here.
+    not have yet. `confine_to` limits the table as in `dataset`. Strings that are not UTF-8 are
+    refused; `invalid_utf8="replace"` puts U+FFFD in place of invalid bytes. `rest` are options that
+    tune official Lance, which change nothing here.
     """
     chosen = write_options(
         mode,
@@ -144,6 +146,7 @@ def write_dataset(
         target_all_bases=target_all_bases,
         allow_external_blob_outside_bases=allow_external_blob_outside_bases,
         schema_mode=schema_mode,
+        invalid_utf8=invalid_utf8,
         **rest,
     )
     if uri is None:

@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lancelake.commit.locked import CommitLock
+from lancelake.data.text import chosen_text
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lancelake.errors import (
     AlreadyExistsError,
@@ -120,6 +121,7 @@ def write_options(
     target_all_bases: bool | None = None,
     allow_external_blob_outside_bases: bool = False,
     schema_mode: str | None = None,
+    invalid_utf8: str = "error",
     **rest: Any,
 ) -> WriteOptions:
     """Understand the options of a write as users give them."""
@@ -141,6 +143,7 @@ def write_options(
         initial_bases=_numbered(tuple(to_base_path(base) for base in initial_bases or ())),
         targets=_targets(target_bases, target_all_bases),
         allow_external_blobs=allow_external_blob_outside_bases,
+        text=chosen_text(invalid_utf8, "invalid_utf8"),
         config=_cleanup_config(auto_cleanup_options),
         progress=None if watch is not None else progress,
         watch=watch,

@@ -31,6 +31,7 @@ READ_OPTIONS = ("version", "tag", "branch", "timestamp", *SCAN_OPTIONS)
 WRITE_OPTIONS = (
     "branch",
     "dataStorageVersion",
+    "invalidUtf8",
     "maxBytesPerFile",
     "maxRowsPerFile",
     "mergeSchema",

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.data.schema_check import ensure_fits
+from lancelake.data.text import chosen_text
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
 from lancelake.engine.port import Engine
 from lancelake.errors import (
@@ -297,6 +298,9 @@ def _plan(
         max_rows_per_file=options.positive("maxRowsPerFile") or MAX_ROWS_PER_FILE,
         max_bytes_per_file=options.positive("maxBytesPerFile") or MAX_BYTES_PER_FILE,
         casts=True,
+        text=chosen_text(
+            options.get("invalidUtf8") or "error", "invalidUtf8", options.location.uri
+        ),
     )
     return WritePlan(
         base=base,

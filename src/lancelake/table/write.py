@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
+from lancelake.data.text import InvalidText
 from lancelake.data.write_task import (
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,
@@ -67,6 +68,7 @@ class WriteOptions:
     initial_bases: tuple[BasePath, ...] = ()
     targets: TargetBases = TO_ROOT
     allow_external_blobs: bool = False
+    text: InvalidText = InvalidText.REFUSE
     config: FrozenMap[str, str] = field(default_factory=FrozenMap)
     """Settings that a new table starts with."""
 
@@ -116,6 +118,7 @@ def fragments_for(
         max_bytes_per_file=options.max_bytes_per_file,
         bases=options.targets.among(bases),
         allow_external_blobs=options.allow_external_blobs,
+        text=options.text,
     )
     ids = options.choices.surroundings.ids
     return schema, write_fragments(

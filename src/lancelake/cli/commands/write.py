@@ -18,6 +18,7 @@ from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, 
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.source_files import SourceFormat, Sources, find_sources
 from lancelake.clock import SystemClock
+from lancelake.data.text import InvalidText, chosen_text
 from lancelake.data.write_task import MAX_ROWS_PER_FILE, WriteCounts
 from lancelake.errors import InvalidRequestError, TableNotFoundError
 from lancelake.format import file_version
@@ -29,6 +30,14 @@ from lancelake.table.publish import CommitChoices
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import SchemaMode, WriteMode, WriteOptions, write, write_onto
 
+InvalidUtf8 = Annotated[
+    str,
+    typer.Option(
+        "--invalid-utf8",
+        metavar="error|replace",
+        help="Refuse strings that are not UTF-8, or replace what is invalid by U+FFFD.",
+    ),
+]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Source = Annotated[
@@ -80,6 +89,7 @@ def write_command(
     data_storage_version: DataVersion = None,
     stable_row_ids: StableRowIds = False,
     merge_schema: MergeSchema = False,
+    invalid_utf8: InvalidUtf8 = InvalidText.REFUSE.value,
     branch: Branch = None,
     message: Message = None,
     options: StorageOptions = None,
@@ -100,6 +110,7 @@ def write_command(
         schema_mode=SchemaMode.MERGE if merge_schema else SchemaMode.STRICT,
         max_rows_per_file=max_rows_per_file,
         data_version=_data_version(data_storage_version),
+        text=chosen_text(invalid_utf8, "--invalid-utf8"),
         choices=CommitChoices(message=message, enable_stable_row_ids=stable_row_ids),
     )
     _ensure_kept(base, chosen)

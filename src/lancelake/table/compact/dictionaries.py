@@ -9,6 +9,7 @@ import pyarrow as pa
 from lancelake.data.computed_once import computed_once
 from lancelake.data.conform import Conformer
 from lancelake.data.retype import retype
+from lancelake.data.text import InvalidText
 from lancelake.format.file_version import FileVersion
 from lancelake.format.schema import Field, Schema
 
@@ -35,7 +36,7 @@ class Joinable:
     @computed_once
     def _conform(self) -> Conformer:
         fields = tuple(field for field in self.schema.fields if _has_words(field))
-        return Conformer(replace(self.schema, fields=fields), self.version)
+        return Conformer(replace(self.schema, fields=fields), self.version, InvalidText.TRUST)
 
 
 def _has_words(field: Field) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lancelake.data.text import InvalidText
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
 from lancelake.errors import UnsupportedError
 from lancelake.format import file_version
@@ -193,6 +194,7 @@ def _write(base: Snapshot, options: CompactionOptions) -> WriteTask:
         max_rows_per_file=MAX_ROWS,
         max_bytes_per_file=options.max_bytes_per_file or MAX_BYTES_PER_FILE,
         allow_external_blobs=True,
+        text=InvalidText.TRUST,
         newest_readers_only=True,
     )
 

@@ -1,0 +1,65 @@
+"""Strings that are not UTF-8, which no reader of data files takes."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
+
+
+class InvalidText(Enum):
+    """What happens to strings that are not UTF-8."""
+
+    REFUSE = "error"
+    REPLACE = "replace"
+    """Each invalid sequence becomes U+FFFD."""
+
+    TRUST = "trust"
+    """Values of data files: they have been checked by being read."""
+
+
+def chosen_text(name: str, option: str, table: str | None = None) -> InvalidText:
+    """Understand a choice as users name it."""
+    known = {kind.value: kind for kind in (InvalidText.REFUSE, InvalidText.REPLACE)}
+    if name not in known:
+        msg = f"{option} must be one of {', '.join(known)}, not {name!r}"
+        raise InvalidRequestError(msg, table=table, found=name)
+    return known[name]
+
+
+def is_text(dtype: pa.DataType) -> bool:
+    """Whether values, or the words of a dictionary, are strings."""
+    if pa.types.is_dictionary(dtype):
+        return is_text(dtype.value_type)
+    return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
+
+
+def valid_text(array: pa.Array, column: str, choice: InvalidText) -> pa.Array:
+    """Return strings that are UTF-8; others are refused or replaced."""
+    if choice is InvalidText.TRUST:
+        return array
+    words = array.dictionary if pa.types.is_dictionary(array.type) else array
+    try:
+        words.validate(full=True)
+    except pa.ArrowInvalid as error:
+        if choice is InvalidText.REFUSE:
+            raise SchemaMismatchError(
+                f"column {column} has a string that is not UTF-8: {error}",
+                path=column,
+                action="Fix the string, make the column binary, or ask for a replacement.",
+            ) from error
+        valid = replaced(words)
+        if words is array:
+            return valid
+        return pa.DictionaryArray.from_arrays(array.indices, valid)
+    return array
+
+
+def replaced(array: pa.Array) -> pa.Array:
+    """Return strings with U+FFFD in place of what is not UTF-8."""
+    is_large = pa.types.is_large_string(array.type)
+    values = array.view(pa.large_binary() if is_large else pa.binary()).to_pylist()
+    texts = (None if value is None else value.decode(errors="replace") for value in values)
+    return pa.array(texts, array.type)
