@@ -14,6 +14,8 @@ from lancelake.storage.open import open_store
 
 # A deletion file never changes: its name has a random number in it.
 _SMALL_ROWS = 1 << 16
+# A manifest that claims more rows is compared with the data file.
+_LIKELY_ROWS = 1 << 22
 _KEPT = 1024
 _kept: RecentlyUsed[FileAt, FrozenBitMap] = RecentlyUsed(_KEPT)
 
@@ -37,7 +39,7 @@ def load_deletions(files: TableFiles, fragment: Fragment) -> BitMap:
     try:
         data = open_store(place.root).get(place.path)
         rows = deletion.decode(data, entry.file_type, rows=fragment.physical_rows)
-        if len(rows) > _SMALL_ROWS or fragment.physical_rows is None:
+        if len(rows) > _SMALL_ROWS or not 0 <= (fragment.physical_rows or -1) <= _LIKELY_ROWS:
             _ensure_within_file(files, fragment, rows)
     except ObjectNotFoundError as error:
         problem = f"deletion file {place.path} of fragment {fragment.id} is missing"
@@ -52,6 +54,9 @@ def _ensure_within_file(files: TableFiles, fragment: Fragment, rows: BitMap) -> 
     if not fragment.files or not rows:
         return
     stored = stored_rows(files, fragment.files[0])
+    if (fragment.physical_rows or 0) > stored:
+        problem = f"fragment {fragment.id} claims {fragment.physical_rows} rows and has {stored}"
+        raise CorruptTableError(problem, fragment=fragment.id)
     if rows.max() >= stored:
         problem = f"row {rows.max()} of fragment {fragment.id} is deleted, which has {stored} rows"
         raise CorruptTableError(problem, fragment=fragment.id)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
+from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.segment import Range, U64Array
@@ -33,7 +34,11 @@ class CarriedRows:
 
     def given_to(self, fragment: Fragment) -> Fragment:
         """Return the next fragment with the lineage of its rows."""
-        ids, created, updated = self._next(fragment.physical_rows or 0)
+        rows = fragment.physical_rows or 0
+        if not 0 < rows <= sum(batch.num_rows for batch in self._waiting):
+            problem = f"{rows} rows were written, whose ids and versions are not known"
+            raise CorruptTableError(problem, fragment=fragment.id)
+        ids, created, updated = self._next(rows)
         return replace(
             fragment,
             row_ids=row_ids(ids).encode(),
