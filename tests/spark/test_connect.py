@@ -150,3 +150,62 @@ def test_bad_input_is_answered_with_our_error(said: dict[str, tuple[str, str]], 
     assert found_kind == kind
     assert part in sentence
     assert "orders.lance" in sentence
+
+
+MERGES = """
+import json, sys, warnings
+import pyarrow as pa
+import lancelake
+from pyspark.sql import functions as f
+from lancelake.spark import LanceTable, register
+from lancelake.storage.location import Location
+from lancelake.table.open import Latest, open_snapshot
+from tests.support.spark_connect import connect_session
+
+path = sys.argv[1]
+columns = {"id": [1, 2], "name": ["a", "b"], "user": ["x", "y"], "score": [0.5, 1.5]}
+lancelake.write_dataset(pa.table(columns), path)
+spark = connect_session()
+register(spark)
+rows = spark.createDataFrame([(2, "new", 1), (3, "c", 2)], "id long, name string, extra int")
+
+def merge(condition):
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        table = LanceTable.forPath(spark, path).alias("t")
+        (
+            table.merge(rows.alias("s"), condition)
+            .whenMatchedUpdate("user <> 'z'", {"t.name": "concat(s.name, t.user)"})
+            .whenNotMatchedInsert(values={"id": "s.id", "name": "s.name"})
+            .execute()
+        )
+    newest = open_snapshot(Location.parse(path), Latest())
+    keys = newest.transaction.operation.inserted_rows
+    ids = [] if keys is None else list(keys.field_ids)
+    return ids, any("no key filter" in str(w.message) for w in said)
+
+print(json.dumps(merge((f.col("t.id") == f.col("s.id")) & (f.col("s.extra") > 0))))
+print(json.dumps(merge("t.id = s.id AND s.extra > 0")))
+LanceTable.forPath(spark, path).update("score > 1", {"name": "upper(name)"})
+LanceTable.forPath(spark, path).delete("id = 1")
+LanceTable.forPath(spark, path).addColumns({"twice": f.col("id") * 2})
+found = lancelake.dataset(path).to_table().to_pylist()
+print(json.dumps(sorted(found, key=lambda row: row["id"])))
+spark.stop()
+"""
+
+
+def test_tables_are_changed_by_names(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", MERGES, str(tmp_path / "t.lance")]
+    done = subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=900, cwd=ROOT
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert len(lines) == 3, done.stderr[-2000:]
+    by_columns, by_text, rows = lines
+    assert by_columns == [[0], False]
+    assert by_text == [[], True]
+    assert rows == [
+        {"id": 2, "name": "NEWY", "user": "y", "score": 1.5, "twice": 4},
+        {"id": 3, "name": "c", "user": None, "score": None, "twice": 6},
+    ]

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 
 from lancelake.spark.merge.needed_columns import needed_columns
 
@@ -51,6 +52,20 @@ def test_few_columns_of_many_are_found_in_few_tries() -> None:
 
 def test_a_column_named_like_a_function_is_read() -> None:
     assert needed_columns(builder(set()), ["id", "Current_Date"]) == ("Current_Date",)
+
+
+def test_tries_that_fail_are_not_logged() -> None:
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    seen: list[bool] = []
+
+    def build(columns: Sequence[str]) -> Any:
+        seen.append(logger.disabled)
+        return Frame({"id"}, columns)
+
+    needed_columns(build, ["id", "name"])
+    assert seen[0] is False
+    assert all(seen[1:])
+    assert logger.disabled is False
 
 
 def test_a_name_that_is_unknown_is_an_error_of_spark() -> None:

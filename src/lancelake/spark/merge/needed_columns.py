@@ -5,9 +5,11 @@ For sessions of Spark Connect, which do not show how expressions were resolved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 from pyspark.errors import AnalysisException
+from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
@@ -27,6 +29,7 @@ _FUNCTIONS_WITHOUT_PARENTHESES = frozenset(
         "user",
     }
 )
+_LOGS = ("DataFrameQueryContextLogger", "SQLQueryContextLogger")
 
 Build = Callable[[Sequence[str]], DataFrame]
 
@@ -43,13 +46,28 @@ def needed_columns(
     functions = {c for c in columns if c.lower() in _FUNCTIONS_WITHOUT_PARENTHESES}
     known = [c for c in columns if c in functions or c in always]
     rest = [c for c in columns if c not in functions and c not in always]
-    found = {*known, *_fewest(build, rest, known)}
+    with _without_log():
+        found = {*known, *_fewest(build, rest, known)}
     return tuple(c for c in columns if c in found)
 
 
 def empty_frame(spark: SparkSession, fields: Sequence[t.StructField]) -> DataFrame:
     """Return a frame without rows."""
     return spark.createDataFrame([], t.StructType(list(fields)))
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    """Keep tries that fail out of the log, in which Spark puts every error with its stack."""
+    loggers = [PySparkLogger.getLogger(name) for name in _LOGS]
+    before = [logger.disabled for logger in loggers]
+    for logger in loggers:
+        logger.disabled = True
+    try:
+        yield
+    finally:
+        for logger, was_disabled in zip(loggers, before, strict=True):
+            logger.disabled = was_disabled
 
 
 def _fewest(build: Build, candidates: Sequence[str], beside: Sequence[str]) -> list[str]:
