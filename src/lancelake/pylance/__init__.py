@@ -34,7 +34,7 @@ from lancelake.pylance.times import to_datetime
 from lancelake.pylance.transaction import Transaction
 from lancelake.pylance.udf import batch_udf
 from lancelake.pylance.uris import uri_of
-from lancelake.pylance.writing import AutoCleanupConfig, write_options, write_rows
+from lancelake.pylance.writing import AutoCleanupConfig, ensure_openable, write_options, write_rows
 from lancelake.storage.location import Location
 from lancelake.table.open import open_snapshot, time_reference
 
@@ -64,6 +64,7 @@ def dataset(
     """
     if namespace is not None or table_id is not None or storage_options_provider is not None:
         raise UnsupportedError("opening a table through a namespace is not offered")
+    ensure_openable({"read_params": read_params})
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
     if version is None and asof is not None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lancelake.commit.locked import CommitLock
-from lancelake.errors import CorruptTableError
+from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.frozen import FrozenMap
 from lancelake.pylance.base_path import DatasetBasePath, from_base_path, to_base_path
 from lancelake.pylance.committing import (
@@ -75,7 +75,10 @@ class DatasetChanges:
         reference: VersionLike | None = None,
         storage_options: dict[str, str] | None = None,
     ) -> Self:
-        """Start a branch at this version, or at another."""
+        """Start a branch at this version, or at another, within the table's own store."""
+        own = self._snapshot.location.storage_options
+        if storage_options is not None and storage_options != own:
+            raise UnsupportedError("a branch has no storage options other than its table's")
         source = self._at(reference)
         made = clone.create_branch(source, branch)
         where: Any = self
@@ -86,7 +89,6 @@ class DatasetChanges:
         target_path: str | Path,
         reference: VersionLike,
         storage_options: dict[str, str] | None = None,
-        **kwargs: Any,
     ) -> Self:
         """Make a table elsewhere that refers to the files of this one."""
         target = Location.parse(target_path, storage_options)
@@ -98,7 +100,6 @@ class DatasetChanges:
         target_path: str | Path,
         reference: VersionLike,
         storage_options: dict[str, str] | None = None,
-        **kwargs: Any,
     ) -> Self:
         """Copy a version with all its files."""
         target = Location.parse(target_path, storage_options)

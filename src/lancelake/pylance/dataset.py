@@ -35,6 +35,7 @@ from lancelake.pylance.reference import VersionLike, reference
 from lancelake.pylance.refs import Branches, Tags
 from lancelake.pylance.rows import DatasetRows
 from lancelake.pylance.scanner import (
+    SCAN_OPTIONS,
     ColumnOrdering,
     Columns,
     Filter,
@@ -47,6 +48,7 @@ from lancelake.pylance.sql import SqlQueryBuilder as SqlQueryBuilder  # noqa: PL
 from lancelake.pylance.stats import LanceStats
 from lancelake.pylance.transaction import Transaction, from_transaction
 from lancelake.pylance.uris import uri_of
+from lancelake.pylance.writing import ensure_openable
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.check.ensure import ensure_in_order
@@ -62,23 +64,6 @@ from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
 _TOTALS = sorted(name for name in dir(VersionSummary) if name.startswith("total_"))
-_SCAN_OPTIONS = frozenset(
-    {
-        "blob_handling",
-        "disable_scoring_autoprojection",
-        "fast_search",
-        "include_deleted_rows",
-        "io_buffer_size",
-        "late_materialization",
-        "prefilter",
-        "scan_stats_callback",
-        "strict_batch_size",
-        "use_scalar_index",
-        "use_stats",
-        "with_row_address",
-        "with_row_id",
-    }
-)
 
 
 class Version(TypedDict):
@@ -109,8 +94,9 @@ class LanceDataset(
         *,
         storage_options: dict[str, str] | None = None,
         default_scan_options: dict[str, Any] | None = None,
-        **_: Any,
+        **rest: Any,
     ) -> None:
+        ensure_openable(rest)
         location = Location.parse(uri, storage_options)
         self._default_scan_options = default_scan_options
         self._snapshot = open_snapshot(location, reference(version))
@@ -296,7 +282,7 @@ class LanceDataset(
         **options: Any,
     ) -> LanceScanner:
         """Return a scan; `options` are further methods of `ScannerBuilder` and their values."""
-        for name in options.keys() - _SCAN_OPTIONS:
+        for name in options.keys() - SCAN_OPTIONS:
             msg = f"LanceDataset.scanner() got an unexpected keyword argument {name!r}"
             raise TypeError(msg)
         builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
@@ -354,7 +340,7 @@ class LanceDataset(
 
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
         """Count the rows, or those a filter keeps."""
-        if filter is None:
+        if filter is None and not kwargs:
             return count_rows(self._snapshot.source)
         return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
 

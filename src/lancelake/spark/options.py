@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
-from lancelake.storage.options import AZURE, CLIENT_KEYS, GCS, S3
+from lancelake.storage.options import is_known
 from lancelake.table.open import (
     AsOf,
     AtTag,
@@ -40,7 +40,6 @@ WRITE_OPTIONS = (
     "userMetadata",
 )
 _STORAGE_PREFIX = "storage."
-_OTHER_STORAGE = ("client_max_retries", "client_retry_timeout")
 _PREFIXES = ("aws_", "azure_", "google_", "gcs_", "gcp_")
 
 
@@ -114,10 +113,7 @@ def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str,
 
 def is_storage_key(key: str) -> bool:
     """Whether an option speaks to the object store."""
-    name = key.lower()
-    stores = (S3, GCS, AZURE)
-    known = any(name in store.keys or name in store.aliases for store in stores)
-    return known or name.startswith(_PREFIXES) or name in CLIENT_KEYS or name in _OTHER_STORAGE
+    return is_known(key) or key.lower().startswith(_PREFIXES)
 
 
 def ensure_known(given: Collection[str], known: Collection[str], table: str | None = None) -> None:
