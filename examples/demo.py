@@ -25,6 +25,7 @@ import lancelake
 from lancelake.spark import LanceTable, session
 
 ROWS = 2_000_000
+MARK = ".lancelake-demo"
 DIMENSIONS = 8
 QUIET = {
     "spark.driver.memory": "3g",
@@ -211,6 +212,17 @@ def stderr_to(path: Path) -> Iterator[None]:
             os.close(kept)
 
 
+def ensure_own(folder: Path) -> None:
+    """Stop unless the folder, which is about to be replaced, is new, empty or of an earlier run."""
+    if folder.exists() and not (folder / MARK).exists() and not is_empty(folder):
+        sys.exit(f"{folder} exists and is not of this demo: remove it, or name another with --uri")
+
+
+def is_empty(folder: Path) -> bool:
+    """Whether this is a folder with nothing in it."""
+    return folder.is_dir() and not any(folder.iterdir())
+
+
 def main() -> int:
     """Run the pipeline and say what to try next."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
@@ -219,8 +231,10 @@ def main() -> int:
     parser.add_argument("--master", default="local[*]", help="where Spark runs")
     chosen = parser.parse_args()
     folder = Path(chosen.uri).absolute()
+    ensure_own(folder)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
+    (folder / MARK).touch()
     begun = time.perf_counter()
     # Java keeps the standard error that it starts with.
     with console.status("starting Spark ..."), stderr_to(folder / "spark.log"):

@@ -42,9 +42,19 @@ def test_without_from_the_last_version_alone(document: Document, sound: Path) ->
 
 
 def test_rows_are_limited(document: Document, sound: Path) -> None:
-    assert len(document("changes", sound, "--from", "0")["rows"]) == 20
-    assert len(document("changes", sound, "--from", "0", "-n", "3")["rows"]) == 3
+    few = document("changes", sound, "--from", "0", "-n", "3")
+    assert (len(few["rows"]), few["complete"]) == (3, False)
     assert len(document("changes", sound, "--from", "0", "-n", "0")["rows"]) == 33
+
+
+def test_programs_get_all_rows(document: Document, sound: Path) -> None:
+    whole = document("changes", sound, "--from", "0")
+    assert (len(whole["rows"]), whole["complete"]) == (33, True)
+
+
+def test_people_are_told_that_there_are_more_rows(output: Output, sound: Path) -> None:
+    shown = output("changes", sound, "--from", "0").splitlines()[-1]
+    assert shown == "20 rows; there are more, --rows says how many to show"
 
 
 def test_kinds_and_filters(document: Document, sound: Path) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
+import lancelake.pylance as lance
 from tests.cli.conftest import Run
 
 Output = Callable[..., str]
@@ -26,8 +29,24 @@ def test_programs_get_a_document(document: Callable[..., Any], sound: Path) -> N
 
 
 def test_no_more_rows_than_asked_for_are_shown(output: Output, sound: Path) -> None:
-    assert output("sql", sound, "SELECT id FROM dataset", "--rows", "3").endswith("3 rows\n")
-    assert output("sql", sound, "SELECT id FROM dataset", "-n", "0").endswith("0 rows\n")
+    more = "; there are more, --rows says how many to show\n"
+    assert output("sql", sound, "SELECT id FROM dataset", "--rows", "3").endswith(f"3 rows{more}")
+    assert output("sql", sound, "SELECT id FROM dataset", "-n", "0").endswith(f"0 rows{more}")
+    assert output("sql", sound, "SELECT 1 AS one", "-n", "1").endswith("1 row\n")
+
+
+def test_programs_get_all_rows_unless_they_ask_for_fewer(
+    document: Callable[..., Any], tmp_path: Path
+) -> None:
+    uri = tmp_path / "t.lance"
+    lance.write_dataset(pa.table({"id": range(250)}), uri, max_rows_per_file=60)
+    whole = document("sql", uri, "SELECT id FROM dataset")
+    assert [row["id"] for row in whole["rows"]] == list(range(250))
+    assert whole["complete"] is True
+    some = document("sql", uri, "SELECT id FROM dataset", "-n", "70")
+    assert (len(some["rows"]), some["complete"]) == (70, False)
+    none = document("sql", uri, "SELECT id FROM dataset WHERE id < 0")
+    assert (none["rows"], none["complete"]) == ([], True)
 
 
 def test_a_query_can_be_explained(output: Output, sound: Path) -> None:

@@ -19,6 +19,7 @@ import pytest
 from pyarrow import csv
 from typer.testing import Result
 
+import lancelake.pylance as lance
 from lancelake.cli import source_files
 from lancelake.cli.commands import write
 from lancelake.errors import IncompatibleConflictError
@@ -348,3 +349,73 @@ def test_text_that_is_not_utf8_is_replaced(run: Run, document: Document, tmp_pat
     choice = ("--invalid-utf8", "replace")
     assert run("write", tmp_path / "t.parquet", tmp_path / "t.lance", *choice).exit_code == 0
     assert document("head", tmp_path / "t.lance")["rows"] == [{"s": "ok"}, {"s": "\ufffd"}]
+
+
+def _hive(root: Path, **folders: pa.Table) -> str:
+    for folder, table in folders.items():
+        path = root / folder.replace("_", "=")
+        path.mkdir(parents=True)
+        pq.write_table(table, path / "part.parquet")
+    return str(root / "*" / "*.parquet")
+
+
+def _read(uri: Path) -> list[dict[str, Any]]:
+    return lance.dataset(uri).to_table().to_pylist()
+
+
+def test_folders_with_a_value_become_a_column(document: Document, tmp_path: Path) -> None:
+    rows = pa.table({"id": [1]})
+    pattern = _hive(tmp_path / "in", day_1=rows, day_12=rows)
+    assert document("write", pattern, tmp_path / "t.lance")["rows"] == 2
+    assert _read(tmp_path / "t.lance") == [{"id": 1, "day": 1}, {"id": 1, "day": 12}]
+
+
+@pytest.mark.parametrize(
+    ("folders", "values"),
+    [
+        (["day=01", "day=2"], ["01", "2"]),
+        (["day=a%20b", "day=__HIVE_DEFAULT_PARTITION__"], [None, "a b"]),
+        (["day=2", "day=__HIVE_DEFAULT_PARTITION__"], [2, None]),
+    ],
+)
+def test_values_of_folders_are_numbers_only_where_nothing_is_lost(
+    document: Document, tmp_path: Path, folders: list[str], values: list[object]
+) -> None:
+    for folder in folders:
+        (tmp_path / folder).mkdir()
+        pq.write_table(pa.table({"id": [1]}), tmp_path / folder / "part.parquet")
+    document("write", f"{tmp_path}/*/*.parquet", tmp_path / "t.lance")
+    assert [row["day"] for row in _read(tmp_path / "t.lance")] == values
+
+
+def test_a_column_of_the_file_goes_before_its_folder(document: Document, tmp_path: Path) -> None:
+    pattern = _hive(tmp_path / "in", day_1=pa.table({"day": [7]}))
+    document("write", pattern, tmp_path / "t.lance")
+    assert _read(tmp_path / "t.lance") == [{"day": 7}]
+
+
+def test_folders_can_be_left_out(document: Document, tmp_path: Path) -> None:
+    pattern = _hive(tmp_path / "in", day_1=pa.table({"id": [1]}))
+    document("write", pattern, tmp_path / "t.lance", "--no-partitions")
+    assert _read(tmp_path / "t.lance") == [{"id": 1}]
+
+
+def test_merge_reads_folders_too(document: Document, tmp_path: Path) -> None:
+    pattern = _hive(tmp_path / "in", day_1=pa.table({"id": [1]}))
+    document("write", pattern, tmp_path / "t.lance")
+    body = document("merge", tmp_path / "t.lance", pattern, "--on", "id,day")
+    assert (body["inserted"], body["updated"]) == (0, 1)
+
+
+@pytest.mark.parametrize(("delimiter", "named"), [(";", ";"), ("\t", "\\t"), ("|", "|")])
+def test_text_without_commas_is_refused_until_its_delimiter_is_named(
+    run: Run, document: Document, tmp_path: Path, delimiter: str, named: str
+) -> None:
+    source, uri = tmp_path / "s.csv", tmp_path / "t.lance"
+    for rest in ("x", "x,y"):
+        source.write_text(f"a{delimiter}b\n1{delimiter}{rest}\n")
+        refused = run("write", source, uri)
+        assert refused.exit_code == 2
+        assert "--delimiter" in refused.stderr
+    document("write", source, uri, "--delimiter", named)
+    assert _read(uri) == [{"a": 1, "b": "x,y"}]

@@ -65,6 +65,22 @@ Branch = Annotated[
         help="Change this branch. Without it, the main line.",
     ),
 ]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        "--delimiter",
+        metavar="CHAR",
+        show_default=False,
+        help="What separates the values of CSV files. Without it, a comma.",
+    ),
+]
+Partitions = Annotated[
+    bool,
+    typer.Option(
+        "--partitions/--no-partitions",
+        help="Whether folders such as day=1 become columns.",
+    ),
+]
 
 
 confine_to: ContextVar[list[str] | None] = ContextVar("confine_to", default=None)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -19,8 +22,56 @@ _LEAST_WIDTH = 8
 _MOST_WIDTH = 60
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRows:
+    """The first rows of a result, and whether there are more."""
+
+    table: pa.Table
+    has_more: bool
+
+
+def first_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None) -> FirstRows:
+    """Read no more than is shown, and a row that says whether there are more."""
+    kept: list[pa.RecordBatch] = []
+    left = most
+    for batch in batches:
+        kept.append(batch if left is None else batch.slice(0, left))
+        if left is not None:
+            if batch.num_rows > left:
+                return FirstRows(table=pa.Table.from_batches(kept, schema), has_more=True)
+            left -= batch.num_rows
+    return FirstRows(table=pa.Table.from_batches(kept, schema), has_more=False)
+
+
+def print_json_rows(
+    batches: Iterable[pa.RecordBatch], schema: pa.Schema, snapshot: Snapshot, most: int | None
+) -> None:
+    """Print rows as one document, row by row; `complete` says whether these are all."""
+    head = {"version": snapshot.version, "columns": _columns(schema)}
+    opening = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
+    sys.stdout.write(f'{opening},\n  "rows": [')
+    written, complete = 0, True
+    for batch in batches:
+        rows = _json_rows(batch)
+        if most is not None and written + len(rows) > most:
+            rows, complete = rows[: most - written], False
+        for row in rows:
+            separator = ",\n    " if written else "\n    "
+            sys.stdout.write(separator + json.dumps(row, ensure_ascii=False, allow_nan=False))
+            written += 1
+        if not complete:
+            break
+    end = "\n  ]" if written else "]"
+    sys.stdout.write(f'{end},\n  "complete": {json.dumps(complete)}\n}}\n')
+
+
 def print_rows(
-    table: pa.Table, snapshot: Snapshot, output: OutputFormat, styles: Sequence[str] | None = None
+    table: pa.Table,
+    snapshot: Snapshot,
+    output: OutputFormat,
+    styles: Sequence[str] | None = None,
+    *,
+    has_more: bool = False,
 ) -> None:
     """Print rows that were read from a version, each in a style of its own if there are any."""
     if output is OutputFormat.JSON:
@@ -35,7 +86,9 @@ def print_rows(
         console.print(listing)
     else:
         _print_records(console, table.column_names, rows, looks)
-    console.print(Text(words.plural(table.num_rows, "row"), style="dim"))
+    amount = words.plural(table.num_rows, "row")
+    more = "; there are more, --rows says how many to show" if has_more else ""
+    console.print(Text(amount + more, style="dim"))
 
 
 def _side_by_side(schema: pa.Schema, rows: list[list[Text]], styles: Sequence[str]) -> Listing:
@@ -66,10 +119,18 @@ def _print_records(
 
 
 def _document(table: pa.Table, snapshot: Snapshot) -> dict[str, Any]:  # JSON
-    values = [[to_json(value) for value in column] for column in table.columns]
-    names = table.column_names
     return {
         "version": snapshot.version,
-        "columns": [{"name": f.name, "type": str(f.type)} for f in table.schema],
-        "rows": [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)],
+        "columns": _columns(table.schema),
+        "rows": _json_rows(table),
     }
+
+
+def _columns(schema: pa.Schema) -> list[dict[str, str]]:
+    return [{"name": f.name, "type": str(f.type)} for f in schema]
+
+
+def _json_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:  # JSON
+    values = [[to_json(value) for value in column] for column in rows.columns]
+    names = rows.schema.names
+    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -25,6 +25,8 @@ STDIN = "-"
 _BLOCK_BYTES = 16 * 1024 * 1024
 _BATCH_ROWS = 64 * 1024
 _ARROW_FILE = b"ARROW1"
+_ONE_COLUMN = "Expected 1 columns"
+_OTHER_DELIMITERS = (";", "\t", "|")
 _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
@@ -71,6 +73,10 @@ class Sources:
     names: tuple[str, ...]
     format: SourceFormat | None = None
     types: pa.Schema | None = None
+    delimiter: str | None = None
+    partitions: Mapping[str, Mapping[str, pa.Scalar]] = field(default_factory=dict)
+    """Columns that the folder of a file names, with their value; the file's own come first."""
+
     _finished_bytes: int = 0
     _current: tuple[int, Callable[[], float]] | None = field(default=None, repr=False)
 
@@ -113,13 +119,22 @@ class Sources:
             self._finished_bytes += size
 
     def _open(self, name: str) -> _Opened:
+        opened = self._open_file(name)
+        values = {
+            column: value
+            for column, value in self.partitions.get(name, {}).items()
+            if column not in opened.schema.names
+        }
+        return _with_columns(opened, values) if values else opened
+
+    def _open_file(self, name: str) -> _Opened:
         kind = self._kind(name)
         with _told(name):
             match kind:
                 case SourceFormat.PARQUET:
                     return _open_parquet(name)
                 case SourceFormat.CSV:
-                    return _open_csv(name, self.types)
+                    return _open_csv(name, self.types, self.delimiter)
                 case SourceFormat.JSONL:
                     return _open_jsonl(name, self.types)
                 case SourceFormat.ARROW:
@@ -184,17 +199,61 @@ def _open_parquet(name: str) -> _Opened:
     return _counted(file.schema_arrow, file.iter_batches(batch_size=rows), found.num_rows)
 
 
-def _open_csv(name: str, types: pa.Schema | None) -> _Opened:
+def _with_columns(opened: _Opened, values: Mapping[str, pa.Scalar]) -> _Opened:
+    """Add columns that have one value in all rows."""
+    added = [pa.field(column, value.type) for column, value in values.items()]
+    schema = pa.schema([*opened.schema, *added], opened.schema.metadata)
+    batches = (
+        pa.RecordBatch.from_arrays(
+            [*batch.columns, *(pa.repeat(value, batch.num_rows) for value in values.values())],
+            schema=schema,
+        )
+        for batch in opened.batches
+    )
+    return _Opened(schema=schema, batches=batches, share=opened.share)
+
+
+def _open_csv(name: str, types: pa.Schema | None, delimiter: str | None) -> _Opened:
     from pyarrow import csv  # noqa: PLC0415  # slow to load, and only one format is needed
 
     stream, share = _stream(name)
     known = {f.name: _text_type(f.type) for f in types or ()}
-    reader = csv.open_csv(
-        stream,
-        read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
-        convert_options=csv.ConvertOptions(column_types=known),
-    )
+    try:
+        reader = csv.open_csv(
+            stream,
+            read_options=csv.ReadOptions(block_size=_BLOCK_BYTES),
+            parse_options=csv.ParseOptions(delimiter=_character(delimiter or ",")),
+            convert_options=csv.ConvertOptions(column_types=known),
+        )
+    except pa.ArrowInvalid as error:
+        if delimiter is None and _ONE_COLUMN in str(error):
+            raise _not_separated(name, str(error), ";") from error
+        raise
+    if delimiter is None:
+        _ensure_separated(name, reader.schema.names)
     return _Opened(schema=reader.schema, batches=iter(reader), share=share)
+
+
+def _character(delimiter: str) -> str:
+    """Return a delimiter, which shells find hard to write when it is a tab."""
+    character = "\t" if delimiter == "\\t" else delimiter
+    if len(character) != 1:
+        raise InvalidRequestError(f"the delimiter {delimiter!r} is not one character")
+    return character
+
+
+def _ensure_separated(name: str, columns: list[str]) -> None:
+    """Refuse a file whose only column looks like several that something else separates."""
+    found = next((c for c in _OTHER_DELIMITERS if len(columns) == 1 and c in columns[0]), None)
+    if found is not None:
+        raise _not_separated(name, repr(columns[0]), found)
+
+
+def _not_separated(name: str, found: str, delimiter: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"{name!r} has no commas in its first line: {found}",
+        action=f"Say what separates its values, as in --delimiter {delimiter!r}.",
+    )
 
 
 def _open_jsonl(name: str, types: pa.Schema | None) -> _Opened:

@@ -39,6 +39,7 @@ from lancelake.pylance.uris import uri_of
 from lancelake.pylance.writing import (
     AutoCleanupConfig,
     commit_lock_of,
+    ensure_openable,
     write_options,
     write_rows,
 )
@@ -66,23 +67,22 @@ def dataset(
 ) -> LanceDataset:
     """Open a table, by default at its newest version.
 
-    `version` is a number, a tag, or a branch with a number; `asof` a time. Options that tune
-    official Lance (caches, block sizes, locks, sessions) are accepted and change nothing;
-    tables of a namespace are not offered. With `confine_to`, a list of paths or URIs, nothing is
-    read or written outside the table and these roots, whatever the table names.
+    `version` is a number, a tag, or a branch with a number; `asof` a time. Every commit made
+    through the dataset holds `commit_lock`. With `confine_to`, a list of paths or URIs, nothing is
+    read or written outside the table and these roots, whatever the table names. Options that tune
     official Lance (caches, block sizes, sessions) are accepted and change nothing; tables of a
-    namespace are not offered. Every commit made through the dataset holds `commit_lock`.
+    namespace are not supported.
     """
     if namespace is not None or table_id is not None or storage_options_provider is not None:
         raise UnsupportedError("opening a table through a namespace is not offered")
+    ensure_openable({"read_params": read_params})
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
     if version is None and asof is not None:
         place = Location.parse(uri, storage_options, confine_to=confine_to)
         found = open_snapshot(place, time_reference(to_datetime(asof)))
-        opened = LanceDataset._of(found, default_scan_options, uri_of(uri))
-        opened._lock = commit_lock_of(commit_lock)
-        return opened
+        lock = commit_lock_of(commit_lock)
+        return LanceDataset._of(found, default_scan_options, uri_of(uri), lock=lock)
     return LanceDataset(
         uri,
         version,
@@ -121,7 +121,7 @@ def write_dataset(
     invalid_utf8: str = "error",
     **rest: Any,
 ) -> LanceDataset:
-    """Write rows as a new table, more rows of one, or all rows of one anew.
+    """Write rows as a new table, append them to one, or replace all rows of one.
 
     `mode` is create, append or overwrite; `schema_mode="merge"` adds columns that the table does
     not have yet. `confine_to` limits the table as in `dataset`. Strings that are not UTF-8 are
@@ -154,9 +154,7 @@ def write_dataset(
     opened = uri._snapshot if isinstance(uri, LanceDataset) else None
     target = opened or Location.parse(uri, storage_options, confine_to=confine_to)
     made = write_rows(data_obj, target, schema=schema, options=chosen)
-    written = LanceDataset._of(made, None, uri_of(uri))
-    written._lock = chosen.choices.lock
-    return written
+    return LanceDataset._of(made, None, uri_of(uri), lock=chosen.choices.lock)
 
 
 __all__ = [

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lancelake.commit.locked import CommitLock
-from lancelake.errors import CorruptTableError
+from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.frozen import FrozenMap
 from lancelake.pylance.base_path import DatasetBasePath, from_base_path, to_base_path
 from lancelake.pylance.committing import (
@@ -77,20 +77,21 @@ class DatasetChanges(GuardedDataset):
         reference: VersionLike | None = None,
         storage_options: dict[str, str] | None = None,
     ) -> Self:
-        """Start a branch at this version, or at another."""
+        """Start a branch at this version, or at another, within the table's own store."""
+        own = self._snapshot.location.storage_options
+        if storage_options is not None and storage_options != own:
+            raise UnsupportedError("a branch has no storage options other than its table's")
         source = self._at(reference)
         made = clone.create_branch(source, branch, self._choices)
         where: Any = self
-        opened = self._of(made, self._default_scan_options, branch_uri(where, branch))
-        opened._lock = self._lock
-        return opened
+        uri = branch_uri(where, branch)
+        return self._of(made, self._default_scan_options, uri, lock=self._lock)
 
     def shallow_clone(
         self,
         target_path: str | Path,
         reference: VersionLike,
         storage_options: dict[str, str] | None = None,
-        **kwargs: Any,
     ) -> Self:
         """Make a table elsewhere that refers to the files of this one."""
         roots = self._snapshot.location.confine_to
@@ -103,7 +104,6 @@ class DatasetChanges(GuardedDataset):
         target_path: str | Path,
         reference: VersionLike,
         storage_options: dict[str, str] | None = None,
-        **kwargs: Any,
     ) -> Self:
         """Copy a version with all its files."""
         roots = self._snapshot.location.confine_to
@@ -231,9 +231,8 @@ class DatasetChanges(GuardedDataset):
             stable_row_ids=enable_stable_row_ids,
         )
         entry = entry_of(operation, read_version, opened, choices)
-        made = cls._of(committed(location, opened, entry, choices), None, uri_of(base_uri))
-        made._lock = choices.lock
-        return made
+        made = committed(location, opened, entry, choices)
+        return cls._of(made, None, uri_of(base_uri), lock=choices.lock)
 
     @classmethod
     def commit_batch(
@@ -261,8 +260,8 @@ class DatasetChanges(GuardedDataset):
             v2_manifest_paths=enable_v2_manifest_paths,
         )
         merged = merged_appends(transactions, choices)
-        made: Any = cls._of(committed(location, opened, merged, choices), None, uri_of(dest))
-        made._lock = choices.lock
+        found = committed(location, opened, merged, choices)
+        made: Any = cls._of(found, None, uri_of(dest), lock=choices.lock)
         return BulkCommitResult(dataset=made, merged=from_transaction(merged))
 
     def _at(self, version: VersionLike | None) -> Snapshot:

@@ -37,6 +37,7 @@ from lancelake.pylance.reference import VersionLike, reference
 from lancelake.pylance.refs import Branches, Tags
 from lancelake.pylance.rows import DatasetRows
 from lancelake.pylance.scanner import (
+    SCAN_OPTIONS,
     ColumnOrdering,
     Columns,
     Filter,
@@ -49,7 +50,7 @@ from lancelake.pylance.sql import SqlQueryBuilder as SqlQueryBuilder  # noqa: PL
 from lancelake.pylance.stats import LanceStats
 from lancelake.pylance.transaction import Transaction, from_transaction
 from lancelake.pylance.uris import uri_of
-from lancelake.pylance.writing import commit_lock_of
+from lancelake.pylance.writing import commit_lock_of, ensure_openable
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.check.ensure import ensure_in_order
@@ -65,23 +66,6 @@ from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
 _TOTALS = sorted(name for name in dir(VersionSummary) if name.startswith("total_"))
-_SCAN_OPTIONS = frozenset(
-    {
-        "blob_handling",
-        "disable_scoring_autoprojection",
-        "fast_search",
-        "include_deleted_rows",
-        "io_buffer_size",
-        "late_materialization",
-        "prefilter",
-        "scan_stats_callback",
-        "strict_batch_size",
-        "use_scalar_index",
-        "use_stats",
-        "with_row_address",
-        "with_row_id",
-    }
-)
 
 
 class Version(TypedDict):
@@ -114,8 +98,9 @@ class LanceDataset(
         default_scan_options: dict[str, Any] | None = None,
         confine_to: Iterable[str | Path] | None = None,
         commit_lock: CommitLock | None = None,
-        **_: Any,
+        **rest: Any,
     ) -> None:
+        ensure_openable(rest)
         location = Location.parse(uri, storage_options, confine_to=confine_to)
         self._lock = commit_lock_of(commit_lock)
         self._default_scan_options = default_scan_options
@@ -128,8 +113,11 @@ class LanceDataset(
         snapshot: Snapshot,
         default_scan_options: dict[str, Any] | None,
         uri: str | None = None,
+        *,
+        lock: CommitLock | None = None,
     ) -> LanceDataset:
         made = cls.__new__(cls)
+        made._lock = lock
         made._snapshot = snapshot
         made._default_scan_options = default_scan_options
         made._uri = snapshot.location.uri if uri is None else uri
@@ -141,9 +129,8 @@ class LanceDataset(
         return (_reopen, (*place, self._default_scan_options, self._uri, is_guarded))
 
     def __copy__(self) -> LanceDataset:
-        made = LanceDataset._of(self._snapshot, self._default_scan_options, self._uri)
-        made._lock = self._lock
-        return made
+        options, uri = self._default_scan_options, self._uri
+        return LanceDataset._of(self._snapshot, options, uri, lock=self._lock)
 
     def __len__(self) -> int:
         return self.count_rows()
@@ -240,9 +227,7 @@ class LanceDataset(
         """Return the table at another version, tag, or branch and version."""
         place = self._snapshot
         found = open_snapshot(place.location, reference(version), main=place.main_location)
-        made = LanceDataset._of(found, self._default_scan_options, self._uri)
-        made._lock = self._lock
-        return made
+        return LanceDataset._of(found, self._default_scan_options, self._uri, lock=self._lock)
 
     def checkout_latest(self) -> None:
         """Move this object to the newest version."""
@@ -307,7 +292,7 @@ class LanceDataset(
         **options: Any,
     ) -> LanceScanner:
         """Return a scan; `options` are further methods of `ScannerBuilder` and their values."""
-        for name in options.keys() - _SCAN_OPTIONS:
+        for name in options.keys() - SCAN_OPTIONS:
             msg = f"LanceDataset.scanner() got an unexpected keyword argument {name!r}"
             raise TypeError(msg)
         builder = ScannerBuilder(self).apply_defaults(self._default_scan_options or {})
@@ -365,7 +350,7 @@ class LanceDataset(
 
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
         """Count the rows, or those a filter keeps."""
-        if filter is None:
+        if filter is None and not kwargs:
             return count_rows(self._snapshot.source)
         return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
 
@@ -397,6 +382,5 @@ def _reopen(
     is_guarded: bool,
 ) -> LanceDataset:
     snapshot = open_snapshot(location, AtVersion(version))
-    made = LanceDataset._of(snapshot, default_scan_options, uri)
-    made._lock = missing_lock if is_guarded else None
-    return made
+    lock = missing_lock if is_guarded else None
+    return LanceDataset._of(snapshot, default_scan_options, uri, lock=lock)

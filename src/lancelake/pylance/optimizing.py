@@ -71,7 +71,13 @@ class DatasetOptimizer:
         run = CompactionRun(groups_per_commit=groups_per_commit)
         return Compaction.execute(self._dataset, given, run)
 
-    def optimize_indices(self, **kwargs: Any) -> None:
+    def optimize_indices(
+        self,
+        *,
+        num_indices_to_merge: int | None = None,  # of indices that are refused
+        index_names: list[str] | None = None,  # likewise
+        retrain: bool = False,  # likewise
+    ) -> None:
         """Bring indices up to date; a table without any is."""
         snapshot: Snapshot = self._dataset._snapshot
         named = [index.name for index in snapshot.indices if not index.is_system]

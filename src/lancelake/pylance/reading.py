@@ -10,7 +10,7 @@ from pyroaring import BitMap
 
 from lancelake.commit.versions import list_versions
 from lancelake.data.blob_reads import read_all
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
 from lancelake.pylance.index_statistics import index_statistics
 from lancelake.pylance.scanner import Columns, request_columns, row_numbers
@@ -50,9 +50,7 @@ class DatasetReads:
         """Return how much of the table an index covers."""
         return index_statistics(self._snapshot, index_name)
 
-    def take(
-        self, indices: Iterable[int] | pa.Array, columns: Columns = None, **_: Any
-    ) -> pa.Table:
+    def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
         """Return rows by number, in the order asked for."""
         request = ScanRequest(columns=request_columns(columns))
         return taking.take(self._snapshot.source, row_numbers(indices), request)
@@ -71,9 +69,10 @@ class DatasetReads:
         columns: Columns = None,
         *,
         ignore_deletions: bool = False,
-        **_: Any,
     ) -> pa.Table:
         """Return rows by id, in the order asked for, without those that are not there."""
+        if ignore_deletions:
+            raise UnsupportedError("deleted rows cannot be taken (ignore_deletions)")
         source = self._snapshot.source
         addresses = addresses_of(source, row_numbers(row_ids))
         request = ScanRequest(columns=request_columns(columns))
@@ -103,7 +102,9 @@ class DatasetReads:
         ids: Iterable[int] | pa.Array | None = None,
         addresses: Iterable[int] | pa.Array | None = None,
         indices: Iterable[int] | pa.Array | None = None,
-        **_: Any,
+        *,
+        io_buffer_size: int | None = None,  # tunes official Lance
+        preserve_order: bool | None = None,  # the order is always kept
     ) -> list[tuple[int, bytes | None]]:
         """Read the blobs of rows and return them with the addresses, in the order asked for."""
         found = self._blobs(blob_column, ids, addresses, indices)
@@ -116,7 +117,8 @@ class DatasetReads:
         requests: Sequence[tuple[int, int, int]],
         *,
         selector: str,
-        **_: Any,
+        io_buffer_size: int | None = None,  # tunes official Lance
+        preserve_order: bool | None = None,  # the order is always kept
     ) -> list[tuple[int, int, bytes | None]]:
         """Read parts of blobs, each asked for by row, offset and length.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -30,6 +31,7 @@ if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
 Columns: TypeAlias = list[str] | dict[str, str] | None
 Filter: TypeAlias = str | pc.Expression | None
 
+_BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
 
 
@@ -122,7 +124,7 @@ class ScannerBuilder:
 
     def __init__(self, ds: LanceDataset) -> None:
         self.ds = ds
-        self._request = ScanRequest()
+        self._request = ScanRequest(batch_size=_default_batch_size())
 
     def _with(self, **changes: Any) -> ScannerBuilder:
         self._request = replace(self._request, **changes)
@@ -131,10 +133,9 @@ class ScannerBuilder:
     def apply_defaults(self, default_opts: Mapping[str, Any]) -> ScannerBuilder:
         """Call the method of each name with its value."""
         for name, value in default_opts.items():
-            method = getattr(self, name, None)
-            if method is None:
+            if name not in SCAN_OPTIONS:
                 raise InvalidRequestError(f"Unknown scan option: {name}", option=name)
-            method(value)
+            getattr(self, name)(value)
         return self
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
@@ -236,8 +237,8 @@ class ScannerBuilder:
         return self._with(include_deleted_rows=flag)
 
     def scan_stats_callback(self, callback: Callable[[Any], None]) -> ScannerBuilder:
-        """Accepted; scans here report no statistics."""
-        return self
+        """Refused: scans here report no statistics."""
+        raise UnsupportedError("scans report no statistics (scan_stats_callback)")
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
         """Make all batches but the last of the size asked for."""
@@ -257,6 +258,25 @@ class ScannerBuilder:
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
         return LanceScanner(self.ds._snapshot, request)
+
+
+SCAN_OPTIONS = frozenset(
+    name
+    for name in vars(ScannerBuilder)
+    if not name.startswith("_") and name not in ("apply_defaults", "to_scanner")
+)
+"""What a scan can be asked for: the methods of the builder."""
+
+
+def _default_batch_size() -> int | None:
+    """Return the rows per batch that the environment asks for."""
+    text = os.environ.get(_BATCH_SIZE_VARIABLE)
+    if text is None:
+        return None
+    if not text.isascii() or not text.isdigit() or int(text) == 0:
+        problem = f"the environment variable {_BATCH_SIZE_VARIABLE} must be a whole number from 1"
+        raise InvalidRequestError(problem, value=text)
+    return int(text)
 
 
 def _ordering(ordering: ColumnOrdering | str) -> Ordering:

@@ -80,6 +80,21 @@ NOT_OFFERED = frozenset(
 
 _EXTERNAL_BLOBS = ("external_blob_mode", "reference")
 
+_OPENING = frozenset(
+    {
+        "block_size",
+        "commit_lock",
+        "index_cache_size",
+        "index_cache_size_bytes",
+        "metadata_cache_size",
+        "metadata_cache_size_bytes",
+        "session",
+    }
+)
+"""Options of opening a table that tune official Lance."""
+
+_READ_TUNING = "cache_repetition_index"
+
 
 class AutoCleanupConfig(TypedDict, total=False):
     """How often old versions are removed, and how old they must be."""
@@ -218,6 +233,17 @@ def ensure_offered(rest: Mapping[str, Any]) -> None:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
 
 
+def ensure_openable(rest: Mapping[str, Any]) -> None:
+    """Take what only tunes official Lance when it opens a table; refuse the rest."""
+    if rest.get("serialized_manifest") is not None:
+        raise UnsupportedError("serialized_manifest is not offered")
+    for name, value in (rest.get("read_params") or {}).items():
+        if name != _READ_TUNING and value:
+            raise UnsupportedError(f"{name} of read_params is not offered", found=repr(value))
+    known = _OPENING | {"read_params", "serialized_manifest"}
+    ensure_offered({name: value for name, value in rest.items() if name not in known})
+
+
 def commit_lock_of(lock: CommitLock | None) -> CommitLock | None:
     """Return the lock, which must be a function."""
     if lock is not None and not callable(lock):
@@ -267,6 +293,11 @@ def _targets(names: list[str] | None, with_root: bool | None) -> TargetBases:
 def _cleanup_config(options: AutoCleanupConfig | None) -> FrozenMap[str, str]:
     if options is None:
         return FrozenMap()
+    unknown = sorted(options.keys() - AutoCleanupConfig.__annotations__.keys())
+    if unknown:
+        known = ", ".join(AutoCleanupConfig.__annotations__)
+        problem = f"auto_cleanup_options has no option {unknown[0]!r}; known are {known}"
+        raise InvalidRequestError(problem, option=unknown[0])
     return auto_cleanup_config(
         interval=options.get("interval", DEFAULT_INTERVAL),
         older_than_s=options.get("older_than_seconds", DEFAULT_OLDER_THAN_S),

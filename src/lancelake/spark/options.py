@@ -10,7 +10,7 @@ from datetime import datetime
 
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
-from lancelake.storage.options import AZURE, CLIENT_KEYS, GCS, S3
+from lancelake.storage.options import is_known
 from lancelake.table.open import (
     AsOf,
     AtTag,
@@ -43,7 +43,6 @@ WRITE_OPTIONS = (
     "userMetadata",
 )
 _STORAGE_PREFIX = "storage."
-_OTHER_STORAGE = ("client_max_retries", "client_retry_timeout")
 _PREFIXES = ("aws_", "azure_", "google_", "gcs_", "gcp_")
 
 
@@ -161,10 +160,7 @@ def given_to(location: Location, options: Mapping[str, str]) -> dict[str, str]:
 
 def is_storage_key(key: str) -> bool:
     """Whether an option speaks to the object store."""
-    name = key.lower()
-    stores = (S3, GCS, AZURE)
-    known = any(name in store.keys or name in store.aliases for store in stores)
-    return known or name.startswith(_PREFIXES) or name in CLIENT_KEYS or name in _OTHER_STORAGE
+    return is_known(key) or key.lower().startswith(_PREFIXES)
 
 
 def ensure_known(given: Collection[str], known: Collection[str], table: str | None = None) -> None:

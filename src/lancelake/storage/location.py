@@ -10,6 +10,7 @@ from urllib.parse import parse_qsl, quote, unquote
 
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.confined import ensure_plain
+from lancelake.storage.options import ensure_known
 
 SCHEMES = ("file", "file-object-store", "memory", "s3", "s3+ddb", "gs", "az", "abfss")
 _ALIASES = {"s3a": "s3"}
@@ -174,4 +175,5 @@ def _pairs(options: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
     for key, value in options.items():
         if not isinstance(key, str) or not isinstance(value, str):
             raise InvalidRequestError(f"storage option {key!r} must be text", option=str(key))
+    ensure_known(options)
     return tuple(sorted(options.items()))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import difflib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lancelake.errors import InvalidRequestError
@@ -82,7 +83,11 @@ S3 = Vocabulary(
             "web_identity_token_file",
         }
     ),
-    aliases={"endpoint_url": "endpoint", "token": "session_token"},
+    aliases={
+        "endpoint_url": "endpoint",
+        "sts_endpoint": "endpoint_url_sts",
+        "token": "session_token",
+    },
 )
 
 GCS = Vocabulary(
@@ -115,6 +120,10 @@ AZURE = Vocabulary(
             "client_secret",
             "disable_tagging",
             "endpoint",
+            "fabric_cluster_identifier",
+            "fabric_session_token",
+            "fabric_token_service_url",
+            "fabric_workload_host",
             "federated_token_file",
             "msi_endpoint",
             "msi_resource_id",
@@ -137,18 +146,53 @@ AZURE = Vocabulary(
 )
 
 
+STORES = (S3, GCS, AZURE)
+
+# Not settings of a client: retries, what the codec reads by itself, and the DynamoDB table of
+# `s3+ddb` with its endpoint.
+_OTHER_KEYS = frozenset(
+    {
+        "client_max_retries",
+        "client_retry_timeout",
+        "ddbtablename",
+        "download_retry_count",
+        "dynamodb_endpoint",
+        "expires_at_millis",
+        "refresh_offset_millis",
+    }
+)
+_CLIENT_ALIASES = {"request_timeout": "timeout"}
+
+
+def is_known(key: str) -> bool:
+    """Whether some kind of store knows an option."""
+    name = key.lower()
+    return name in _OTHER_KEYS or any(_canonical(name, store) is not None for store in STORES)
+
+
+def ensure_known(keys: Iterable[str]) -> None:
+    """Refuse an option that no kind of store knows, and say which one may be meant.
+
+    One that another kind of store knows is accepted: a table may have files in several stores.
+    """
+    for key in keys:
+        if is_known(key):
+            continue
+        names = {_spelling(store, name) for store in STORES for name in store.keys}
+        near = difflib.get_close_matches(key.lower(), sorted(names | CLIENT_KEYS | _OTHER_KEYS))
+        action = f"Did you mean {' or '.join(near)}?" if near else "Leave it away."
+        problem = f"storage option {key!r} is not known"
+        raise InvalidRequestError(problem, option=key, action=action)
+
+
 def settings(options: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, str]:
     """Keep the options that a store of this kind knows, under one name each.
 
-    Other options are passed over, as official Lance does: they may be meant for another reader.
+    Others are meant for another kind of store, or are no settings of a client.
     """
     known: dict[str, str] = {}
     for key, value in options.items():
-        name = _without_prefix(key.lower(), vocabulary.prefixes)
-        name = vocabulary.aliases.get(name, name)
-        if name in vocabulary.keys:
-            known[vocabulary.canonical_prefix + name] = value
-        elif name in CLIENT_KEYS:
+        if (name := _canonical(key.lower(), vocabulary)) is not None:
             known[name] = value
     return known
 
@@ -167,6 +211,21 @@ def retry_policy(options: Mapping[str, str], default: RetryPolicy) -> RetryPolic
 def is_true(text: str | None) -> bool:
     """Read a yes-or-no option; absent means no."""
     return text is not None and text.strip().lower() in _TRUE
+
+
+def _canonical(key: str, vocabulary: Vocabulary) -> str | None:
+    """Return the one name of an option; None if a store of this kind does not know it."""
+    name = _without_prefix(key, vocabulary.prefixes)
+    name = vocabulary.aliases.get(name, name)
+    if name in vocabulary.keys:
+        return vocabulary.canonical_prefix + name
+    name = _CLIENT_ALIASES.get(name, name)
+    return name if name in CLIENT_KEYS else None
+
+
+def _spelling(vocabulary: Vocabulary, name: str) -> str:
+    """Return an option as it is best written."""
+    return vocabulary.prefixes[0] + name
 
 
 def _without_prefix(key: str, prefixes: tuple[str, ...]) -> str:

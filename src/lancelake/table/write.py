@@ -106,7 +106,7 @@ def fragments_for(
     """Write data files without committing them; return their schema and fragments."""
     _ensure_possible(base, options)
     if base is not None and options.mode is WriteMode.APPEND:
-        schema, version = base.manifest.schema, base.manifest.data_version
+        schema, version = base.manifest.schema, _appended_version(base, options)
     else:
         schema, version = from_arrow(reader.schema), _new_version(base, options)
     bases = options.initial_bases if base is None else base.manifest.base_paths
@@ -170,8 +170,21 @@ def _ensure_possible(base: Snapshot | None, options: WriteOptions) -> None:
             f"Cannot register new bases in {mode} mode. Only CREATE mode can register new ones"
         )
         raise InvalidRequestError(problem, table=base.location.uri)
-    if options.mode is WriteMode.OVERWRITE:
-        ensure_row_ids_stay(base, options.choices)
+    if options.config:
+        problem = "settings that a new table starts with cannot be given to an existing one"
+        action = "Change its config instead."
+        raise InvalidRequestError(problem, table=base.location.uri, action=action)
+    ensure_row_ids_stay(base, options.choices)
+
+
+def _appended_version(base: Snapshot, options: WriteOptions) -> FileVersion:
+    """Return the file version of rows to append: one version of a table has one."""
+    own = base.manifest.data_version
+    if options.data_version not in (None, own):
+        problem = f"data files of this table have format {own.value}"
+        action = "Leave out the data storage version, or overwrite the table with another one."
+        raise InvalidRequestError(problem, table=base.location.uri, action=action)
+    return own
 
 
 def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:

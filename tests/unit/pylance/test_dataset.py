@@ -156,7 +156,7 @@ def test_arguments_that_tune_pylance_are_taken(root: Path) -> None:
         index_cache_size=1,
         metadata_cache_size_bytes=1,
         index_cache_size_bytes=1,
-        read_params={"validate_on_decode": True},
+        read_params={"cache_repetition_index": True},
         session=object(),
     )
     assert found.version == 4

@@ -68,7 +68,6 @@ def test_unknown_option_is_refused(ds: LanceDataset) -> None:
         lambda b: b.batch_readahead(3),
         lambda b: b.fragment_readahead(3),
         lambda b: b.disable_scoring_autoprojection(),
-        lambda b: b.scan_stats_callback(lambda _: None),
         lambda b: b.with_fragments(None),
         lambda b: b.blob_handling("blobs_descriptions"),
     ],

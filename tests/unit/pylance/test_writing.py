@@ -91,14 +91,6 @@ def test_a_new_table_starts_with_its_cleanup_settings(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize("mode", ["append", "overwrite"])
-def test_cleanup_settings_of_a_table_stay_as_they_are(tmp_path: Path, mode: str) -> None:
-    lance.write_dataset(ROWS, tmp_path)
-    options: Any = {"interval": 5, "older_than_seconds": 60}
-    made = lance.write_dataset(ROWS, tmp_path, mode=mode, auto_cleanup_options=options)
-    assert made.config() == {}
-
-
 @pytest.mark.parametrize("interval", [-1, "5", 1.5, True])
 def test_nonsense_about_cleanup_is_refused(tmp_path: Path, interval: Any) -> None:
     with pytest.raises(InvalidRequestError, match="interval of auto_cleanup_options"):

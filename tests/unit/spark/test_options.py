@@ -52,11 +52,16 @@ def test_a_missing_path_is_explained() -> None:
 
 
 def test_options_of_the_store_go_to_the_store_and_are_not_shown() -> None:
-    given = {"path": "s3://b/t", "aws_secret_access_key": "hush", "storage.x": "y", "region": "r"}
+    given = {
+        "path": "s3://b/t",
+        "aws_secret_access_key": "hush",
+        "storage.endpoint": "y",
+        "region": "r",
+    }
     options = parse(given, READ_OPTIONS)
     assert options.location.storage_options == {
         "aws_secret_access_key": "hush",
-        "x": "y",
+        "endpoint": "y",
         "region": "r",
     }
     assert options.rest == {}

@@ -5,7 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.storage.options import AZURE, GCS, S3, is_true, retry_policy, settings
+from lancelake.storage.options import (
+    AZURE,
+    GCS,
+    S3,
+    ensure_known,
+    is_true,
+    retry_policy,
+    settings,
+)
 from lancelake.storage.retry import DEFAULT_RETRY
 
 
@@ -89,3 +97,36 @@ def test_retry_option_must_be_whole(text: str) -> None:
 )
 def test_truth_is_read(text: str | None, meaning: bool) -> None:
     assert is_true(text) is meaning
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "AWS_REGION",
+        "region",
+        "azure_storage_account_name",
+        "account_key",
+        "google_service_account",
+        "request_timeout",
+        "aws_allow_http",
+        "client_max_retries",
+        "ddbTableName",
+        "download_retry_count",
+    ],
+)
+def test_options_of_every_kind_of_store_are_known(key: str) -> None:
+    ensure_known([key])
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [("aws_regoin", "aws_region"), ("azure_storage_acount_name", "azure_storage_account_name")],
+)
+def test_a_misspelt_option_is_refused_with_a_proposal(key: str, meant: str) -> None:
+    with pytest.raises(InvalidRequestError, match=f"'{key}' is not known.*{meant}"):
+        ensure_known([key])
+
+
+def test_an_option_like_no_other_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="is not known"):
+        ensure_known(["zzzzzzzzzzzz"])

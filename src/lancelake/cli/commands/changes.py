@@ -21,7 +21,7 @@ from lancelake.cli.options import (
     column_names,
     location,
 )
-from lancelake.cli.row_view import print_rows
+from lancelake.cli.row_view import first_rows, print_json_rows, print_rows
 from lancelake.table.change_feed.execute import execute
 from lancelake.table.change_feed.planner import plan_changes
 from lancelake.table.change_feed.request import (
@@ -32,7 +32,6 @@ from lancelake.table.change_feed.request import (
     ChangeRequest,
     parse_kinds,
 )
-from lancelake.table.change_feed.tasks import ChangeFeedPlan
 from lancelake.table.change_feed.versions import Point
 from lancelake.table.open import AtTag, AtVersion, time_reference
 from lancelake.table.snapshot import Snapshot
@@ -40,6 +39,7 @@ from lancelake.table.snapshot import Snapshot
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
+_SHOWN = 20
 _STYLES = {
     ChangeKind.INSERT.value: "green",
     ChangeKind.UPDATE_BEFORE.value: "dim yellow",
@@ -87,8 +87,15 @@ def changes(
         bool, typer.Option("--net", help="What differs in the end, at most once for each row.")
     ] = False,
     rows: Annotated[
-        int, typer.Option("--rows", "-n", min=0, help="Most rows to show; 0 for all.")
-    ] = 20,
+        int | None,
+        typer.Option(
+            "--rows",
+            "-n",
+            min=0,
+            show_default=False,
+            help=f"Most rows to show; 0 for all. Without it {_SHOWN}, and all with -o json.",
+        ),
+    ] = None,
     columns: Columns = None,
     filter: Filter = None,
     options: StorageOptions = None,
@@ -106,12 +113,13 @@ def changes(
         is_net=net,
     )
     plan = plan_changes(last, _point(last, begin), None, request)
-    found = _first(plan, rows)
+    found = itertools.chain.from_iterable(map(execute, plan.tasks))
     if output is OutputFormat.JSON:
-        print_rows(found, last, output)
+        print_json_rows(found, plan.schema, last, rows or None)
         return
-    styles = [_STYLES[kind] for kind in found[CHANGE_TYPE].to_pylist()]
-    print_rows(_for_people(found), last, output, styles)
+    first = first_rows(found, plan.schema, _SHOWN if rows is None else rows or None)
+    styles = [_STYLES[kind] for kind in first.table[CHANGE_TYPE].to_pylist()]
+    print_rows(_for_people(first.table), last, output, styles, has_more=first.has_more)
 
 
 def _point(last: Snapshot, text: str | None) -> Point:
@@ -123,17 +131,6 @@ def _point(last: Snapshot, text: str | None) -> Point:
         return time_reference(datetime.fromisoformat(text))
     except ValueError:
         return AtTag(text)
-
-
-def _first(plan: ChangeFeedPlan, rows: int) -> pa.Table:
-    batches: list[pa.RecordBatch] = []
-    left = rows
-    for batch in itertools.chain.from_iterable(map(execute, plan.tasks)):
-        batches.append(batch.slice(0, left) if rows else batch)
-        left -= batch.num_rows
-        if rows and left <= 0:
-            break
-    return pa.Table.from_batches(batches, plan.schema)
 
 
 def _for_people(found: pa.Table) -> pa.Table:

@@ -13,13 +13,16 @@ from lancelake.cli.console import OutputFormat
 from lancelake.cli.job_bar import job_bar
 from lancelake.cli.options import (
     Branch,
+    Delimiter,
     Message,
     Output,
+    Partitions,
     StorageOptions,
     Uri,
     column_names,
     location,
 )
+from lancelake.cli.partitions import partition_columns
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.source_files import SourceFormat, Sources, find_sources
 from lancelake.format.arrow_schema import public_schema
@@ -110,6 +113,8 @@ def merge_command(
     last_wins: LastWins = False,
     merge_schema: MergeSchema = False,
     format: Format = None,
+    delimiter: Delimiter = None,
+    partitions: Partitions = True,
     branch: Branch = None,
     message: Message = None,
     options: StorageOptions = None,
@@ -130,7 +135,13 @@ def merge_command(
         adds_columns=merge_schema,
         casts=True,
     )
-    reading = Sources(names=names, format=format, types=public_schema(base.manifest.schema))
+    reading = Sources(
+        names=names,
+        format=format,
+        types=public_schema(base.manifest.schema),
+        delimiter=delimiter,
+        partitions=partition_columns(names) if partitions else {},
+    )
     rows = reading.reader(is_merging=merge_schema)
     with job_bar("part") as progress:
         done = merge(base, rows, spec, choices=CommitChoices(message=message), progress=progress)

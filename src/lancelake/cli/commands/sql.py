@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import pyarrow as pa
 import typer
 
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, stdout
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.row_view import print_rows
+from lancelake.cli.row_view import first_rows, print_json_rows, print_rows
 from lancelake.table.sql import Query, SqlRequest
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
+
+_SHOWN = 100
 
 
 @app.command()
@@ -26,8 +27,15 @@ def sql(
         ),
     ],
     rows: Annotated[
-        int, typer.Option("--rows", "-n", min=0, help="How many rows to show, at most.")
-    ] = 100,
+        int | None,
+        typer.Option(
+            "--rows",
+            "-n",
+            min=0,
+            show_default=False,
+            help=f"How many rows to show, at most. Without it {_SHOWN}, and all with -o json.",
+        ),
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show how the query would be run instead.")
     ] = False,
@@ -41,16 +49,10 @@ def sql(
     if explain:
         stdout().print(asked.explain(), markup=False, highlight=False, soft_wrap=True)
         return
-    print_rows(_first(asked.run(), rows), snapshot, output)
-
-
-def _first(reader: pa.RecordBatchReader, count: int) -> pa.Table:
-    """Read no more than is shown."""
-    batches: list[pa.RecordBatch] = []
-    while (left := count - sum(batch.num_rows for batch in batches)) > 0:
-        try:
-            batches.append(reader.read_next_batch().slice(0, left))
-        except StopIteration:
-            break
-    reader.close()
-    return pa.Table.from_batches(batches, schema=reader.schema)
+    answer = asked.run()
+    if output is OutputFormat.JSON:
+        print_json_rows(answer, answer.schema, snapshot, rows)
+    else:
+        first = first_rows(answer, answer.schema, _SHOWN if rows is None else rows)
+        print_rows(first.table, snapshot, output, has_more=first.has_more)
+    answer.close()

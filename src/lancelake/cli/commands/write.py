@@ -14,7 +14,17 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_head
 from lancelake.cli.console import OutputFormat, stderr
-from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.options import (
+    Branch,
+    Delimiter,
+    Message,
+    Output,
+    Partitions,
+    StorageOptions,
+    Uri,
+    location,
+)
+from lancelake.cli.partitions import partition_columns
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.source_files import SourceFormat, Sources, find_sources
 from lancelake.clock import SystemClock
@@ -85,6 +95,8 @@ def write_command(
     uri: Uri,
     mode: Mode = WriteMode.CREATE,
     format: Format = None,
+    delimiter: Delimiter = None,
+    partitions: Partitions = True,
     max_rows_per_file: MaxRows = MAX_ROWS_PER_FILE,
     data_storage_version: DataVersion = None,
     stable_row_ids: StableRowIds = False,
@@ -116,7 +128,13 @@ def write_command(
     _ensure_kept(base, chosen)
     is_append = base is not None and mode is WriteMode.APPEND
     types = public_schema(base.manifest.schema) if base is not None and is_append else None
-    reading = Sources(names=names, format=format, types=types)
+    reading = Sources(
+        names=names,
+        format=format,
+        types=types,
+        delimiter=delimiter,
+        partitions=partition_columns(names) if partitions else {},
+    )
     made = _written(base, place, reading, chosen)
     milliseconds = round((clock.monotonic_s() - began) * 1000)
     _report(output, made, milliseconds)
@@ -140,15 +158,9 @@ def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:
     """Refuse wishes that the table, which has decided, cannot fulfil."""
     if base is None or options.mode is WriteMode.CREATE:
         return
-    manifest = base.manifest
-    if options.choices.enable_stable_row_ids and not manifest.has_stable_row_ids:
+    if options.choices.enable_stable_row_ids and not base.manifest.has_stable_row_ids:
         problem = "rows of this table have no stable ids, and cannot get them"
         action = "Leave out --stable-row-ids, or write another table."
-        raise InvalidRequestError(problem, table=base.location.uri, action=action)
-    wished = options.data_version or manifest.data_version
-    if options.mode is WriteMode.APPEND and wished is not manifest.data_version:
-        problem = f"data files of this table have format {manifest.data_version.value}"
-        action = "Leave out --data-storage-version, or write all rows anew with --mode overwrite."
         raise InvalidRequestError(problem, table=base.location.uri, action=action)
 
 
