@@ -123,10 +123,8 @@ def write_dataset(
 ) -> LanceDataset:
     """Write rows as a new table, append them to one, or replace all rows of one.
 
-    `mode` is create, append or overwrite; `schema_mode="merge"` adds columns that the table does
-    not have yet. `confine_to` limits the table as in `dataset`. Strings that are not UTF-8 are
-    refused; `invalid_utf8="replace"` puts U+FFFD in place of invalid bytes. `rest` are options that
-    tune official Lance, which change nothing here.
+    `mode` is create, append or overwrite; `schema_mode="merge"` adds new columns. `confine_to`
+    limits the table as in `dataset`. `invalid_utf8="replace"` replaces what is not UTF-8.
     """
     chosen = write_options(
         mode,

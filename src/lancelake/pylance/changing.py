@@ -58,6 +58,8 @@ class DatasetChanges(GuardedDataset):
         snapshot: Snapshot,
         default_scan_options: dict[str, Any] | None,
         uri: str | None = None,
+        *,
+        lock: CommitLock | None = None,
     ) -> Self:
         raise NotImplementedError
 
