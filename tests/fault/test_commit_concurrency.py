@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lancelake.clock import SystemClock, SystemIds
-from lancelake.commit.line import Line, open_line
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
 from lancelake.commit.rules import Means
 from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.version_line import Line, open_line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.operations import Overwrite
 from lancelake.storage.location import Location

@@ -8,12 +8,12 @@ import pytest
 
 from lancelake.clock import ManualClock
 from lancelake.commit.detached import commit_detached
-from lancelake.commit.line import Line, open_line
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
 from lancelake.commit.ref_files import Target, create_tag
 from lancelake.commit.result import CommitResult
 from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.version_line import Line, open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.operations import Append, Operation, Overwrite

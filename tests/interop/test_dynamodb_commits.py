@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from lancelake.commit.external_store import Entry, ExternalHandler
-from lancelake.commit.line import Line, open_line
 from lancelake.commit.loop import commit
 from lancelake.commit.result import CommitResult
 from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.version_line import Line, open_line
 from lancelake.storage.location import Location
 from tests.support.official import Official
 from tests.support.s3_server import S3Server, s3_server

@@ -16,7 +16,7 @@ from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, index_upkeep, metadata, row_ids
+from lancelake.txn import build, index_coverage, metadata, row_ids
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.state import TableState
 from tests.interop.official_histories import HISTORIES, LATER_HISTORIES, Step, read, written
@@ -115,7 +115,7 @@ def _forget_faults(step: Step, before: Step, ours: dict[str, Any], theirs: dict[
         case ops.UpdateConfig():
             theirs["schema"] = _with_key_marks(theirs["schema"])
         case ops.Rewrite():
-            held = {i.uuid for i in before.state.indices if index_upkeep.holds_addresses(i)}
+            held = {i.uuid for i in before.state.indices if index_coverage.holds_addresses(i)}
             if before.state.manifest.has_stable_row_ids:
                 for state in (ours, theirs):
                     state["indices"] = {k: v for k, v in state["indices"].items() if k not in held}

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.pylance._dataset.refs import Branches, Tags
+from lancelake.pylance._dataset.writing import NOT_OFFERED, TUNING, write_options
 from lancelake.pylance.fragment import LanceFragment, write_fragments
-from lancelake.pylance.refs import Branches, Tags
-from lancelake.pylance.writing import NOT_OFFERED, TUNING, write_options
 from tests.support.official import Official
 
 CALLS: dict[str, Callable[..., Any]] = {

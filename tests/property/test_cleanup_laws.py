@@ -16,10 +16,10 @@ from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
 from lancelake.table.cleanup import run as cleaning
-from lancelake.table.cleanup.lines import Family
 from lancelake.table.cleanup.planner import Planned, make_plan
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
+from lancelake.table.cleanup.version_lines import Family
 from tests.support import cleanup_oracle as oracle
 from tests.support.cleanup_oracle import DETACHED, Ask
 from tests.support.random_lives import REUSES, Life

@@ -11,7 +11,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import Version
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, registry, row_ids, shapes
+from lancelake.txn import build, examples, registry, row_ids
 from lancelake.txn.rules import AffectedRows, Compatible, Context, Retryable
 from lancelake.txn.state import TableState
 from tests.strategies.table_changes import Change, Deletions, changes, live_rows
@@ -51,7 +51,7 @@ def after_both(
 
 
 def strange(stable: bool) -> TableState:
-    head = replace(table(stable=stable), indices=(shapes.mem_wal(),))
+    head = replace(table(stable=stable), indices=(examples.mem_wal(),))
     fragments = tuple(replace(f, unknown=STRANGE) for f in head.manifest.fragments)
     return replace(head, manifest=replace(head.manifest, fragments=fragments, unknown=STRANGE))
 

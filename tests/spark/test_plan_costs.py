@@ -16,8 +16,8 @@ from pyspark.sql import functions as f
 
 import lancelake
 from lancelake.spark import error_of, read, write
-from lancelake.spark.partition import read_bytes
 from lancelake.spark.planning.catalog import LanceCatalog
+from lancelake.spark.reading.partition import read_bytes
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
 

@@ -12,9 +12,9 @@ from pyspark.sql import functions as f
 
 import lancelake
 from lancelake.spark.jvm import compiled
-from lancelake.spark.jvm.door import open_door
+from lancelake.spark.jvm.gateway import open_door
 from lancelake.spark.jvm.row_work import messages_of
-from lancelake.spark.task_messages import message_batch
+from lancelake.spark.session.task_messages import message_batch
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

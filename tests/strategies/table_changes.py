@@ -19,7 +19,7 @@ from lancelake.format.operations.rewrite import RewriteGroup
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.txn import row_ids, shapes
+from lancelake.txn import examples, row_ids
 from lancelake.txn.state import TableState
 
 
@@ -87,7 +87,7 @@ def _reserve(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -
 @st.composite
 def _index(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -> Change:
     covered = [f.id for f in head.manifest.fragments if draw(st.booleans())]
-    entry = shapes.index(f"{label}-index", shapes.VALUE, *covered)
+    entry = examples.index(f"{label}-index", examples.VALUE, *covered)
     return Change(operation=ops.CreateIndex(new_indices=(entry,)))
 
 
@@ -114,7 +114,7 @@ def _update(draw: DrawFn, head: TableState, deletions: Deletions, label: str) ->
         updated_fragments=updated,
         removed_fragment_ids=removed,
         new_fragments=(new,),
-        fields_for_preserving_frag_bitmap=(shapes.TEXT,),
+        fields_for_preserving_frag_bitmap=(examples.TEXT,),
     )
     return Change(operation=op, rows=taken)
 
@@ -138,7 +138,7 @@ def _compact(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -
 @st.composite
 def _replace_column(draw: DrawFn, head: TableState, deletions: Deletions, label: str) -> Change:
     chosen = draw(st.sampled_from(head.manifest.fragments))
-    file = shapes.data_file(f"{label}-column.lance", (shapes.VALUE,))
+    file = examples.data_file(f"{label}-column.lance", (examples.VALUE,))
     replacement = Replacement(fragment_id=chosen.id, new_file=file)
     return Change(operation=ops.DataReplacement(replacements=(replacement,)))
 
@@ -171,7 +171,7 @@ def _without(
 
 
 def _new(path: str, rows: int) -> Fragment:
-    fragment = shapes.fragment(FragmentId(0), path=f"{path}.lance")
+    fragment = examples.fragment(FragmentId(0), path=f"{path}.lance")
     return replace(fragment, physical_rows=rows)
 
 
@@ -180,7 +180,7 @@ def live_rows(state: TableState, deletions: Deletions) -> set[tuple[str, int, st
     found = set()
     for each in state.manifest.fragments:
         gone = deletions.load_deletions(each)
-        key, value = (_file(each, f).path for f in (shapes.KEY, shapes.VALUE))
+        key, value = (_file(each, f).path for f in (examples.KEY, examples.VALUE))
         found |= {(key, n, value) for n in range(each.physical_rows or 0) if n not in gone}
     return found
 

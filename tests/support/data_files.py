@@ -11,11 +11,11 @@ import lance
 import pyarrow as pa
 from lance.file import LanceFileReader, LanceFileWriter
 
-from lancelake.data import file_layout
-from lancelake.data.column_transplant import transplant
-from lancelake.data.container import Container, open_container
-from lancelake.data.file_layout import ColumnKind, FileLayout
-from lancelake.data.read_groups import ReadGroup, read_groups
+from lancelake.data.codec import file_layout
+from lancelake.data.codec.column_transplant import transplant
+from lancelake.data.codec.container import Container, open_container
+from lancelake.data.codec.file_layout import ColumnKind, FileLayout
+from lancelake.data.codec.read_groups import ReadGroup, read_groups
 from tests.support.legacy_tables import MemorySource
 
 FILES = Path(__file__).parent.parent / "unit" / "data" / "files"

@@ -18,8 +18,8 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.operations import Delete, Update
 from lancelake.pylance import LanceDataset, dataset
-from lancelake.pylance.fragment_metadata import to_fragment
-from lancelake.pylance.writing import write_fragments
+from lancelake.pylance._dataset.fragment_metadata import to_fragment
+from lancelake.pylance._dataset.writing import write_fragments
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 from lancelake.table.snapshot import Snapshot
 

@@ -14,10 +14,10 @@ from pyroaring import BitMap
 from lancelake.clock import Clock, Ids, ManualClock, SystemIds
 from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.history import Landed, landed_at
-from lancelake.commit.line import Line
 from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.rules import CommitRules, Means
+from lancelake.commit.version_line import Line
 from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.commit.handler import Outcome
-from lancelake.commit.line import Line
 from lancelake.commit.load import Loaded
 from lancelake.commit.lookup import taken_apart
+from lancelake.commit.version_line import Line
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.manifest_codec import ManifestFile
 from lancelake.format.names import (

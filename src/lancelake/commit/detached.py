@@ -6,12 +6,12 @@ from dataclasses import replace
 
 from lancelake.commit.backoff import detached_delay_s
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
-from lancelake.commit.line import Line
+from lancelake.commit.fixed_version import publish_single
 from lancelake.commit.load import Loaded
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
 from lancelake.commit.rules import Means
-from lancelake.commit.single import publish_single
+from lancelake.commit.version_line import Line
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.flags import ensure_writable
 from lancelake.format.ids import DETACHED_BIT, Version

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lancelake.commit.line import Line
 from lancelake.commit.load import Loaded, load, transaction_of
 from lancelake.commit.lookup import taken_apart
+from lancelake.commit.version_line import Line
 from lancelake.errors import VersionNotFoundError
 from lancelake.format.names import ManifestName, manifest_name
 from lancelake.format.transaction import Transaction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.line import Line, open_line
+from lancelake.commit.version_line import Line, open_line
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.manifest_codec import ManifestFile

@@ -6,15 +6,15 @@ from typing import assert_never
 
 from lancelake.commit.backoff import SlotBackoff
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
-from lancelake.commit.doubt import look_for, uncertain
+from lancelake.commit.catch_up import Standing
 from lancelake.commit.handler import Taken, Unknown, Written
-from lancelake.commit.hint import update_hint
-from lancelake.commit.line import Line
 from lancelake.commit.load import Loaded, load
+from lancelake.commit.lost_reply import look_for, uncertain
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
 from lancelake.commit.rules import Means
-from lancelake.commit.standing import Standing
+from lancelake.commit.version_hint import update_hint
+from lancelake.commit.version_line import Line
 from lancelake.errors import (
     CommitError,
     ContentionError,

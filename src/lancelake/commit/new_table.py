@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
-from lancelake.commit.doubt import look_for
-from lancelake.commit.hint import update_hint
-from lancelake.commit.line import Line
+from lancelake.commit.fixed_version import publish_single
 from lancelake.commit.load import Loaded
+from lancelake.commit.lost_reply import look_for
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
 from lancelake.commit.rules import Means
-from lancelake.commit.single import publish_single
+from lancelake.commit.version_hint import update_hint
+from lancelake.commit.version_line import Line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.names import ManifestNaming
 from lancelake.txn.state import TableState

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lancelake.commit.line import Line
 from lancelake.commit.load import load
+from lancelake.commit.version_line import Line
 from lancelake.format import layout
 from lancelake.format.names import ManifestName
 from lancelake.storage.confined import confined_path

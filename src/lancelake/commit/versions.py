@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.commit.line import open_line
+from lancelake.commit.version_line import open_line
 from lancelake.errors import TableNotFoundError, VersionNotFoundError
 from lancelake.format.ids import is_detached
 from lancelake.format.names import ManifestName

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancelake.data.arrays.retype import struct_of
 from lancelake.data.computed_once import computed_once
 from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.retype import struct_of
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
 from lancelake.format.schema import Field, Schema

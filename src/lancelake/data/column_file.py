@@ -11,11 +11,11 @@ from pyroaring import BitMap
 
 from lancelake.clock import Ids
 from lancelake.data import durable
-from lancelake.data.conform import Conformer
+from lancelake.data.arrays.conform import Conformer
+from lancelake.data.arrays.rebatch import gathered, pieces
+from lancelake.data.arrays.spread_rows import SpreadRows
 from lancelake.data.data_file_writer import DataFileWriter
-from lancelake.data.rebatch import gathered, pieces
 from lancelake.data.schema_check import ensure_fits
-from lancelake.data.spread_rows import SpreadRows
 from lancelake.data.storable import ensure_storable
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout

@@ -9,10 +9,10 @@ import pyarrow as pa
 from lance.file import LanceFileWriter
 
 from lancelake.data import durable
-from lancelake.data.blob_files import BlobFiles
-from lancelake.data.codec_address import CodecAddress, writing
-from lancelake.data.codec_threads import codec_threads
-from lancelake.data.file_schema import column_ids, file_schema
+from lancelake.data.blobs.files import BlobFiles
+from lancelake.data.codec.address import CodecAddress, writing
+from lancelake.data.codec.file_schema import column_ids, file_schema
+from lancelake.data.codec.threads import codec_threads
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.format.bases import BasePath

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from lancelake.clock import Ids
-from lancelake.data.conform import Conformer
+from lancelake.data.arrays.conform import Conformer
+from lancelake.data.arrays.rebatch import PIECE_BYTES, gathered, pieces
 from lancelake.data.data_file_writer import DataFileWriter
-from lancelake.data.rebatch import PIECE_BYTES, gathered, pieces
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import ensure_storable
 from lancelake.data.write_task import FileWatch, Progress, WriteCounts, WriteTask

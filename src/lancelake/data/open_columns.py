@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lancelake.data.codec import open_reader
+from lancelake.data.byte_source import StoreSource
+from lancelake.data.codec.lance_file import load_layout, open_lance_columns
+from lancelake.data.codec.readers import open_reader
 from lancelake.data.column_reader import ColumnReader
-from lancelake.data.lance_file import load_layout, open_lance_columns
-from lancelake.data.legacy_file import LegacyFile
+from lancelake.data.legacy.file import LegacyFile
 from lancelake.data.projection import FileProjection
-from lancelake.data.source import StoreSource
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile

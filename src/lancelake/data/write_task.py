@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from lancelake.data.text import InvalidText
+from lancelake.data.arrays.text import InvalidText
 from lancelake.errors import InvalidRequestError
 from lancelake.format import file_version
 from lancelake.format.bases import BasePath

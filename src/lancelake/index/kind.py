@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from lancelake.data.index_file import SegmentFolder
+from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import Leaf
 from lancelake.format.index_meta import IndexDetails, IndexFile
 from lancelake.index.answer import Answer

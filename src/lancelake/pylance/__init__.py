@@ -12,7 +12,23 @@ import pyarrow as pa
 from lancelake.commit.locked import CommitLock
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.pylance.base_path import DatasetBasePath
+from lancelake.pylance._dataset.base_path import DatasetBasePath
+from lancelake.pylance._dataset.guarded import lock_of
+from lancelake.pylance._dataset.index_values import Index, IndexFile
+from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.reference import VersionLike
+from lancelake.pylance._dataset.scanner import ColumnOrdering, LanceScanner
+from lancelake.pylance._dataset.stats import DataStatistics, FieldStatistics
+from lancelake.pylance._dataset.times import to_datetime
+from lancelake.pylance._dataset.transaction import Transaction
+from lancelake.pylance._dataset.uris import uri_of
+from lancelake.pylance._dataset.writing import (
+    AutoCleanupConfig,
+    commit_lock_of,
+    ensure_openable,
+    write_options,
+    write_rows,
+)
 from lancelake.pylance.blob import (
     Blob,
     BlobArray,
@@ -24,25 +40,9 @@ from lancelake.pylance.blob import (
 )
 from lancelake.pylance.dataset import LanceDataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
-from lancelake.pylance.guarded import lock_of
-from lancelake.pylance.index_values import Index, IndexFile
-from lancelake.pylance.lance_operation import LanceOperation
 from lancelake.pylance.progress import FragmentWriteProgress
-from lancelake.pylance.reference import VersionLike
-from lancelake.pylance.scanner import ColumnOrdering, LanceScanner
 from lancelake.pylance.schema import json_to_schema, schema_to_json
-from lancelake.pylance.stats import DataStatistics, FieldStatistics
-from lancelake.pylance.times import to_datetime
-from lancelake.pylance.transaction import Transaction
 from lancelake.pylance.udf import batch_udf
-from lancelake.pylance.uris import uri_of
-from lancelake.pylance.writing import (
-    AutoCleanupConfig,
-    commit_lock_of,
-    ensure_openable,
-    write_options,
-    write_rows,
-)
 from lancelake.storage.location import Location
 from lancelake.table.open import open_snapshot, time_reference
 

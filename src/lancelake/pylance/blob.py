@@ -9,7 +9,7 @@ from typing import IO, Any, Protocol
 
 import pyarrow as pa
 
-from lancelake.data import codec
+from lancelake.data.codec import readers
 from lancelake.errors import InvalidRequestError
 from lancelake.format.logical_types import BLOB_V2
 
@@ -345,7 +345,7 @@ def _limit(name: str, value: int | None, *, least: int) -> int | None:
 
 def _register() -> None:
     """Make pyarrow know the type as ours; the package of the codec registers one of its own."""
-    assert codec  # imported first, so that ours is the last one
+    assert readers  # imported first, so that ours is the last one
     try:
         pa.register_extension_type(BlobType())
     except pa.ArrowKeyError:

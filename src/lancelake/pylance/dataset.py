@@ -19,24 +19,28 @@ from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
-from lancelake.pylance.arrow_methods import ArrowMethods
-from lancelake.pylance.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
-from lancelake.pylance.change_feed import DatasetHistory
-from lancelake.pylance.changing import DatasetChanges
-from lancelake.pylance.cleaning import DatasetCleanup
-from lancelake.pylance.columns import AlterColumn as AlterColumn  # noqa: PLC0414  # a name of pylance's
-from lancelake.pylance.columns import DatasetColumns
-from lancelake.pylance.fragment import LanceFragment
-from lancelake.pylance.guarded import missing_lock
-from lancelake.pylance.index_values import IndexDescription, IndexInformation, describe, inform
-from lancelake.pylance.merge import MergeInsertBuilder  # noqa: F401  # found here too, as in pylance
-from lancelake.pylance.optimizing import DatasetMaintenance
-from lancelake.pylance.optimizing import DatasetOptimizer as DatasetOptimizer  # noqa: PLC0414  # a name of pylance's
-from lancelake.pylance.reading import DatasetReads
-from lancelake.pylance.reference import VersionLike, reference
-from lancelake.pylance.refs import Branches, Tags
-from lancelake.pylance.rows import DatasetRows
-from lancelake.pylance.scanner import (
+from lancelake.pylance._dataset.arrow_methods import ArrowMethods
+from lancelake.pylance._dataset.change_feed import DatasetDelta as DatasetDelta  # noqa: PLC0414  # a name of pylance's
+from lancelake.pylance._dataset.change_feed import DatasetHistory
+from lancelake.pylance._dataset.changing import DatasetChanges
+from lancelake.pylance._dataset.cleaning import DatasetCleanup
+from lancelake.pylance._dataset.columns import AlterColumn as AlterColumn  # noqa: PLC0414  # a name of pylance's
+from lancelake.pylance._dataset.columns import DatasetColumns
+from lancelake.pylance._dataset.guarded import missing_lock
+from lancelake.pylance._dataset.index_values import (
+    IndexDescription,
+    IndexInformation,
+    describe,
+    inform,
+)
+from lancelake.pylance._dataset.merge import MergeInsertBuilder  # noqa: F401  # found here too, as in pylance
+from lancelake.pylance._dataset.optimizing import DatasetMaintenance
+from lancelake.pylance._dataset.optimizing import DatasetOptimizer as DatasetOptimizer  # noqa: PLC0414  # a name of pylance's
+from lancelake.pylance._dataset.reading import DatasetReads
+from lancelake.pylance._dataset.reference import VersionLike, reference
+from lancelake.pylance._dataset.refs import Branches, Tags
+from lancelake.pylance._dataset.rows import DatasetRows
+from lancelake.pylance._dataset.scanner import (
     SCAN_OPTIONS,
     ColumnOrdering,
     Columns,
@@ -44,13 +48,14 @@ from lancelake.pylance.scanner import (
     LanceScanner,
     ScannerBuilder,
 )
+from lancelake.pylance._dataset.sql import SqlQuery as SqlQuery  # noqa: PLC0414  # a name of pylance's
+from lancelake.pylance._dataset.sql import SqlQueryBuilder as SqlQueryBuilder  # noqa: PLC0414  # likewise
+from lancelake.pylance._dataset.stats import LanceStats
+from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.pylance._dataset.uris import uri_of
+from lancelake.pylance._dataset.writing import commit_lock_of, ensure_openable
+from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.schema import LanceSchema
-from lancelake.pylance.sql import SqlQuery as SqlQuery  # noqa: PLC0414  # a name of pylance's
-from lancelake.pylance.sql import SqlQueryBuilder as SqlQueryBuilder  # noqa: PLC0414  # likewise
-from lancelake.pylance.stats import LanceStats
-from lancelake.pylance.transaction import Transaction, from_transaction
-from lancelake.pylance.uris import uri_of
-from lancelake.pylance.writing import commit_lock_of, ensure_openable
 from lancelake.scan.count import count_rows
 from lancelake.storage.location import Location
 from lancelake.table.check.ensure import ensure_in_order

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from lancelake.data.found_file import found_file
+from lancelake.data.existing_file import found_file
 from lancelake.data.fragment_schema import stored_schema
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.data.write_task import Progress
@@ -18,15 +18,14 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.pylance.columns import FragmentColumns
-from lancelake.pylance.fragment_metadata import (
+from lancelake.pylance._dataset.columns import FragmentColumns
+from lancelake.pylance._dataset.fragment_metadata import (
     DataFile,
     FragmentMetadata,
     from_data_file,
     from_fragment,
 )
-from lancelake.pylance.progress import FragmentWriteProgress
-from lancelake.pylance.scanner import (
+from lancelake.pylance._dataset.scanner import (
     ColumnOrdering,
     Columns,
     Filter,
@@ -35,7 +34,8 @@ from lancelake.pylance.scanner import (
     request_columns,
     row_numbers,
 )
-from lancelake.pylance.writing import write_fragment, write_fragments, write_options
+from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
+from lancelake.pylance.progress import FragmentWriteProgress
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.take import take_from_fragment

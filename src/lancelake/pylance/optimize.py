@@ -9,8 +9,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
-from lancelake.pylance.fragment_metadata import FragmentMetadata, from_fragment, to_fragment
-from lancelake.pylance.scanner import ColumnOrdering
+from lancelake.pylance._dataset.fragment_metadata import (
+    FragmentMetadata,
+    from_fragment,
+    to_fragment,
+)
+from lancelake.pylance._dataset.scanner import ColumnOrdering
 from lancelake.scan.request import Ordering
 from lancelake.table.compact import options as core_options
 from lancelake.table.compact import plan as planning

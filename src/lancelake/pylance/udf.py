@@ -11,10 +11,14 @@ import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.pylance.fragment_metadata import FragmentMetadata, from_fragment, to_fragment
+from lancelake.pylance._dataset.fragment_metadata import (
+    FragmentMetadata,
+    from_fragment,
+    to_fragment,
+)
 from lancelake.scan.request import ScanRequest
 from lancelake.table.columns.checkpoint import Checkpoint
-from lancelake.table.columns.mapped import BatchFunction, as_batch
+from lancelake.table.columns.udf import BatchFunction, as_batch
 
 __all__ = ["BatchUDF", "BatchUDFCheckpoint", "batch_udf"]
 

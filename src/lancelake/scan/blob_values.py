@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
 
-from lancelake.data.blob_reads import Blob, locate, read_all
-from lancelake.data.retype import struct_of
+from lancelake.data.arrays.retype import struct_of
+from lancelake.data.blobs.reads import Blob, locate, read_all
 from lancelake.errors import UnsupportedError
 from lancelake.format.blobs import has_blobs
 from lancelake.format.schema import Field, quote_segment

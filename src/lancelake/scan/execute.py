@@ -21,11 +21,11 @@ from lancelake.expr.predicate import Predicate
 from lancelake.format.schema import Schema
 from lancelake.scan.blob_values import with_blob_values
 from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
-from lancelake.scan.finish import Finisher, needed_paths
+from lancelake.scan.live_rows import LiveRows, Mask, to_mask
+from lancelake.scan.output_builder import Finisher, needed_paths
 from lancelake.scan.plan import ScanSpec, ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
-from lancelake.scan.rows import LiveRows, Mask, to_mask
-from lancelake.scan.width import row_bytes, value_bytes
+from lancelake.scan.row_width import row_bytes, value_bytes
 
 _BATCH_BYTES = 32 << 20
 # A chunk of more bytes falls out of the processor's cache before it is used; one of more rows

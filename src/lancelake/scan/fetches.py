@@ -10,7 +10,7 @@ import numpy as np
 from lancelake.data.column_reader import RowOffsets
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
-from lancelake.scan.width import Widths, row_bytes, value_bytes
+from lancelake.scan.row_width import Widths, row_bytes, value_bytes
 
 # What one fetch may read, and what it may return.
 _READ_BYTES = 128 << 20

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
-from lancelake.data.retype import retype
+from lancelake.data.arrays.retype import retype
 from lancelake.expr.threads import datafusion_threads
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering

@@ -12,7 +12,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import Output
 from lancelake.scan.request import Ordering
-from lancelake.scan.width import Widths
+from lancelake.scan.row_width import Widths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

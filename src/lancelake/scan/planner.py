@@ -24,7 +24,7 @@ from lancelake.scan.outputs import (
 from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
 from lancelake.scan.prune import OFFSET_BITS, Places, fragment_test
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.width import column_widths
+from lancelake.scan.row_width import column_widths
 
 # The codec decodes ahead by itself; a second fragment fills the gap between two, and lets filters
 # be evaluated while it is decoded. More of them hide the latency of a network.

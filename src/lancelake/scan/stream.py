@@ -8,15 +8,15 @@ from functools import partial
 
 import pyarrow as pa
 
-from lancelake.data.rebatch import rebatched
+from lancelake.data.arrays.rebatch import rebatched
 from lancelake.process import within_process
-from lancelake.scan.ahead import in_order
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.execute import count as count_task
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
+from lancelake.scan.prefetch import in_order
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 
 

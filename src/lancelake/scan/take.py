@@ -18,12 +18,12 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import fetch
+from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.outputs import ColumnOutput, resolve_outputs
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import fragment_of, offset_of
-from lancelake.scan.rows import LiveRows
 
 _THREADS = 4
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # importing the package must not start to load Spark
     from lancelake.spark.jvm.failures import error_of
     from lancelake.spark.lance_table import LanceTable
-    from lancelake.spark.reading import read
-    from lancelake.spark.sessions import register, session
+    from lancelake.spark.reading.frames import read
+    from lancelake.spark.session.sessions import register, session
     from lancelake.spark.streaming.upserts import merge_batches
-    from lancelake.spark.write_plan import write
+    from lancelake.spark.writing.write_plan import write
 
 _HOMES = {
     "LanceTable": "lancelake.spark.lance_table",
     "error_of": "lancelake.spark.jvm.failures",
     "merge_batches": "lancelake.spark.streaming.upserts",
-    "read": "lancelake.spark.reading",
-    "register": "lancelake.spark.sessions",
-    "session": "lancelake.spark.sessions",
-    "write": "lancelake.spark.write_plan",
+    "read": "lancelake.spark.reading.frames",
+    "register": "lancelake.spark.session.sessions",
+    "session": "lancelake.spark.session.sessions",
+    "write": "lancelake.spark.writing.write_plan",
 }
 
 __all__ = [

@@ -12,10 +12,8 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.add_columns import add_function_columns, add_spark_columns
-from lancelake.spark.alter import without_columns
-from lancelake.spark.engine import SparkEngine
-from lancelake.spark.fitted_rows import ensure_new_names
+from lancelake.spark.catalog.alter import without_columns
+from lancelake.spark.maintenance.table_methods import TableUpkeep
 from lancelake.spark.merge.builder import (
     Expression,
     LanceMergeBuilder,
@@ -25,18 +23,20 @@ from lancelake.spark.merge.builder import (
 )
 from lancelake.spark.merge.execute import execute_change
 from lancelake.spark.merge.explicit import Change
-from lancelake.spark.options import (
+from lancelake.spark.reading.frames import read_options
+from lancelake.spark.session.engine import SparkEngine
+from lancelake.spark.session.options import (
     WRITE_OPTIONS,
     TableOptions,
     open_version,
     parse,
     parse_time,
 )
-from lancelake.spark.reading import read_options
-from lancelake.spark.table_upkeep import TableUpkeep
-from lancelake.spark.times import zoned
+from lancelake.spark.session.times import zoned
 from lancelake.spark.types import arrow_schema, arrow_type
-from lancelake.spark.write_plan import SaveMode, plan_write, write_planned
+from lancelake.spark.writing.add_columns import add_function_columns, add_spark_columns
+from lancelake.spark.writing.fitted_rows import ensure_new_names
+from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
 from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
@@ -73,7 +73,7 @@ class LanceTable(TableUpkeep):
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> LanceTable:
         """Return a table of a registered catalog, or a branch of one."""
-        from lancelake.spark.named import table_named  # noqa: PLC0415  # classic sessions only
+        from lancelake.spark.catalog.table_names import table_named  # noqa: PLC0415  # classic sessions only
 
         table = cls(sparkSession, table_named(sparkSession, tableOrViewName))
         table.snapshot()

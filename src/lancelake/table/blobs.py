@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data.blob_reads import Blob, locate
+from lancelake.data.blobs.reads import Blob, locate
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.arrays import at_path

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lancelake.commit import ref_files
-from lancelake.commit.line import open_line
 from lancelake.commit.ref_files import Target
+from lancelake.commit.version_line import open_line
 from lancelake.data.table_files import FileAt
 from lancelake.format import layout
 from lancelake.format.ids import Version

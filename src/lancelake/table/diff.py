@@ -9,9 +9,9 @@ from typing import Generic, TypeVar
 from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import Field, Schema
-from lancelake.table.changes import live_rows
 from lancelake.table.refs import branch_location, list_branches, list_tags
 from lancelake.table.snapshot import Snapshot
+from lancelake.table.version_delta import live_rows
 
 T = TypeVar("T")
 

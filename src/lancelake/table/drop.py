@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lancelake.commit.versions import list_versions
-from lancelake.data.codec import forget_readers_below
+from lancelake.data.codec.readers import forget_readers_below
 from lancelake.errors import TableNotFoundError
 from lancelake.format import layout
 from lancelake.storage.leftovers import remove_leftovers

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import repeat
 
 from lancelake.commit.external_store import ExternalHandler
-from lancelake.commit.line import open_line
+from lancelake.commit.version_line import open_line
 from lancelake.commit.versions import list_versions
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError

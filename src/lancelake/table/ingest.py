@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancelake.data.conform import ensure_columns
+from lancelake.data.arrays.conform import ensure_columns
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 
 # Rows of a data frame that are converted at once.

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.detached import commit_detached
-from lancelake.commit.line import Line, open_line
 from lancelake.commit.load import Loaded
 from lancelake.commit.locked import CommitLock, LockedHandler
 from lancelake.commit.loop import commit
@@ -16,6 +15,7 @@ from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
 from lancelake.commit.result import CommitResult
 from lancelake.commit.rules import Means
 from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.version_line import Line, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.data.table_files import TableFiles
@@ -29,7 +29,7 @@ from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
-from lancelake.table.after_commit import AFTER_COMMIT, AfterCommit, run_after
+from lancelake.table.commit_hooks import AFTER_COMMIT, AfterCommit, run_after
 from lancelake.table.snapshot import Snapshot
 from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending

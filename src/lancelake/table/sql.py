@@ -16,7 +16,7 @@ from datafusion import (
 )
 from datafusion.plan import LogicalPlan
 
-from lancelake.data.retype import retype
+from lancelake.data.arrays.retype import retype
 from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.expr.arrays import plain_type, type_without_views, without_views
 from lancelake.expr.engine import reason

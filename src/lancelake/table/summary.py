@@ -17,8 +17,8 @@ from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.names import ManifestNaming
 from lancelake.format.refs import Branch, Tag
 from lancelake.table.check.file_sizes import FileSizes
-from lancelake.table.check.line import Line
 from lancelake.table.check.refs import Refs
+from lancelake.table.check.version_lines import Line
 from lancelake.table.history import VersionSummary, summarize
 from lancelake.table.snapshot import Snapshot
 

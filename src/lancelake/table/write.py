@@ -8,9 +8,9 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from lancelake.data.arrays.text import InvalidText
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
-from lancelake.data.text import InvalidText
 from lancelake.data.write_task import (
     MAX_BYTES_PER_FILE,
     MAX_ROWS_PER_FILE,

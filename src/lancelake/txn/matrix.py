@@ -13,10 +13,10 @@ from lancelake.format.ids import Version
 from lancelake.format.manifest import WriterVersion
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, registry, shapes
+from lancelake.txn import build, examples, registry
+from lancelake.txn.examples import Shape
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows, Compatible, Context, Incompatible, Retryable, Verdict
-from lancelake.txn.shapes import Shape
 from lancelake.txn.state import TableState
 
 
@@ -66,14 +66,14 @@ class Cell:
 @cache
 def matrix() -> tuple[tuple[Cell, ...], ...]:
     """Judge every pair; rows are mine, columns are theirs."""
-    examples = shapes.shapes()
-    committed = {k: tuple((s, _after(s)) for s in each) for k, each in examples.items()}
+    found = examples.shapes()
+    committed = {k: tuple((s, _after(s)) for s in each) for k, each in found.items()}
     return tuple(
         tuple(
-            Cell(mine=mine, theirs=theirs, cases=_cases(examples[mine], committed[theirs]))
-            for theirs in examples
+            Cell(mine=mine, theirs=theirs, cases=_cases(found[mine], committed[theirs]))
+            for theirs in found
         )
-        for mine in examples
+        for mine in found
     )
 
 
@@ -102,7 +102,7 @@ def _cases(
 
 def _case(mine: Shape, theirs: Shape, after: TableState) -> Case:
     rows: AffectedRows | None = None if mine.rows is None else AffectedRows(dict(mine.rows))
-    context = Context(base=shapes.table(), theirs_after=after, affected_rows=rows)
+    context = Context(base=examples.table(), theirs_after=after, affected_rows=rows)
     verdict = registry.conflicts(mine.operation, theirs.operation, context)
     outcome, reason = _outcome(verdict)
     return Case(mine=mine.name, theirs=theirs.name, outcome=outcome, reason=reason)
@@ -122,7 +122,7 @@ def _outcome(verdict: Verdict) -> tuple[Outcome, str]:
 
 def _after(shape: Shape) -> TableState:
     """Return the table after an example; a clone begins a table and leaves this one alone."""
-    base = shapes.table()
+    base = examples.table()
     writer = WriterVersion(library="lancelake", version="0.0.0")
     transaction = Transaction(
         read_version=Version(base.manifest.version), uuid="0", operation=shape.operation

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId, Version
-from lancelake.txn import fragments, index_upkeep, overlap
+from lancelake.txn import fragments, index_coverage, overlap
 from lancelake.txn.rules import Rebasing, Retryable, RowOffsets
 from lancelake.txn.state import TableState
 
@@ -34,7 +34,7 @@ def changed_rows(
     fragments.ensure_known(named, current, what="the change of rows")
     fitted = fragments.on_current_files(updated, current, before.schema.by_id())
     after = head.fragments.exchanged(fitted, removed=removed).appended(added)
-    indices = index_upkeep.retained(head.indices, before.schema, after.ids)
+    indices = index_coverage.retained(head.indices, before.schema, after.ids)
     return TableState(manifest=replace(before, fragments=after), indices=indices)
 
 

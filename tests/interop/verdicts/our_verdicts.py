@@ -23,10 +23,10 @@ from lancelake.format.operations import Delete, Operation, Rewrite, Update
 from lancelake.format.transaction import Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.changes import live_rows
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, publish
 from lancelake.table.snapshot import Snapshot
+from lancelake.table.version_delta import live_rows
 from lancelake.txn.rules import AffectedRows
 from tests.interop.verdicts.golden import Change, Scene, Verdicts
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from lancelake.clock import SystemIds
 from lancelake.commit.external_store import Entry, ExternalHandler
-from lancelake.commit.line import Line
+from lancelake.commit.version_line import Line
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.line import open_line
 from lancelake.commit.load import load, load_state, transaction_of
+from lancelake.commit.version_line import open_line
 from lancelake.errors import CorruptTableError, VersionNotFoundError
 from lancelake.format import layout, manifest_codec
 from lancelake.storage.location import Location

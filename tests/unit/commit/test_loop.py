@@ -6,10 +6,10 @@ from dataclasses import replace
 import pytest
 
 from lancelake.clock import ManualClock
-from lancelake.commit.line import Line
 from lancelake.commit.loop import commit
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
+from lancelake.commit.version_line import Line
 from lancelake.errors import (
     ContentionError,
     CorruptTableError,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from lancelake.commit.line import open_line
+from lancelake.commit.version_line import open_line
 from lancelake.commit.versions import find_version, latest_version, list_versions
 from lancelake.errors import TableNotFoundError, VersionNotFoundError
 from lancelake.format.ids import DETACHED_BIT

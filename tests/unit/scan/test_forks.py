@@ -140,7 +140,7 @@ def test_a_scan_that_the_parent_began_is_refused_in_the_child(uri: Path) -> None
 
 def test_a_child_leaves_the_files_of_its_parent_alone(uri: Path) -> None:
     program = """
-from lancelake.data import spool
+from lancelake.data.codec import spool
 
 mine = spool.folder()
 child = os.fork()

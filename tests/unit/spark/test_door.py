@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.door import is_classic, open_door
 from lancelake.spark.jvm.failures import error_of
+from lancelake.spark.jvm.gateway import is_classic, open_door
 
 
 def session(version: str) -> Any:

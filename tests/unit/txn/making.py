@@ -17,7 +17,7 @@ from lancelake.format.operations import Operation
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.sequence import RowIdSequence
 from lancelake.format.transaction import Transaction
-from lancelake.txn import build, registry, row_ids, shapes
+from lancelake.txn import build, examples, registry, row_ids
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows, Context, Retryable, Verdict
 from lancelake.txn.state import TableState
@@ -36,14 +36,14 @@ def transaction(operation: Operation, *, read_version: int = 1) -> Transaction:
 
 
 def table(*, stable: bool = False, indices: tuple[IndexMetadata, ...] = ()) -> TableState:
-    state = replace(shapes.table(), indices=indices)
+    state = replace(examples.table(), indices=indices)
     if not stable:
         return state
-    made = VersionSequence.constant(1, rows=shapes.ROWS).encode()
+    made = VersionSequence.constant(1, rows=examples.ROWS).encode()
     fragments = tuple(
         replace(
             f,
-            row_ids=ids(range(n * shapes.ROWS, (n + 1) * shapes.ROWS)),
+            row_ids=ids(range(n * examples.ROWS, (n + 1) * examples.ROWS)),
             created_at_versions=made,
             last_updated_at_versions=made,
         )
@@ -52,7 +52,7 @@ def table(*, stable: bool = False, indices: tuple[IndexMetadata, ...] = ()) -> T
     manifest = replace(
         state.manifest,
         fragments=fragments,
-        next_row_id=2 * shapes.ROWS,
+        next_row_id=2 * examples.ROWS,
         reader_feature_flags=STABLE,
         writer_feature_flags=STABLE,
     )
@@ -122,8 +122,8 @@ class Deletions:
             return BitMap()
         if file.id in self.stored:
             return self.stored[file.id]
-        # `shapes.without_rows` puts the rows into the id.
-        return BitMap(n for n in range(shapes.ROWS) if file.id >> n & 1)
+        # `examples.without_rows` puts the rows into the id.
+        return BitMap(n for n in range(examples.ROWS) if file.id >> n & 1)
 
     def store_deletions(
         self, fragment_id: FragmentId, rows: BitMap, read_version: Version

@@ -10,12 +10,12 @@ from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
 from lancelake.format.ids import BaseId, FragmentId, Version
-from lancelake.txn import build, shapes
-from lancelake.txn.shapes import FIRST, without_rows
+from lancelake.txn import build, examples
+from lancelake.txn.examples import FIRST, without_rows
 from tests.unit.txn.making import OPTIONS, after, ids, row_id_list, table, transaction
 
-NEW = shapes.fragment(FragmentId(0), path="new.lance")
-CREATE = ops.Overwrite(fragments=(NEW,), schema=shapes.table().manifest.schema)
+NEW = examples.fragment(FragmentId(0), path="new.lance")
+CREATE = ops.Overwrite(fragments=(NEW,), schema=examples.table().manifest.schema)
 RESERVE = ops.ReserveFragments(num_fragments=0)
 DELETE = ops.Delete(
     updated_fragments=(without_rows(FIRST, 1),), deleted_fragment_ids=(), predicate="p"

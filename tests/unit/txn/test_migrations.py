@@ -14,8 +14,8 @@ from lancelake.format.ids import FieldId
 from lancelake.format.index_meta import IndexFile
 from lancelake.format.manifest import WriterVersion
 from lancelake.txn import migrations
+from lancelake.txn.examples import FIRST, KEY, SECOND, TEXT, VALUE, data_file, fragment, index
 from lancelake.txn.facts import Facts
-from lancelake.txn.shapes import FIRST, KEY, SECOND, TEXT, VALUE, data_file, fragment, index
 from lancelake.txn.state import TableState
 from tests.unit.txn.making import OPTIONS, after, covered, fragment_ids, table
 

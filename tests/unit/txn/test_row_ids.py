@@ -10,7 +10,7 @@ from lancelake.format.ids import FragmentId, Version
 from lancelake.format.rowids import codec
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.txn import row_ids
-from lancelake.txn.shapes import fragment
+from lancelake.txn.examples import fragment
 from tests.unit.txn.making import ids, row_id_list, versions
 
 TWO = Version(2)

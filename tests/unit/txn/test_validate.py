@@ -10,7 +10,7 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId, FieldId, FragmentId
 from lancelake.format.schema import Field, Schema
 from lancelake.txn import validate
-from lancelake.txn.shapes import FIRST, KEY, VALUE, data_file, fragment, without_rows
+from lancelake.txn.examples import FIRST, KEY, VALUE, data_file, fragment, without_rows
 from tests.unit.txn.making import after, table
 
 FILE = data_file("new.lance", (KEY, VALUE))

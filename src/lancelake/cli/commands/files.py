@@ -14,9 +14,9 @@ from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.tables import Column, Listing, cut, right
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId
-from lancelake.table.changes import live_rows
 from lancelake.table.history import summarize
 from lancelake.table.snapshot import Snapshot
+from lancelake.table.version_delta import live_rows
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

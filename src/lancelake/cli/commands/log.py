@@ -24,10 +24,10 @@ from lancelake.errors import LanceTableError
 from lancelake.format.names import ManifestName
 from lancelake.format.operations import Clone
 from lancelake.format.transaction import Transaction
-from lancelake.table.changes import Change, change, live_rows
 from lancelake.table.check.refs import Refs
 from lancelake.table.history import summarize
 from lancelake.table.snapshot import Snapshot
+from lancelake.table.version_delta import Change, change, live_rows
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -28,7 +28,7 @@ from lancelake.cli.partitions import partition_columns
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.source_files import SourceFormat, Sources, find_sources
 from lancelake.clock import SystemClock
-from lancelake.data.text import InvalidText, chosen_text
+from lancelake.data.arrays.text import InvalidText, chosen_text
 from lancelake.data.write_task import MAX_ROWS_PER_FILE, WriteCounts
 from lancelake.errors import InvalidRequestError, TableNotFoundError
 from lancelake.format import file_version

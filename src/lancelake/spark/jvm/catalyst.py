@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from lancelake.errors import InternalError
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _UTILS = "org.apache.spark.sql.classic.ExpressionUtils"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.feed import Versions
+from lancelake.spark.reading.change_feed import Versions
 from lancelake.table.change_feed.versions import Point
 from lancelake.table.open import AsOf, AtVersion
 

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lancelake.spark.jvm.catalyst import expression, kind, seq
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.relation import relation_over
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
 

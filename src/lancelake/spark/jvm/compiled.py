@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 
 _PACKAGE = "lancelake.spark.jvm"
 _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")

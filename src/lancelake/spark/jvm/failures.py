@@ -8,7 +8,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from lancelake.errors import LanceTableError, UnsupportedError, type_registry
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 
 _MARK = "lancelake-error:"
 _CATALOG = "org.apache.spark.sql.classic.Catalog"

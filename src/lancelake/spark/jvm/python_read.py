@@ -11,9 +11,9 @@ from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.spark.jvm.compiled import make as make_compiled
-from lancelake.spark.jvm.door import CONNECTOR, PYTHON_SOURCE, Door, guarded
-from lancelake.spark.on_executors import portable
-from lancelake.spark.partition import read
+from lancelake.spark.jvm.gateway import CONNECTOR, PYTHON_SOURCE, Door, guarded
+from lancelake.spark.reading.partition import read
+from lancelake.spark.session.on_executors import portable
 
 
 def java_schema(door: Door, schema: t.StructType) -> Any:
@@ -42,7 +42,7 @@ def input_partitions(door: Door, payloads: Sequence[bytes]) -> Any:
 
 
 def reader_factory(door: Door, schema: t.StructType) -> Any:
-    """Return the factory whose readers run `lancelake.spark.partition.read` in Python workers."""
+    """Return the factory whose readers run `reading.partition.read` in Python workers."""
     command = CPickleSerializer().dumps((portable(read), schema))  # type: ignore[no-untyped-call]
     arguments = [_source(door), bytearray(command), java_schema(door, schema)]
     columnar = make_compiled(door, "ColumnarReaderFactory", *arguments)

@@ -10,10 +10,10 @@ from pyspark.sql import types as t
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes
-from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, guarded
+from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Door, guarded
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.row_work import command, row_work, source_of
-from lancelake.spark.task_writer import WriteBatches
+from lancelake.spark.writing.task_writer import WriteBatches
 
 
 def writer_factory(door: Door, task: WriteTask, schema: t.StructType) -> Any:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lancelake.spark.jvm.door import Door, guarded
+from lancelake.spark.jvm.gateway import Door, guarded
 
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 _DATASET = "org.apache.spark.sql.classic.Dataset"

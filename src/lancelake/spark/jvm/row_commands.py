@@ -15,8 +15,8 @@ from pyspark.errors.exceptions.captured import CapturedException
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.catalyst import items, seq
 from lancelake.spark.jvm.compiled import cook
-from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.failures import thrown
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.planning.proxy import Proxy
 
 _SOURCE = "RowCommands"

@@ -11,10 +11,10 @@ from pyspark.sql.udf import _wrap_function
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.compiled import make
-from lancelake.spark.jvm.door import PYTHON_SOURCE, Door, is_classic, open_door
+from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Door, is_classic, open_door
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.on_executors import portable
-from lancelake.spark.task_messages import MESSAGE, Work
+from lancelake.spark.session.on_executors import portable
+from lancelake.spark.session.task_messages import MESSAGE, Work
 
 ANSWER = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
 _BATCH_BYTES = 64 << 20

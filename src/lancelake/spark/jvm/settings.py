@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 
 _CORES: dict[str, int] = {}
 

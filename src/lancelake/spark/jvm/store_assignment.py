@@ -7,7 +7,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lancelake.spark.jvm.catalyst import frame as frame_of
-from lancelake.spark.jvm.door import Door, guarded
+from lancelake.spark.jvm.gateway import Door, guarded
 
 _APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"

@@ -15,10 +15,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.named import table_if_ours
-from lancelake.spark.options import TableOptions, reached_with
-from lancelake.spark.times import zoned
-from lancelake.spark.write_plan import existing
+from lancelake.spark.catalog.table_names import table_if_ours
+from lancelake.spark.session.options import TableOptions, reached_with
+from lancelake.spark.session.times import zoned
+from lancelake.spark.writing.write_plan import existing
 
 _FORMAT = "lance"
 _MARK = "_lancelake_table"

@@ -9,7 +9,7 @@ from pyspark.sql import types as t
 from pyspark.sql.types import _parse_datatype_json_string
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.alter import (
+from lancelake.spark.catalog.alter import (
     AddColumn,
     Change,
     Comment,
@@ -18,7 +18,7 @@ from lancelake.spark.alter import (
     SetProperty,
     path_text,
 )
-from lancelake.spark.table_properties import ensure_changeable
+from lancelake.spark.catalog.table_properties import ensure_changeable
 from lancelake.spark.types import arrow_type
 from lancelake.table.columns.alter import ColumnChange
 

@@ -16,7 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrameWriter, DataFrameWriterV2, SparkSession
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.named import add_columns_of, table_if_ours
+from lancelake.spark.catalog.table_names import add_columns_of, table_if_ours
 
 _FORMAT = "lance"
 _MARK = "_lancelake_save"
@@ -144,7 +144,7 @@ def _is_ours(writer: DataFrameWriter) -> bool:
 
 
 def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | None = None) -> None:
-    from lancelake.spark.write_plan import write_options  # noqa: PLC0415  # which imports the door
+    from lancelake.spark.writing.write_plan import write_options  # noqa: PLC0415  # which imports the door
 
     java = writer._jwrite
     for columns in (java.partitioningColumns(), java.bucketColumnNames()):

@@ -25,7 +25,7 @@ from lancelake.spark.jvm.catalyst import (
     known_as,
     renumbered,
 )
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.merge.explicit import ExplicitClause, quoted
 from lancelake.table.merge.clauses import DeleteRow
 

@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.jvm.door import is_classic
+from lancelake.spark.jvm.gateway import is_classic
 from lancelake.spark.merge.execute import MergeRequest, execute_merge
 from lancelake.table.merge.clauses import (
     Clauses,

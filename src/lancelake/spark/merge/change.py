@@ -15,11 +15,11 @@ from lancelake.spark.merge.needed_columns import empty_frame
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
 from lancelake.spark.merge.run import addressed_frame
-from lancelake.spark.patience import PATIENCE
+from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import Retries, racing, until_it_lands
+from lancelake.table.rows.mark_deleted import take_out
 from lancelake.table.snapshot import Snapshot
 
 

@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.jvm.door import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_door
 from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.explicit import (
     Change,
@@ -25,8 +25,8 @@ from lancelake.spark.merge.explicit import (
     source_values,
 )
 from lancelake.spark.merge.run import FrameMerge, merge_frame
-from lancelake.spark.once import OnceOnly
 from lancelake.spark.types import arrow_schema
+from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.clauses import Clauses, DeleteRow, InsertValues, UpdateSet
 from lancelake.table.merge.run import Merged
 from lancelake.table.snapshot import Snapshot
@@ -133,7 +133,7 @@ def _commands(spark: SparkSession, base: Snapshot, target_name: str) -> Any:
 
 
 def _run(commands: Any, plan: Any, base: Snapshot, **options: Any) -> Merged:
-    from lancelake.spark.row_commands import RowCommand  # noqa: PLC0415  # classic sessions only
+    from lancelake.spark.merge.row_commands import RowCommand  # noqa: PLC0415  # classic sessions only
 
     return RowCommand(commands.door, plan).run(base, **options)
 

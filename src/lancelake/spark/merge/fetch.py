@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from lancelake.spark.conform import conform
 from lancelake.spark.merge.rows_out import ADDRESS
+from lancelake.spark.reading.spark_values import conform
 from lancelake.spark.types import arrow_type, spark_schema
 from lancelake.table.merge.target import TargetRows
 from lancelake.table.snapshot import Snapshot

@@ -21,7 +21,7 @@ from lancelake.spark.jvm.catalyst import (
     keeps_values_apart,
     kind,
 )
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.merge.binding import Binding
 
 # Functions that Spark puts around a CHAR column before it compares it.

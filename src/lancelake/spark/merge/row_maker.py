@@ -23,7 +23,7 @@ from lancelake.spark.merge.rows_out import (
     WriteParts,
     together,
 )
-from lancelake.spark.partition_job import on_partitions
+from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import spark_schema
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.rows.rewrite import row_files

@@ -25,14 +25,14 @@ from lancelake.spark.merge.rows_out import (
     KeyColumns,
     Parts,
 )
-from lancelake.spark.once import OnceOnly
-from lancelake.spark.patience import PATIENCE
-from lancelake.spark.target_frame import target_frame
+from lancelake.spark.reading.target_frame import target_frame
+from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.table.conflict_retry import Retries, racing, until_it_lands
+from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.take_out import take_out
-from lancelake.table.run_again import Retries, racing, until_it_lands
+from lancelake.table.rows.mark_deleted import take_out
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected

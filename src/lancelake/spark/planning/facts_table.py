@@ -10,15 +10,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lancelake.spark.conform import Conformer
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.catalog.metadata_tables import facts, facts_schema
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import (
     input_partitions,
     java_schema,
     python_schema,
     reader_factory,
 )
-from lancelake.spark.metadata_tables import facts, facts_schema
 from lancelake.spark.planning.proxy import (
     Proxy,
     ScanBuilderProxy,
@@ -26,6 +25,7 @@ from lancelake.spark.planning.proxy import (
     TableProxy,
     implements,
 )
+from lancelake.spark.reading.spark_values import Conformer
 from lancelake.spark.types import arrow_schema, spark_field
 from lancelake.table.snapshot import Snapshot
 

@@ -11,15 +11,8 @@ import pyarrow as pa
 
 from lancelake.expr.condition import Comparison, Condition, Operator
 from lancelake.expr.condition_sql import condition_sql
-from lancelake.spark.feed import (
-    FEED_OPTIONS,
-    FeedRequest,
-    Versions,
-    feed_partitions,
-    last_version,
-)
-from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import (
     input_partitions,
     java_schema,
@@ -28,7 +21,6 @@ from lancelake.spark.jvm.python_read import (
     v2_columns,
 )
 from lancelake.spark.jvm.settings import cores
-from lancelake.spark.options import TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import (
     Proxy,
     ScanBuilderProxy,
@@ -36,8 +28,16 @@ from lancelake.spark.planning.proxy import (
     TableProxy,
     implements,
 )
-from lancelake.spark.times import with_zones
-from lancelake.spark.translate import column_types
+from lancelake.spark.reading.change_feed import (
+    FEED_OPTIONS,
+    FeedRequest,
+    Versions,
+    feed_partitions,
+    last_version,
+)
+from lancelake.spark.reading.pushdown import column_types
+from lancelake.spark.session.options import TableOptions, ensure_known, given_to
+from lancelake.spark.session.times import with_zones
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
 from lancelake.table.snapshot import Snapshot
 

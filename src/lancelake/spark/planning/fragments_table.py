@@ -6,9 +6,9 @@ import zlib
 from dataclasses import replace
 
 from lancelake.format.ids import FragmentId
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.planning.table import VersionTable
-from lancelake.spark.read_plan import ReadRequest
+from lancelake.spark.reading.read_plan import ReadRequest
 from lancelake.table.snapshot import Snapshot
 
 

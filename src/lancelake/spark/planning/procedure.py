@@ -8,11 +8,11 @@ from typing import Any
 from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.catalog.procedures import Answer, Answers, Parameter, Procedure
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.options import TableOptions
 from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
-from lancelake.spark.procedures import Answer, Answers, Parameter, Procedure
+from lancelake.spark.session.options import TableOptions
 
 _ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
 _TEXT = "org.apache.spark.unsafe.types.UTF8String"

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 
 from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.spark.jvm.compiled import are_compiled
-from lancelake.spark.jvm.door import CONNECTOR, Door
 from lancelake.spark.jvm.failures import to_java
+from lancelake.spark.jvm.gateway import CONNECTOR, Door
 from lancelake.spark.jvm.python_read import v2_columns
 
 _Class = TypeVar("_Class", bound=type)

@@ -7,9 +7,8 @@ from typing import Any
 
 from lancelake.expr.condition import Condition
 from lancelake.expr.condition_sql import condition_sql
-from lancelake.spark import metadata_columns
-from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import (
     driver_metrics,
     driver_values,
@@ -18,9 +17,10 @@ from lancelake.spark.jvm.python_read import (
     python_metrics,
     reader_factory,
 )
-from lancelake.spark.partition import encode
 from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
-from lancelake.spark.read_plan import ReadRequest, partitions, row_count, size_bytes
+from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.partition import encode
+from lancelake.spark.reading.read_plan import ReadRequest, partitions, row_count, size_bytes
 
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"

@@ -7,20 +7,20 @@ from typing import Any
 
 from lancelake.expr.condition import all_of
 from lancelake.scan.prune import fragment_test
-from lancelake.spark import metadata_columns
-from lancelake.spark.aggregate import Kind
-from lancelake.spark.jvm.door import Door
+from lancelake.scan.reduce.aggregate import Kind
 from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.planning.proxy import ScanBuilderProxy, implements
 from lancelake.spark.planning.scan import LanceScan, LocalCount
-from lancelake.spark.read_plan import ReadRequest
-from lancelake.spark.translate import (
+from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.pushdown import (
     aggregation_of,
     averages_longs,
     column_types,
     top_of,
 )
+from lancelake.spark.reading.read_plan import ReadRequest
 
 
 @implements(

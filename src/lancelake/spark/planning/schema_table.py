@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.planning.proxy import TableProxy
 

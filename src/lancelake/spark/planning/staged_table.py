@@ -10,13 +10,13 @@ from pyspark.sql import types as t
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.jvm.door import Door
+from lancelake.spark.catalog.table_properties import config_of, creation_options
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import java_schema, python_schema
-from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.table_properties import config_of, creation_options
-from lancelake.spark.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
+from lancelake.spark.writing.write_plan import SaveMode, WritePlan, commit_write, plan_write
 from lancelake.storage.location import Location
 from lancelake.table.snapshot import Snapshot
 

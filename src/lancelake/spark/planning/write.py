@@ -13,14 +13,14 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import joined
 from lancelake.format.fragment import Fragment
-from lancelake.spark.engine import SparkEngine
-from lancelake.spark.jvm.door import Door
 from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.gateway import Door
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.jvm.python_write import fragments_of, writer_factory
-from lancelake.spark.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.planning.proxy import Proxy, implements
-from lancelake.spark.write_plan import (
+from lancelake.spark.session.engine import SparkEngine
+from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
+from lancelake.spark.writing.write_plan import (
     RowsByFilter,
     SaveMode,
     WritePlan,

@@ -15,7 +15,7 @@ from lancelake.scan.execute import execute as execute_scan
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan as plan_scan
 from lancelake.scan.request import ScanRequest
-from lancelake.spark.conform import Conformer
+from lancelake.spark.reading.spark_values import Conformer
 from lancelake.spark.streaming.identity import ReadPaths, read_paths
 from lancelake.table.change_feed.execute import execute as execute_change
 from lancelake.table.change_feed.planner import plan_changes

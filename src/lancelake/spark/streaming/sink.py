@@ -17,13 +17,12 @@ from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
-from lancelake.spark.frame_writer import written
-from lancelake.spark.on_executors import Portable
-from lancelake.spark.once import OnceOnly, landed
-from lancelake.spark.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.patience import PATIENCE
-from lancelake.spark.staged_rows import staged
-from lancelake.spark.write_plan import (
+from lancelake.spark.session.on_executors import Portable
+from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.spark.writing.frame_writer import written
+from lancelake.spark.writing.staged_rows import staged
+from lancelake.spark.writing.write_plan import (
     SaveMode,
     WritePlan,
     commit_write,
@@ -34,11 +33,12 @@ from lancelake.spark.write_plan import (
 )
 from lancelake.table.compact.options import from_config
 from lancelake.table.compact.run import compact
+from lancelake.table.conflict_retry import racing, until_it_lands
+from lancelake.table.idempotent import OnceOnly, landed
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import prepare, with_changes
 from lancelake.table.merge.source import kept
 from lancelake.table.publish import publish
-from lancelake.table.run_again import racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 SINK_OPTIONS = (

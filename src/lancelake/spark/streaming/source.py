@@ -10,7 +10,7 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.on_executors import Portable
+from lancelake.spark.session.on_executors import Portable
 from lancelake.spark.streaming.offsets import Offset
 from lancelake.spark.streaming.parts import encode, read
 from lancelake.spark.streaming.stream import TableStream

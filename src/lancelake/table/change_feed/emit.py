@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.format.rowids.segment import U64Array
-from lancelake.scan.finish import Finisher
+from lancelake.scan.live_rows import to_mask
+from lancelake.scan.output_builder import Finisher
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
-from lancelake.scan.rows import to_mask
 from lancelake.table.change_feed.request import FEED_FIELDS, FEED_NAMES, ChangeKind
 from lancelake.table.change_feed.tasks import Commit, FeedSpec
 

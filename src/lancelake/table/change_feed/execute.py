@@ -8,8 +8,8 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from lancelake.data.arrays.row_difference import Mask, differing
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.differing import Mask, differing
 from lancelake.errors import CorruptTableError, LanceTableError, VersionNotFoundError
 from lancelake.storage.open import open_store
 from lancelake.table.change_feed.emit import Emitter

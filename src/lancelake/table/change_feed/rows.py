@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from lancelake.data.arrays.row_difference import Mask
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import load_deletions
-from lancelake.data.differing import Mask
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.data.row_meta import MetaColumn, RowMeta
@@ -20,8 +20,8 @@ from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.blobs import described_schema
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.schema import Schema
-from lancelake.scan.rows import LiveRows as Standing
-from lancelake.scan.width import column_widths, row_bytes
+from lancelake.scan.live_rows import LiveRows as Standing
+from lancelake.scan.row_width import column_widths, row_bytes
 from lancelake.table.change_feed.fragments import has_same_rows
 from lancelake.table.change_feed.tasks import FeedSpec, Side, needed_columns
 

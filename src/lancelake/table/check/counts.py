@@ -12,7 +12,7 @@ from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.fragment import Fragment
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.told import Told, encode, run_tasks
+from lancelake.table.check.task_findings import Told, encode, run_tasks
 
 _FRAGMENTS_PER_TASK = 16
 _TASK_BYTES = 16 << 20

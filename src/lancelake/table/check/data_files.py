@@ -11,8 +11,8 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
-from lancelake.table.check.ends import LOST
 from lancelake.table.check.finding import Finding
+from lancelake.table.check.footers import LOST
 from lancelake.table.check.subject import Subject
 
 

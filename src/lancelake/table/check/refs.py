@@ -16,7 +16,7 @@ from lancelake.format.refs import Branch, Tag
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding, Severity
-from lancelake.table.check.line import Line
+from lancelake.table.check.version_lines import Line
 
 Document = TypeVar("Document", Tag, Branch)
 

@@ -20,7 +20,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.told import Told, encode, run_tasks
+from lancelake.table.check.task_findings import Told, encode, run_tasks
 
 # A column of a fragment: the field, and the files that it may come from.
 Seen = set[tuple[Field, tuple[str, ...]]]

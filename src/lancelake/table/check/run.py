@@ -23,12 +23,12 @@ from lancelake.storage.location import Location
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.guard import guarded
-from lancelake.table.check.line import Line, check_names, check_numbers
+from lancelake.table.check.orphans import References, check_strays
 from lancelake.table.check.progress import OnProgress, Progress
 from lancelake.table.check.refs import Refs, check_refs, check_zombies
-from lancelake.table.check.strays import References, check_strays
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.version import VersionChecks
+from lancelake.table.check.version_lines import Line, check_names, check_numbers
 from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 

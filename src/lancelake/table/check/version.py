@@ -8,9 +8,9 @@ from lancelake.engine.port import Engine
 from lancelake.format.schema import Field
 from lancelake.table.check.data_files import check_data_files
 from lancelake.table.check.deletions import Deletions, check_deletions
-from lancelake.table.check.ends import check_footers
 from lancelake.table.check.features import check_bases, check_features
 from lancelake.table.check.finding import Finding
+from lancelake.table.check.footers import check_footers
 from lancelake.table.check.fragments import check_fragments
 from lancelake.table.check.guard import guarded
 from lancelake.table.check.indices import check_indices

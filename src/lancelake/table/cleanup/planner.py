@@ -18,7 +18,6 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup import listing, reach
 from lancelake.table.cleanup.file_kinds import FOLDERS, FileKind, classify
-from lancelake.table.cleanup.lines import Family, Line, is_manifest
 from lancelake.table.cleanup.listing import ListedFile, ListFolder
 from lancelake.table.cleanup.plan import (
     CleanupPlan,
@@ -31,6 +30,7 @@ from lancelake.table.cleanup.plan import (
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.reach import FoundVersion, Reach, Reading, ReadVersions
 from lancelake.table.cleanup.record import Records, read_records
+from lancelake.table.cleanup.version_lines import Family, Line, is_manifest
 from lancelake.table.snapshot import Snapshot
 
 _LEAST_VERSIONS = 250

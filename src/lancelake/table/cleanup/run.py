@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
-from lancelake.commit.hint import update_hint
-from lancelake.commit.line import open_line
+from lancelake.commit.version_hint import update_hint
+from lancelake.commit.version_line import open_line
 from lancelake.commit.versions import latest_version
-from lancelake.data.codec import forget_readers
+from lancelake.data.codec.readers import forget_readers
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format import layout
@@ -17,13 +17,13 @@ from lancelake.storage.local import ensure_no_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.file_kinds import FileKind, classify
-from lancelake.table.cleanup.lines import Family, Line, Refs
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Reason, Totals, count
 from lancelake.table.cleanup.planner import Planned, Planning, make_plan, read_lines
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.reach import Reach
 from lancelake.table.cleanup.record import remove_records, write_record
 from lancelake.table.cleanup.remove import from_bytes, removal
+from lancelake.table.cleanup.version_lines import Family, Line, Refs
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot

@@ -34,10 +34,10 @@ from lancelake.table.columns.backfill import (
 )
 from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.live_columns import batch_rows
-from lancelake.table.columns.mapped import BatchFunction, MappedValues, engine_for
 from lancelake.table.columns.syncing import Syncing
+from lancelake.table.columns.udf import BatchFunction, MappedValues, engine_for
+from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.run_again import DEFAULT, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 # Each evaluation of an expression has a price, however few rows it is for.

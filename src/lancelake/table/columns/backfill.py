@@ -19,8 +19,8 @@ from lancelake.format.operations import Merge
 from lancelake.format.schema import Schema
 from lancelake.table.columns.column_task import ColumnTask, written_file
 from lancelake.table.columns.syncing import Syncing
+from lancelake.table.conflict_retry import Retries, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.run_again import Retries, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.txn.fragments import without_dropped_files
 

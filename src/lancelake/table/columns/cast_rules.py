@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data.retype import struct_of
-from lancelake.data.tight_lists import rebuilt_list, tightened
+from lancelake.data.arrays.retype import struct_of
+from lancelake.data.arrays.tight_lists import rebuilt_list, tightened
 from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.schema import Field

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from lancelake.format import evolution
 from lancelake.format.operations import Project
 from lancelake.format.schema import Schema
+from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.run_again import DEFAULT, until_it_lands
 from lancelake.table.snapshot import Snapshot
 
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.format.schema import Schema
+from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.plan import ScanTask
-from lancelake.scan.rows import LiveRows
-from lancelake.scan.width import row_bytes
+from lancelake.scan.row_width import row_bytes
 
 _BATCH_ROWS = 1 << 16
 _BATCH_BYTES = 8 << 20

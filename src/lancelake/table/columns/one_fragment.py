@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.data.arrays.conform import Conformer
+from lancelake.data.arrays.retype import retype
 from lancelake.data.column_file import with_file
-from lancelake.data.conform import Conformer
 from lancelake.data.deletion_files import load_deletions
-from lancelake.data.retype import retype
 from lancelake.data.row_meta import META_NAMES
 from lancelake.data.schema_check import ensure_fits
 from lancelake.engine.local import LocalEngine
@@ -25,16 +25,16 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Schema
+from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.plan import ScanTask
-from lancelake.scan.rows import LiveRows
 from lancelake.table.columns.add import computed_plan, mapped_plan, streamed_files, widened
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
 from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.join import JoinKey, ensure_joinable, ensure_key, prepared
 from lancelake.table.columns.join_source import JoinRows, Rows
 from lancelake.table.columns.live_columns import live_batches
-from lancelake.table.columns.mapped import BatchFunction, engine_for
 from lancelake.table.columns.match_rows import match_rows
+from lancelake.table.columns.udf import BatchFunction, engine_for
 from lancelake.table.publish import SYSTEM
 from lancelake.table.snapshot import Snapshot
 

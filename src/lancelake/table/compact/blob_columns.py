@@ -8,9 +8,9 @@ from functools import partial
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data.blob_reads import Blob, locate, read_all
-from lancelake.data.file_schema import BLOB_VALUE
-from lancelake.data.retype import struct_of
+from lancelake.data.arrays.retype import struct_of
+from lancelake.data.blobs.reads import Blob, locate, read_all
+from lancelake.data.codec.file_schema import BLOB_VALUE
 from lancelake.data.table_files import TableFiles
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import storage_field

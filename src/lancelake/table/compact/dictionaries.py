@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lancelake.data.arrays.conform import Conformer
+from lancelake.data.arrays.retype import retype
+from lancelake.data.arrays.text import InvalidText
 from lancelake.data.computed_once import computed_once
-from lancelake.data.conform import Conformer
-from lancelake.data.retype import retype
-from lancelake.data.text import InvalidText
 from lancelake.format.file_version import FileVersion
 from lancelake.format.schema import Field, Schema
 

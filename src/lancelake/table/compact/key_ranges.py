@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.scan.live_rows import Mask, to_mask
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
-from lancelake.scan.rows import Mask, to_mask
 
 Bound = tuple[pa.Scalar, ...]
 """The keys of a row."""

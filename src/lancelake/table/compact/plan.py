@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lancelake.data.text import InvalidText
+from lancelake.data.arrays.text import InvalidText
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
 from lancelake.errors import UnsupportedError
 from lancelake.format import file_version

@@ -11,11 +11,11 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
-from lancelake.data.blob_reads import Blob, locate
+from lancelake.data.arrays.retype import retype
+from lancelake.data.blobs.reads import Blob, locate
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
-from lancelake.data.retype import retype
 from lancelake.data.row_meta import META_TYPE, row_addresses
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment

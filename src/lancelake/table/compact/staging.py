@@ -10,8 +10,8 @@ from itertools import groupby
 from pathlib import Path
 
 from lancelake.clock import SystemIds
-from lancelake.data.page_copy import page_copy
-from lancelake.data.source import LoadedSource
+from lancelake.data.byte_source import LoadedSource
+from lancelake.data.codec.page_copy import page_copy
 from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout

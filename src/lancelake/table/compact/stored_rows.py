@@ -20,8 +20,8 @@ from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described, has_blobs
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
-from lancelake.scan.rows import LiveRows
-from lancelake.scan.width import Widths, column_widths, row_bytes
+from lancelake.scan.live_rows import LiveRows
+from lancelake.scan.row_width import Widths, column_widths, row_bytes
 from lancelake.table.compact.blob_columns import value_field, with_blobs
 
 LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.schema import Field
-from lancelake.scan.rows import to_mask
+from lancelake.scan.live_rows import to_mask
 from lancelake.table.merge.clauses import Duplicates, Fail, Matched, UpdateAll, UpdateSet
 from lancelake.table.merge.keys import is_complete, shown
 from lancelake.table.merge.match import Pairs

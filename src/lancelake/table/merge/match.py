@@ -11,17 +11,17 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import acero
 
-from lancelake.data.rebatch import gathered
+from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.schema import Field
 from lancelake.scan.execute import ScanColumns, execute
+from lancelake.scan.live_rows import to_mask
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.rows import to_mask
 from lancelake.table.merge.keys import Comparer
-from lancelake.table.merge.sieve import Numbers, Sieve, key_numbers
+from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
 from lancelake.table.merge.source_keys import SOURCE_ROW, SourceKeys
 from lancelake.table.rows.find import divided

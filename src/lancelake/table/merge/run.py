@@ -11,14 +11,14 @@ from lancelake.engine.port import Engine, Progress
 from lancelake.format.fragment import Fragment
 from lancelake.format.operations import Update
 from lancelake.format.transaction import Transaction
+from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.merge.clauses import MergeSpec
-from lancelake.table.merge.outcome import Outcome, find_outcome
+from lancelake.table.merge.plan import Outcome, find_outcome
 from lancelake.table.merge.source import MEMORY_BYTES, SourceRows, kept
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.rows.mark_deleted import TakenOut, take_out_beside
 from lancelake.table.rows.rewrite import row_files
-from lancelake.table.rows.take_out import TakenOut, take_out_beside
-from lancelake.table.run_again import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened, widened_schema
 from lancelake.txn.inserted_keys import InsertedKeys

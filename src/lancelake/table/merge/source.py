@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from lancelake.data import spool
+from lancelake.data.codec import spool
 
 RowNumbers = npt.NDArray[np.int64]
 

@@ -17,7 +17,7 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.table.merge.match import Addresses, Pairs
-from lancelake.table.merge.recipe import Recipe
+from lancelake.table.merge.row_builder import Recipe
 from lancelake.table.merge.scope import SOURCE, TARGET
 from lancelake.table.merge.source import RowNumbers, SourceRows, taken
 from lancelake.table.merge.target import TargetRows, row_ids

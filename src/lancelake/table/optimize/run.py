@@ -11,8 +11,8 @@ from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from lancelake.table.compact.plan import CompactionPlan, plan
 from lancelake.table.compact.run import CompactionMetrics, CompactionRun, compact
 from lancelake.table.compact.task import CompactFragments
+from lancelake.table.optimize.index_maintenance import INDEX_UPKEEP, IndexUpkeep
 from lancelake.table.optimize.settings import OptimizeSettings, from_config
-from lancelake.table.optimize.upkeep import INDEX_UPKEEP, IndexUpkeep
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.snapshot import Snapshot
 

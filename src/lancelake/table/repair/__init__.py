@@ -1,9 +1,9 @@
 """Set a damaged table right: what can be rebuilt is, in a new version."""
 
 from lancelake.table.repair.healthy import WayBack, go_back, way_back
+from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import Left, RepairPlan, plan
 from lancelake.table.repair.run import Repaired, apply, repair
-from lancelake.table.repair.wishes import Wishes
 
 __all__ = [
     "Left",

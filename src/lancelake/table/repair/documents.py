@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 from lancelake.clock import SystemClock
 from lancelake.commit import ref_files
-from lancelake.commit.hint import correct_hint
-from lancelake.commit.line import open_line
 from lancelake.commit.ref_files import Target
 from lancelake.commit.transaction_file import rewrite_transaction_file
+from lancelake.commit.version_hint import correct_hint
+from lancelake.commit.version_line import open_line
 from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
@@ -19,7 +19,7 @@ from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding
 from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.refs import branch_location, load_tag
-from lancelake.table.repair.wishes import Wishes
+from lancelake.table.repair.options import Wishes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
-from lancelake.table.repair.case import Case
+from lancelake.table.repair.context import Case
 from lancelake.table.repair.draft import Draft
 
 CODES = frozenset(

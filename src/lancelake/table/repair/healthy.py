@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.line import open_line
 from lancelake.commit.load import load
-from lancelake.commit.set_aside import set_aside
+from lancelake.commit.quarantine import set_aside
+from lancelake.commit.version_line import open_line
 from lancelake.errors import (
     InvalidRequestError,
     LanceTableError,
@@ -17,7 +17,7 @@ from lancelake.format.names import ManifestName
 from lancelake.storage.location import Location
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Severity
-from lancelake.table.check.line import Line
+from lancelake.table.check.version_lines import Line
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.refs import list_tags
 from lancelake.table.repair.preview import findings

@@ -10,7 +10,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.table.check.indices import check_entry_alone
 from lancelake.table.check.subject import Subject
-from lancelake.table.repair.case import Case
+from lancelake.table.repair.context import Case
 from lancelake.table.repair.draft import Draft
 
 UNUSABLE = frozenset(

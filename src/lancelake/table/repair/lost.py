@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lancelake.data.table_files import FileAt
 from lancelake.format.fragment import Fragment
-from lancelake.table.repair.case import Case
+from lancelake.table.repair.context import Case
 from lancelake.table.repair.draft import Draft
 
 CODES = frozenset(

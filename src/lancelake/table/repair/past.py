@@ -9,7 +9,7 @@ from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import BaseId, FragmentId
-from lancelake.table.check.line import Line
+from lancelake.table.check.version_lines import Line
 from lancelake.table.snapshot import Snapshot
 
 _MOST_VERSIONS = 100

@@ -13,8 +13,8 @@ from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.refs import branch_location
 from lancelake.table.repair.advice import advice
 from lancelake.table.repair.documents import Action, action_for
-from lancelake.table.repair.line import LinePlan, is_problem, plan_line
-from lancelake.table.repair.wishes import Wishes
+from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.version_line import LinePlan, is_problem, plan_line
 from lancelake.table.snapshot import Snapshot
 
 # What concerns a version's place in its line, and not what it holds.

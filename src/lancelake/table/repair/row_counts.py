@@ -13,7 +13,7 @@ from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.table.repair.case import Case
+from lancelake.table.repair.context import Case
 from lancelake.table.repair.draft import Draft
 
 COUNTS = frozenset({"deletion-count", "deletion-range", "row-ids-length", "row-count"})

@@ -11,7 +11,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.rowids import codec, segment
 from lancelake.format.rowids.segment import Range
-from lancelake.table.repair.case import Case
+from lancelake.table.repair.context import Case
 from lancelake.table.repair.draft import Draft
 
 LOST = frozenset({"row-ids-damaged", "row-ids-length"})

@@ -8,7 +8,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment, Sequenced
 from lancelake.format.rowids import codec
 from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
-from lancelake.table.repair.case import Case
+from lancelake.table.repair.context import Case
 from lancelake.table.repair.draft import Draft
 
 CODES = frozenset({"row-versions-damaged", "row-versions-length", "row-versions-range"})

@@ -10,9 +10,9 @@ from lancelake.storage.open import open_store
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
-from lancelake.table.repair.line import LinePlan
+from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import RepairPlan, plan
-from lancelake.table.repair.wishes import Wishes
+from lancelake.table.repair.version_line import LinePlan
 from lancelake.table.snapshot import Snapshot
 
 _MOST_ROUNDS = 5

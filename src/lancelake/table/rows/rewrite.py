@@ -12,9 +12,9 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
+from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
-from lancelake.data.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.data.write_task import WriteTask
 from lancelake.engine.port import Engine, Job, Progress

@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.column_file import ColumnFile, sync_names, with_file
 from lancelake.data.read_ahead import read_ahead
-from lancelake.data.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.arrow_schema import public_field
@@ -19,11 +19,11 @@ from lancelake.format.blobs import has_blobs
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.execute import execute
+from lancelake.scan.live_rows import Mask
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.rows import Mask
-from lancelake.scan.width import column_widths, row_bytes
+from lancelake.scan.row_width import column_widths, row_bytes
 from lancelake.table.columns.column_task import ColumnTask, written_file
 from lancelake.table.rows.assign import Assignment
 from lancelake.table.rows.find import FoundRows

@@ -8,7 +8,7 @@ from typing import assert_never
 from lancelake.format import operations as ops
 from lancelake.format.index_meta import MEM_WAL, IndexMetadata
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.txn import index_upkeep, mem_wal, overlap
+from lancelake.txn import index_coverage, mem_wal, overlap
 from lancelake.txn.rules import (
     OK,
     REBASE,
@@ -64,7 +64,7 @@ def conflicts(op: ops.CreateIndex, theirs: ops.Operation, context: Context) -> V
 
 def rebase(op: ops.CreateIndex, rebasing: Rebasing) -> ops.CreateIndex | Retryable:
     """Let new entries cover no column that was written anew, and keep MemWAL progress."""
-    pruned = index_upkeep.without_changed_columns(
+    pruned = index_coverage.without_changed_columns(
         op.new_indices,
         rebasing.head.manifest.schema,
         before=rebasing.base.fragments_by_id(),
@@ -89,7 +89,7 @@ def _on_current_columns(op: ops.CreateIndex, context: Context) -> Verdict:
     for index in op.new_indices:
         if not all(f in fields for f in index.fields):
             return Retryable(f"a column of index {index.name!r} is gone")
-    pruned = index_upkeep.without_changed_columns(
+    pruned = index_coverage.without_changed_columns(
         op.new_indices,
         context.theirs_after.manifest.schema,
         before=context.base.fragments_by_id(),

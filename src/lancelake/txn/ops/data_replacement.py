@@ -10,7 +10,7 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
 from lancelake.format.operations.data_replacement import Replacement
-from lancelake.txn import fragments, index_upkeep, overlap, row_ids
+from lancelake.txn import fragments, index_coverage, overlap, row_ids
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -33,7 +33,7 @@ def apply(op: ops.DataReplacement, head: TableState, target: Target) -> TableSta
     updated = [row_ids.touched_in(f, target.version) for f in swapped]
     after = head.fragments.exchanged(updated)
     changed = [f.id for f in updated]
-    indices = index_upkeep.without_fragments(head.indices, overlap.replaced_fields(op), changed)
+    indices = index_coverage.without_fragments(head.indices, overlap.replaced_fields(op), changed)
     return TableState(manifest=replace(head.manifest, fragments=after), indices=indices)
 
 

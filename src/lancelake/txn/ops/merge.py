@@ -7,7 +7,7 @@ from typing import assert_never
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.txn import index_upkeep, overlap, row_ids
+from lancelake.txn import index_coverage, overlap, row_ids
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -32,8 +32,8 @@ def apply(op: ops.Merge, head: TableState, target: Target) -> TableState:
         for f in op.fragments
     )
     schema = replace(op.schema, metadata=op.schema.metadata or head.manifest.schema.metadata)
-    indices = index_upkeep.retained(head.indices, schema, [f.id for f in after])
-    indices = index_upkeep.without_changed_columns(
+    indices = index_coverage.retained(head.indices, schema, [f.id for f in after])
+    indices = index_coverage.without_changed_columns(
         indices, schema, before=before, after={f.id: f for f in after}
     )
     manifest = replace(head.manifest, fragments=after, schema=schema)

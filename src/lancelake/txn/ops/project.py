@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.format import operations as ops
-from lancelake.txn import fragments, index_upkeep
+from lancelake.txn import fragments, index_coverage
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -27,7 +27,7 @@ def apply(op: ops.Project, head: TableState, target: Target) -> TableState:
     schema = replace(op.schema, metadata=before.schema.metadata)
     fields = schema.by_id()
     after = head.fragments.mapped(lambda f: fragments.without_dropped_files(f, fields))
-    indices = index_upkeep.retained(head.indices, schema, after.ids)
+    indices = index_coverage.retained(head.indices, schema, after.ids)
     manifest = replace(before, schema=schema, fragments=after)
     return TableState(manifest=manifest, indices=indices)
 

@@ -11,7 +11,7 @@ from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations.rewrite import RewriteGroup
-from lancelake.txn import fragments, index_upkeep, overlap
+from lancelake.txn import fragments, index_coverage, overlap
 from lancelake.txn.rules import (
     OK,
     Context,
@@ -30,13 +30,13 @@ def apply(op: ops.Rewrite, head: TableState, target: Target) -> TableState:
     before = head.manifest
     groups = _numbered(op.groups, fragments.next_id(before))
     after = _exchanged(head.fragments, groups)
-    indices = index_upkeep.after_rewrite(
+    indices = index_coverage.after_rewrite(
         head.indices,
         groups,
         op.rewritten_indices,
         stable_row_ids=before.has_stable_row_ids,
     )
-    indices = index_upkeep.with_fragment_reuse(indices, target.options.fragment_reuse)
+    indices = index_coverage.with_fragment_reuse(indices, target.options.fragment_reuse)
     return TableState(manifest=replace(before, fragments=after), indices=indices)
 
 

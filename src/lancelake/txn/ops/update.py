@@ -14,7 +14,7 @@ from lancelake.format.operations.update import UpdateMode
 from lancelake.txn import (
     added_keys,
     fragments,
-    index_upkeep,
+    index_coverage,
     key_bloom,
     mem_wal,
     overlap,
@@ -165,13 +165,13 @@ def _dated(op: ops.Update, target: Target) -> tuple[Fragment, ...]:
 
 def _indices_after(
     op: ops.Update, head: TableState, added: tuple[Fragment, ...]
-) -> index_upkeep.Indices:
+) -> index_coverage.Indices:
     updated = [f.id for f in op.updated_fragments]
-    indices = index_upkeep.without_fragments(head.indices, op.fields_modified, updated)
+    indices = index_coverage.without_fragments(head.indices, op.fields_modified, updated)
     by_rows = op.update_mode is UpdateMode.REWRITE_ROWS
     if not (head.manifest.has_stable_row_ids and by_rows and op.fields_for_preserving_frag_bitmap):
         return indices
-    return index_upkeep.extended_by_moved_rows(
+    return index_coverage.extended_by_moved_rows(
         indices,
         sources=overlap.touched(op).all,
         moved_to=[f.id for f in added if row_ids.has_all_row_ids(f)],

@@ -25,10 +25,10 @@ from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.cleanup import run as cleaning
 from lancelake.table.cleanup.file_kinds import FileKind
-from lancelake.table.cleanup.lines import Refs
 from lancelake.table.cleanup.plan import Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
+from lancelake.table.cleanup.version_lines import Refs
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)

@@ -24,7 +24,7 @@ from lancelake.errors import (
 from lancelake.pylance.udf import BatchUDF
 from lancelake.table.columns import add
 from lancelake.table.columns.column_task import written_file
-from lancelake.table.columns.mapped import BatchFunction, engine_for
+from lancelake.table.columns.udf import BatchFunction, engine_for
 from lancelake.table.snapshot import Snapshot
 
 IDS = [0, 1, 3, 4, 5, 6, 7, 8, 9]

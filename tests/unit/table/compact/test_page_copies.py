@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.data import page_copy
+from lancelake.data.codec import page_copy
 from lancelake.errors import UnsupportedError
 from tests.support.compare import assert_same_table
 from tests.support.official import RELEASES, OfficialPool, is_installed

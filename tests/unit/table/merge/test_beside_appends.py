@@ -10,7 +10,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.table.merge import run
-from lancelake.table.merge.outcome import find_outcome
+from lancelake.table.merge.plan import find_outcome
 
 
 def _rows(*ids: int, v: int = 0) -> pa.Table:

@@ -7,8 +7,8 @@ from lancelake.errors import ContentionError, InvalidExpressionError
 from lancelake.format.operations import Delete
 from lancelake.storage.location import Location
 from lancelake.table.check import check
+from lancelake.table.conflict_retry import Retries
 from lancelake.table.rows.delete import delete
-from lancelake.table.run_again import Retries
 from lancelake.table.snapshot import Snapshot
 
 

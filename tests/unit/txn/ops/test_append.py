@@ -7,13 +7,13 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.ids import FragmentId
-from lancelake.txn import shapes
+from lancelake.txn import examples
 from lancelake.txn.rules import OK, Retryable
 from tests.unit.txn.making import after, fragment_ids, ids, row_id_list, table, verdict, versions
 
-NEW = shapes.fragment(FragmentId(0), path="new.lance")
+NEW = examples.fragment(FragmentId(0), path="new.lance")
 APPEND = ops.Append(
-    fragments=(NEW, replace(NEW, files=(shapes.data_file("b.lance", (shapes.KEY,)),)))
+    fragments=(NEW, replace(NEW, files=(examples.data_file("b.lance", (examples.KEY,)),)))
 )
 
 
@@ -45,17 +45,17 @@ def test_rows_have_no_row_ids_where_they_are_not_stable() -> None:
 
 
 def test_indices_do_not_cover_new_fragments() -> None:
-    index = shapes.index("i", shapes.VALUE, FragmentId(0))
+    index = examples.index("i", examples.VALUE, FragmentId(0))
     assert after(APPEND, table(indices=(index,))).indices == (index,)
 
 
 def test_rows_are_written_again_when_their_column_was_cast() -> None:
-    cast = shapes.shapes()[ops.Merge][2].operation
+    cast = examples.shapes()[ops.Merge][2].operation
     assert isinstance(verdict(ops.Append(fragments=(NEW,)), cast), Retryable)
 
 
 def test_rows_go_with_an_added_column_that_may_be_null() -> None:
-    added = shapes.shapes()[ops.Merge][1].operation
+    added = examples.shapes()[ops.Merge][1].operation
     assert verdict(APPEND, added) == OK
 
 

@@ -8,8 +8,8 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.flags import FeatureFlags
 from lancelake.format.ids import BaseId, Version
-from lancelake.txn import build, shapes
-from lancelake.txn.shapes import FIRST, VALUE, index, without_rows
+from lancelake.txn import build, examples
+from lancelake.txn.examples import FIRST, VALUE, index, without_rows
 from lancelake.txn.state import TableState
 from tests.unit.txn.making import OPTIONS, after, table, transaction
 
@@ -86,6 +86,6 @@ def test_a_base_takes_the_next_id() -> None:
 
 
 def shapes_base() -> build.cloning.BasePath:
-    op = shapes.shapes()[ops.UpdateBases][0].operation
+    op = examples.shapes()[ops.UpdateBases][0].operation
     assert isinstance(op, ops.UpdateBases)
     return op.new_bases[0]

@@ -8,16 +8,16 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
 from lancelake.format.ids import TOMBSTONE, FieldId
 from lancelake.format.transaction import Transaction
-from lancelake.txn import mem_wal, shapes
+from lancelake.txn import examples, mem_wal
+from lancelake.txn.examples import FIRST, SECOND, TEXT, VALUE, index, mark
 from lancelake.txn.rules import OK, REBASE, Incompatible, Retryable
-from lancelake.txn.shapes import FIRST, SECOND, TEXT, VALUE, index, mark
 from tests.unit.txn.making import after, covered, rebased, table, verdict
 
 INDEX = index("i", VALUE, FIRST, SECOND)
 CREATE = ops.CreateIndex(new_indices=(INDEX,))
-COLUMN = shapes.data_file("v.lance", (VALUE,))
-OTHERS = replace(shapes.fragment(FIRST).files[0], fields=(shapes.KEY, TOMBSTONE, TEXT))
-REWRITTEN = replace(shapes.fragment(FIRST), files=(OTHERS, COLUMN))
+COLUMN = examples.data_file("v.lance", (VALUE,))
+OTHERS = replace(examples.fragment(FIRST).files[0], fields=(examples.KEY, TOMBSTONE, TEXT))
+REWRITTEN = replace(examples.fragment(FIRST), files=(OTHERS, COLUMN))
 NEW_VALUES = ops.Update(updated_fragments=(REWRITTEN,), fields_modified=(VALUE,))
 
 
@@ -61,8 +61,8 @@ def test_a_rebase_leaves_out_fragments_whose_values_were_rewritten() -> None:
 
 
 def test_a_rebase_keeps_the_progress_of_the_mem_wal() -> None:
-    head = table(indices=(shapes.mem_wal(mark("r", 5)),))
-    mine = ops.CreateIndex(new_indices=(shapes.mem_wal(mark("r", 3), mark("s", 1)),))
+    head = table(indices=(examples.mem_wal(mark("r", 5)),))
+    mine = ops.CreateIndex(new_indices=(examples.mem_wal(mark("r", 3), mark("s", 1)),))
     outcome, _ = rebased(mine, head)
     assert isinstance(outcome, Transaction)
     assert isinstance(outcome.operation, ops.CreateIndex)
@@ -72,5 +72,5 @@ def test_a_rebase_keeps_the_progress_of_the_mem_wal() -> None:
 
 def test_progress_rules_out_any_other_index() -> None:
     theirs = ops.UpdateMemWalState(merged_generations=(mark("r", 5),))
-    base = table(indices=(shapes.mem_wal(),))
+    base = table(indices=(examples.mem_wal(),))
     assert isinstance(verdict(CREATE, theirs, base=base), Incompatible)

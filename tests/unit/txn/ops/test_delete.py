@@ -9,9 +9,9 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.transaction import Transaction
-from lancelake.txn import shapes
+from lancelake.txn import examples
+from lancelake.txn.examples import FIRST, SECOND, without_rows
 from lancelake.txn.rules import OK, REBASE, Retryable
-from lancelake.txn.shapes import FIRST, SECOND, without_rows
 from tests.unit.txn.making import after, fragment_ids, rebased, verdict
 
 
@@ -35,10 +35,10 @@ def test_an_unknown_fragment_is_refused() -> None:
 
 
 def test_files_of_columns_that_were_dropped_do_not_come_back() -> None:
-    dropped = shapes.shapes()[ops.Project][0].operation
+    dropped = examples.shapes()[ops.Project][0].operation
     head = after(dropped)
-    numbers = shapes.data_file("0.lance", (shapes.KEY, shapes.VALUE))
-    texts = shapes.data_file("text.lance", (shapes.TEXT,))
+    numbers = examples.data_file("0.lance", (examples.KEY, examples.VALUE))
+    texts = examples.data_file("text.lance", (examples.TEXT,))
     stale = replace(without_rows(FIRST, 1), files=(numbers, texts))
     state = after(delete(stale), head)
     assert [f.path for f in state.manifest.fragments[0].files] == ["0.lance"]
@@ -64,10 +64,10 @@ def test_rows_of_another_fragment_are_no_conflict() -> None:
 
 
 def test_rows_whose_columns_were_rewritten_must_be_found_again() -> None:
-    column = shapes.data_file("v.lance", (shapes.VALUE,))
-    others = shapes.data_file("0.lance", (shapes.KEY, shapes.TEXT))
-    rewritten = replace(shapes.fragment(FIRST), files=(others, column))
-    theirs = ops.Update(updated_fragments=(rewritten,), fields_modified=(shapes.VALUE,))
+    column = examples.data_file("v.lance", (examples.VALUE,))
+    others = examples.data_file("0.lance", (examples.KEY, examples.TEXT))
+    rewritten = replace(examples.fragment(FIRST), files=(others, column))
+    theirs = ops.Update(updated_fragments=(rewritten,), fields_modified=(examples.VALUE,))
     mine = delete(without_rows(FIRST, 1))
     assert isinstance(verdict(mine, theirs, rows={FIRST: (1,)}), Retryable)
 

@@ -10,11 +10,11 @@ from lancelake.format.bases import BasePath
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FragmentId
-from lancelake.txn import shapes
+from lancelake.txn import examples
 from tests.unit.txn.making import OPTIONS, after, fragment_ids, row_id_list, table
 
-NEW = shapes.fragment(FragmentId(0), path="new.lance")
-OVERWRITE = ops.Overwrite(fragments=(NEW,), schema=shapes.table().manifest.schema)
+NEW = examples.fragment(FragmentId(0), path="new.lance")
+OVERWRITE = ops.Overwrite(fragments=(NEW,), schema=examples.table().manifest.schema)
 
 
 def test_fragment_ids_go_on() -> None:
@@ -28,7 +28,7 @@ def test_row_ids_go_on() -> None:
 
 
 def test_indices_go() -> None:
-    assert after(OVERWRITE, table(indices=(shapes.index("i", shapes.VALUE),))).indices == ()
+    assert after(OVERWRITE, table(indices=(examples.index("i", examples.VALUE),))).indices == ()
 
 
 def test_settings_bases_and_branch_stay() -> None:

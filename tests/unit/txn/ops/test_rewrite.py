@@ -10,9 +10,9 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails
 from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.format.rowids.lineage import VersionSequence
-from lancelake.txn import registry, shapes
+from lancelake.txn import examples, registry
+from lancelake.txn.examples import FIRST, SECOND, VALUE, fragment, index
 from lancelake.txn.rules import OK, Context, Retryable
-from lancelake.txn.shapes import FIRST, SECOND, VALUE, fragment, index
 from tests.unit.txn.making import OPTIONS, after, covered, fragment_ids, ids, table, versions
 
 NEW = replace(fragment(FragmentId(5), path="new.lance"), physical_rows=20)
@@ -101,7 +101,7 @@ def test_a_changed_record_of_moves_must_be_read_again() -> None:
 
 def _stable() -> ops.Rewrite:
     old = table(stable=True).manifest.fragments
-    made = VersionSequence.constant(1, rows=2 * shapes.ROWS).encode()
+    made = VersionSequence.constant(1, rows=2 * examples.ROWS).encode()
     new = replace(
         NEW, row_ids=ids(range(20)), created_at_versions=made, last_updated_at_versions=made
     )

@@ -9,8 +9,8 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.primary_key import KEY as KEY_MARK
+from lancelake.txn.examples import KEY, VALUE
 from lancelake.txn.rules import OK, Incompatible, Verdict
-from lancelake.txn.shapes import KEY, VALUE
 from tests.unit.txn.making import after, verdict
 
 

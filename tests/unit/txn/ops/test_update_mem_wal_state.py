@@ -4,12 +4,12 @@ import pytest
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.txn import mem_wal, shapes
-from lancelake.txn.shapes import mark
+from lancelake.txn import examples, mem_wal
+from lancelake.txn.examples import mark
 from tests.unit.txn.making import after, fragment_ids, table
 
 AT_5 = ops.UpdateMemWalState(merged_generations=(mark("r", 5),))
-HEAD = table(indices=(shapes.mem_wal(),))
+HEAD = table(indices=(examples.mem_wal(),))
 
 
 def test_rows_stay() -> None:

@@ -1,0 +1,53 @@
+"""How is a version published whose number is settled?"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from lancelake.commit.backoff import detached_delay_s
+from lancelake.commit.candidate import Candidate, Publisher
+from lancelake.commit.handler import Outcome, Taken, Unknown, Written
+from lancelake.commit.load import Loaded
+from lancelake.commit.lost_reply import look_for, uncertain
+from lancelake.commit.rules import Means
+from lancelake.commit.version_line import Line
+from lancelake.errors import LanceTableError, StorageUnavailableError
+
+_MOST_DOUBTS = 5
+
+
+def publish_single(
+    line: Line, candidate: Candidate, publisher: Publisher, means: Means
+) -> Loaded | None:
+    """Publish a candidate; None when its version is another's.
+
+    A lost reply is followed by a look, and by another try as long as the version is free.
+    """
+    for doubts in range(_MOST_DOUBTS + 1):
+        outcome = _published(line, candidate, publisher, is_in_doubt=doubts > 0)
+        match outcome:
+            case Written():
+                return candidate.as_loaded()
+            case Taken():
+                return look_for(line, candidate)
+            case Unknown(cause):
+                found = look_for(line, candidate)
+                if found is not None:
+                    return found
+                if not isinstance(cause, StorageUnavailableError) and not doubts:
+                    raise cause
+            case _:
+                assert_never(outcome)
+        means.clock.sleep(detached_delay_s(doubts, means.ids.random()))
+    raise uncertain(line, candidate)
+
+
+def _published(
+    line: Line, candidate: Candidate, publisher: Publisher, *, is_in_doubt: bool
+) -> Outcome:
+    try:
+        return publisher.publish(candidate)
+    except LanceTableError as error:
+        if is_in_doubt:
+            raise uncertain(line, candidate) from error
+        raise

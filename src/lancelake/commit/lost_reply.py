@@ -1,0 +1,38 @@
+"""Is a commit there whose reply was lost?"""
+
+from __future__ import annotations
+
+from lancelake.commit.candidate import Candidate
+from lancelake.commit.history import landed_at
+from lancelake.commit.load import Loaded
+from lancelake.commit.version_line import Line
+from lancelake.errors import LanceTableError, UncertainCommitError, VersionNotFoundError
+
+
+def look_for(line: Line, candidate: Candidate) -> Loaded | None:
+    """Return the version if it is the candidate's, None if it is free or another's.
+
+    When looking fails as well, an `UncertainCommitError` says so.
+    """
+    try:
+        name = line.handler.find(candidate.version)
+        landed = None if name is None else landed_at(line, name)
+    except VersionNotFoundError:
+        return None
+    except LanceTableError as error:
+        raise uncertain(line, candidate) from error
+    if landed is None or landed.transaction is None:
+        return None
+    is_mine = landed.transaction.uuid == candidate.transaction.uuid
+    return landed.loaded if is_mine else None
+
+
+def uncertain(line: Line, candidate: Candidate) -> UncertainCommitError:
+    """Say that nobody knows whether a candidate landed."""
+    uuid = candidate.transaction.uuid
+    return UncertainCommitError(
+        f"transaction {uuid} may have become version {candidate.version}: the reply was lost",
+        table=line.location.uri,
+        version=candidate.version,
+        uuid=uuid,
+    )

@@ -1,0 +1,1 @@
+"""Arrow arrays prepared for data files, and values of data files prepared for users."""

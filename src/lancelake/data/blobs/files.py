@@ -1,0 +1,179 @@
+"""Blobs of a data file: small ones go into it, larger ones into files beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from lance.file import LanceFileSession
+
+from lancelake.data import durable
+from lancelake.data.codec.address import CodecAddress, writing
+from lancelake.data.codec.file_schema import PREPARED_BLOB
+from lancelake.data.codec.threads import codec_threads
+from lancelake.data.table_files import FileAt
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.format.blobs import BlobKind, side_file
+from lancelake.format.schema import Field, quote_segment
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlobLimits:
+    """Sizes above which a blob leaves the data file, has a file of its own, starts another pack."""
+
+    inline: int = 64 * 1024
+    dedicated: int = 4 * 1024 * 1024
+    pack_file: int = 1024 * 1024 * 1024
+
+    @staticmethod
+    def of(column: Field) -> BlobLimits:
+        """Read the limits from a column's metadata, where official releases look for them."""
+        default = BlobLimits()
+        return BlobLimits(
+            inline=_limit(column, "inline", default.inline),
+            dedicated=_limit(column, "dedicated", default.dedicated),
+            pack_file=_limit(column, "pack-file", default.pack_file),
+        )
+
+
+@dataclass(slots=True, kw_only=True)
+class BlobFiles:
+    """The files beside one data file."""
+
+    address: CodecAddress
+    allow_external: bool = False
+    _session: LanceFileSession | None = None
+    _pack: Any = None  # the codec's writer of packed blobs; its class is not in lance.file
+    _pack_bytes: int = 0
+    _ids: list[int] = field(default_factory=list)
+
+    def store(self, column: Field, values: pa.StructArray) -> pa.StructArray:
+        """Store blobs (`BLOB_VALUE`) and return what stands for them in the data file."""
+        data, uris = values.field("data"), values.field("uri")
+        is_null = _mask(values.is_null())
+        has_data = _mask(data.is_valid()) & ~is_null
+        is_external = _mask(uris.is_valid()) & ~is_null
+        self._ensure_allowed(column, has_data, is_external, is_null)
+        limits = BlobLimits.of(column)
+        sizes = _numbers(pc.binary_length(data))
+        is_dedicated = has_data & (sizes > limits.dedicated)
+        is_packed = has_data & (sizes > limits.inline) & ~is_dedicated
+        ids, positions = np.zeros((2, len(values)), np.uint64)
+        for row in np.flatnonzero(is_dedicated | is_packed).tolist():
+            value = data[row].as_py()
+            if is_dedicated[row]:
+                ids[row] = self._dedicated(value)
+            else:
+                ids[row], positions[row] = self._packed(value, limits)
+        choices = [is_packed, is_dedicated, is_external]
+        elsewhere = [BlobKind.PACKED, BlobKind.DEDICATED, BlobKind.EXTERNAL]
+        kinds = np.select(choices, elsewhere, BlobKind.INLINE)
+        sizes = np.where(is_external, _numbers(values.field("size")), sizes)
+        positions = np.where(is_external, _numbers(values.field("position")), positions)
+        is_inline = has_data & ~is_packed & ~is_dedicated
+        has_no_place = is_inline | is_null
+        members = {
+            "kind": pa.array(kinds, pa.uint8(), mask=is_null),
+            "data": pc.if_else(pa.array(is_inline), data, pa.scalar(None, data.type)),
+            "uri": uris,
+            "blob_id": pa.array(ids, pa.uint32(), mask=has_no_place),
+            "blob_size": pa.array(sizes, pa.uint64(), mask=has_no_place),
+            "position": pa.array(positions, pa.uint64(), mask=has_no_place),
+        }
+        arrays = [members[member.name] for member in PREPARED_BLOB]
+        return pa.StructArray.from_arrays(
+            arrays, fields=list(PREPARED_BLOB), mask=pa.array(is_null)
+        )
+
+    def finish(self) -> None:
+        """Write out what is still open; `settle` must follow."""
+        self._close_pack()
+
+    def settle(self) -> None:
+        """Bring every file to its place, durably on local disk."""
+        files = [self._side_file(blob_id) for blob_id in self._ids]
+        for file in files:
+            file.arrived()
+        if files and files[0].is_in_place:
+            durable.sync_folder(Path(files[0].uri).parent)
+
+    def _dedicated(self, value: bytes) -> int:
+        """Give a blob a file of its own and return its id."""
+        blob_id = self._next_id()
+        with writing(self.address.place.path):
+            writer = self._opened().open_dedicated_blob_writer(self._name, blob_id)
+            writer.write(value)
+            writer.finish()
+        return blob_id
+
+    def _packed(self, value: bytes, limits: BlobLimits) -> tuple[int, int]:
+        """Put a blob behind others and return the id of their file and its place there."""
+        if self._pack_bytes + len(value) > limits.pack_file:
+            self._close_pack()
+        with writing(self.address.place.path):
+            if self._pack is None:
+                self._pack = self._opened().open_packed_blob_writer(self._name, self._next_id())
+            self._pack.write_blob(value)
+            position = self._pack_bytes
+            self._pack_bytes += len(value)
+            return int(self._pack.blob_id), position
+
+    def _close_pack(self) -> None:
+        if self._pack is not None:
+            with writing(self.address.place.path):
+                self._pack.finish()
+        self._pack, self._pack_bytes = None, 0
+
+    def _next_id(self) -> int:
+        self._ids.append(len(self._ids) + 1)
+        return self._ids[-1]
+
+    def _opened(self) -> LanceFileSession:
+        if self._session is None:
+            folder = self.address.uri.rpartition("/")[0]
+            codec_threads.ensure_alive()
+            self._session = LanceFileSession(folder, self.address.storage_options)
+        return self._session
+
+    @property
+    def _name(self) -> str:
+        return self.address.uri.rpartition("/")[2]
+
+    def _side_file(self, blob_id: int) -> CodecAddress:
+        place, local = self.address.place, self.address.local
+        path = side_file(place.path, blob_id)
+        return CodecAddress(
+            place=FileAt(root=place.root, path=path),
+            local=None if local is None else Path(side_file(str(local.with_suffix("")), blob_id)),
+        )
+
+    def _ensure_allowed(self, column: Field, has_data: Mask, is_external: Mask, rest: Mask) -> None:
+        where = quote_segment(column.name)
+        if (has_data & is_external).any() or not (has_data | is_external | rest).all():
+            msg = f"a blob of column {where} has not exactly one of data and uri"
+            raise SchemaMismatchError(msg, path=where, action="Give every blob one of them.")
+        if is_external.any() and not self.allow_external:
+            msg = f"a blob of column {where} lies outside the table"
+            action = "Write its bytes, or pass allow_external_blob_outside_bases=True."
+            raise InvalidRequestError(msg, column=where, action=action)
+
+
+def _limit(column: Field, name: str, default: int) -> int:
+    value = column.metadata.get(f"lance-encoding:blob-{name}-size-threshold")
+    return default if value is None or not value.isdigit() else int(value)
+
+
+def _mask(array: pa.Array) -> Mask:
+    return np.asarray(array.to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _numbers(array: pa.Array) -> npt.NDArray[np.uint64]:
+    filled = array.cast(pa.uint64()).fill_null(0)
+    return np.asarray(filled.to_numpy(zero_copy_only=False), np.uint64)

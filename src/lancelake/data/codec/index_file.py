@@ -1,0 +1,171 @@
+"""Files of an index segment: free schemas, schema metadata and global buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+from lance.file import LanceFileWriter
+
+from lancelake.data import durable
+from lancelake.data.codec.address import CodecAddress, writing
+from lancelake.data.codec.readers import CodecReader, explained, open_reader
+from lancelake.data.table_files import FileAt
+from lancelake.errors import CorruptTableError
+from lancelake.format.index_meta import IndexFile
+
+FILE_VERSION = "2.0"
+"""Every release reads index files of this version."""
+_READAHEAD = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentFolder:
+    """The folder of one index segment."""
+
+    place: FileAt
+
+    def file(self, name: str) -> FileAt:
+        """Place of a file of the segment."""
+        return FileAt(root=self.place.root, path=f"{self.place.path}/{name}")
+
+    def open(self, name: str) -> IndexFileReader:
+        """Open a file of the segment."""
+        return IndexFileReader(self.file(name))
+
+    def create(self, name: str, schema: pa.Schema) -> IndexFileWriter:
+        """Begin a file of the segment."""
+        return IndexFileWriter(self, name, schema)
+
+
+class IndexFileReader:
+    """Reads a file of an index; every failure names the file."""
+
+    def __init__(self, place: FileAt) -> None:
+        self._place = place
+        self._facts = self._reader().facts()
+
+    @property
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return self._facts.rows
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Columns of the file."""
+        return self._facts.schema
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """Metadata of the schema."""
+        found = self._facts.schema.metadata or {}
+        return {key.decode(): value.decode() for key, value in found.items()}
+
+    def buffer(self, metadata_key: str) -> bytes | None:
+        """Return the global buffer whose number is under a key of the metadata."""
+        number = self.metadata.get(metadata_key)
+        if number is None:
+            return None
+        with explained(self._place.path):
+            return self._reader().read_global_buffer(int(number))
+
+    def read(
+        self, start: int = 0, stop: int | None = None, *, columns: Sequence[str] | None = None
+    ) -> pa.Table:
+        """Return consecutive rows."""
+        stop = self.num_rows if stop is None else min(stop, self.num_rows)
+        names = None if columns is None else tuple(columns)
+        schema = self._selected(names)
+        if stop <= start:
+            return schema.empty_table()
+        batches = self.batches(start, stop, columns=columns)
+        return pa.Table.from_batches(batches, schema=schema)
+
+    def batches(
+        self,
+        start: int = 0,
+        stop: int | None = None,
+        *,
+        batch_rows: int = 1 << 16,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """Stream consecutive rows."""
+        stop = self.num_rows if stop is None else min(stop, self.num_rows)
+        names = None if columns is None else tuple(columns)
+        if stop <= start:
+            return
+        schema = self._selected(names)
+        with explained(self._place.path):
+            reader = self._reader(names)
+            stream = reader.read_range(
+                start, stop - start, batch_rows=batch_rows, readahead=_READAHEAD
+            )
+            for batch in stream:
+                yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    def take(self, rows: Sequence[int], *, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return single rows, which ascend without repeats."""
+        names = None if columns is None else tuple(columns)
+        schema = self._selected(names)
+        if not len(rows):
+            return schema.empty_table()
+        with explained(self._place.path):
+            batches = list(self._reader(names).take_rows(list(rows), readahead=_READAHEAD))
+        return pa.Table.from_batches([b.cast(schema) for b in batches], schema=schema)
+
+    def require(self, *names: str) -> None:
+        """Refuse a file that lacks one of these columns."""
+        missing = [name for name in names if name not in self._facts.schema.names]
+        if missing:
+            msg = f"index file {self._place.path} has no column {missing[0]}"
+            raise CorruptTableError(msg, path=self._place.path)
+
+    def _selected(self, names: tuple[str, ...] | None) -> pa.Schema:
+        plain = self._facts.schema.remove_metadata()
+        return plain if names is None else pa.schema([plain.field(name) for name in names])
+
+    def _reader(self, columns: tuple[str, ...] | None = None) -> CodecReader:
+        return open_reader(self._place, columns)
+
+
+class IndexFileWriter:
+    """Writes a file of an index; it can be seen once `finish` returns."""
+
+    def __init__(self, folder: SegmentFolder, name: str, schema: pa.Schema) -> None:
+        self._name = name
+        self._rows = 0
+        self._schema = schema
+        self._address = CodecAddress.of(folder.file(name))
+        with writing(name):
+            self._codec = LanceFileWriter(
+                self._address.uri,
+                schema,
+                version=FILE_VERSION,
+                storage_options=self._address.storage_options,
+            )
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        """Add rows."""
+        with writing(self._name):
+            self._codec.write_batch(batch)
+        self._rows += batch.num_rows
+
+    def add_buffer(self, data: bytes) -> int:
+        """Add a global buffer and return its number."""
+        with writing(self._name):
+            return int(self._codec.add_global_buffer(data))
+
+    def finish(self, metadata: Mapping[str, str] | None = None) -> IndexFile:
+        """Finish the file with metadata of its schema, durably, and return its entry."""
+        with writing(self._name):
+            if not self._rows:
+                self._codec.write_batch(pa.RecordBatch.from_pylist([], schema=self._schema))
+            for key, value in (metadata or {}).items():
+                self._codec.add_schema_metadata(key, value)
+            self._codec.close()
+        self._address.arrived()
+        if self._address.is_in_place:
+            durable.sync_folder(Path(self._address.uri).parent)
+        return IndexFile(path=self._name, size_bytes=int(self._codec.size_bytes or 0))

@@ -1,0 +1,247 @@
+"""Columns of a Lance data file (2.0 and later), read by the official codec."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.data.byte_source import StoreSource
+from lancelake.data.codec import file_layout
+from lancelake.data.codec.column_gaps import layout_with_gaps
+from lancelake.data.codec.container import Container, open_container
+from lancelake.data.codec.file_layout import FileLayout, PhysicalColumn, quoted_path
+from lancelake.data.codec.read_groups import read_groups
+from lancelake.data.codec.readers import CodecReader, explained, open_reader
+from lancelake.data.codec.transplanted import TransplantedColumns
+from lancelake.data.column_reader import ColumnReader, RowOffsets
+from lancelake.data.file_to_table import Shape
+from lancelake.data.projection import prune
+from lancelake.data.recently_used import RecentlyUsed
+from lancelake.data.table_files import FileAt
+from lancelake.errors import CorruptTableError
+from lancelake.format.arrow_schema import storage_field
+from lancelake.format.blobs import described
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import DataFile
+from lancelake.format.ids import FieldId
+from lancelake.format.schema import Field
+from lancelake.format.unknown import parse
+from lancelake.proto import file_pb2
+from lancelake.storage.open import open_store
+
+# Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
+_READAHEAD = 4
+_CACHED = 256
+_FILES = 1 << 14
+
+_layouts: RecentlyUsed[tuple[bytes, FileVersion], FileLayout] = RecentlyUsed(_CACHED)
+_known: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_FILES)
+_wanted: RecentlyUsed[int, WantedColumns] = RecentlyUsed(_CACHED)
+
+
+@dataclass(frozen=True, slots=True)
+class LanceFile:
+    """Some columns of one file; each field is a top-level column of the codec's batches."""
+
+    schema: pa.Schema
+    _place: FileAt
+    _reader: CodecReader
+    _shapes: tuple[Shape, ...]
+
+    @property
+    def num_rows(self) -> int:
+        """Physical rows of the file."""
+        return self._reader.num_rows()
+
+    def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
+        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        if start >= stop:
+            return
+        with explained(self._place.path):
+            result = self._reader.read_range(
+                start, stop - start, batch_rows=batch_rows, readahead=_READAHEAD
+            )
+            for batch in result:
+                yield self._shaped(batch)
+
+    def take(self, offsets: RowOffsets) -> pa.RecordBatch:
+        """Return the rows at these offsets, which ascend without repeats."""
+        count = len(offsets)
+        if count == 0:
+            arrays = [pa.array([], field.type) for field in self.schema]
+            return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        with explained(self._place.path):
+            rows = list(self._reader.take_rows(offsets.tolist(), readahead=_READAHEAD))
+            return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
+
+    def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if batch.num_columns != len(self._shapes):
+            problem = f"data file {self._place.path} has fewer columns than the table says"
+            raise CorruptTableError(problem, path=self._place.path)
+        arrays = [
+            shape.apply(batch.column(position)) for position, shape in enumerate(self._shapes)
+        ]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+
+def open_lance_columns(
+    place: FileAt, file: DataFile, fields: tuple[Field, ...]
+) -> tuple[ColumnReader, ...]:
+    """Open the columns of these fields, which are cut down to what the file has."""
+    wanted = WantedColumns.of(fields)
+    layout = _known.peek(place)
+    reader = None if layout is not None else _guessed(place, wanted.names)
+    if layout is None:
+        layout = load_layout(place, file, reader)
+    columns = {i: _column(place, file, layout, i) for i in wanted.columns}
+    if not layout.is_plain:
+        return _open_groups(place, layout, wanted, columns)
+    names = tuple(quoted_path(column.path) for column in columns.values())
+    if reader is None or names != wanted.names:
+        reader = open_reader(place, names or None)
+    shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns, layout.version)
+    return (LanceFile(wanted.schema, place, reader, shapes),)
+
+
+def _open_groups(
+    place: FileAt,
+    layout: FileLayout,
+    wanted: WantedColumns,
+    columns: dict[FieldId, PhysicalColumn],
+) -> tuple[ColumnReader, ...]:
+    """Open a file some of whose columns the codec does not read as they are."""
+    container = _container(place)
+    indices = [column.index for column in columns.values()]
+    readers: list[ColumnReader] = []
+    for group in read_groups(layout, container, indices):
+        held = {column.index for column in group.columns}
+        ids = {i for i, column in columns.items() if column.index in held}
+        pruned = (prune(field, ids) for field in wanted.fields)
+        part = WantedColumns.of(tuple(field for field in pruned if field is not None))
+        shapes = part.shaped({i: columns[i] for i in part.columns}, layout.version)
+        if group.transplant is None:
+            reader = open_reader(place, group.projection)
+            readers.append(LanceFile(part.schema, place, reader, shapes))
+        else:
+            readers.append(
+                TransplantedColumns(
+                    schema=part.schema, container=container, plan=group.transplant, shapes=shapes
+                )
+            )
+    # Validity of a struct that several groups share is taken from the first of them.
+    return tuple(sorted(readers, key=lambda reader: isinstance(reader, TransplantedColumns)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WantedColumns:
+    """What a projection asks of every file: computed once, used for all of them."""
+
+    fields: tuple[Field, ...]
+    columns: tuple[FieldId, ...]
+    names: tuple[str, ...]
+    schema: pa.Schema
+    shapes: tuple[Shape, ...]
+
+    @staticmethod
+    def of(fields: tuple[Field, ...]) -> WantedColumns:
+        """Return the columns of these fields; the same tuple is looked at once."""
+        found = _wanted.get(id(fields), lambda: WantedColumns._make(fields))
+        # Another tuple may have come to lie where one was that is gone.
+        return found if found.fields is fields else WantedColumns._make(fields)
+
+    @staticmethod
+    def _make(fields: tuple[Field, ...]) -> WantedColumns:
+        trails = [trail for field in fields for trail in _trails((field,))]
+        paths = {t[-1].id: tuple(node.name for node in t) for t in trails}
+        return WantedColumns(
+            fields=fields,
+            columns=tuple(paths),
+            names=tuple(quoted_path(path) for path in paths.values()),
+            schema=pa.schema([storage_field(described(field)) for field in fields]),
+            shapes=tuple(_Shaper(paths).shape(field, 0) for field in fields),
+        )
+
+    def shaped(
+        self, columns: dict[FieldId, PhysicalColumn], version: FileVersion
+    ) -> tuple[Shape, ...]:
+        """Say how each field is built from columns as they are in a file."""
+        paths = {field_id: column.path for field_id, column in columns.items()}
+        shaper = _Shaper(paths, version)
+        return tuple(shaper.shape(field, 0) for field in self.fields)
+
+
+def load_layout(place: FileAt, file: DataFile, reader: CodecReader | None = None) -> FileLayout:
+    """Return the columns of a file; it never changes, and files of one schema share them."""
+    return _known.get(place, lambda: _load_layout(place, file, reader))
+
+
+def _load_layout(place: FileAt, file: DataFile, reader: CodecReader | None) -> FileLayout:
+    message = file_pb2.FileDescriptor()
+    reader = reader or open_reader(place, None)
+    data = reader.read_global_buffer(0)
+    parse(message, data, what=f"schema of data file {place.path}")
+    message.ClearField("length")
+    key = (message.SerializeToString(deterministic=True), file.version)
+    layout = _layouts.get(key, lambda: file_layout.decode(message, file.version))
+    if reader.num_columns == len(layout.columns):
+        return layout
+    return layout_with_gaps(_container(place), layout, file.column_indices)
+
+
+def _container(place: FileAt) -> Container:
+    return open_container(StoreSource(open_store(place.root), place.path))
+
+
+def _guessed(place: FileAt, columns: tuple[str, ...]) -> CodecReader | None:
+    """Try the table's own names, which most files have."""
+    if not columns:
+        return None
+    try:
+        return open_reader(place, columns)
+    except CorruptTableError:
+        return None
+
+
+def _column(place: FileAt, file: DataFile, layout: FileLayout, field_id: FieldId) -> PhysicalColumn:
+    position = file.fields.index(field_id)
+    index = file.column_indices[position] if position < len(file.column_indices) else -1
+    column = layout.find(index)
+    if column is None:
+        problem = f"data file {place.path} has no column {index} for field {field_id}"
+        raise CorruptTableError(problem, path=place.path)
+    return column
+
+
+@dataclass(frozen=True, slots=True)
+class _Shaper:
+    """Says how fields are built from columns with these names in the file."""
+
+    paths: dict[FieldId, tuple[str, ...]]
+    version: FileVersion | None = None
+
+    def shape(self, field: Field, depth: int) -> Shape:
+        """Build a field from the columns that lie `depth` levels down."""
+        leaf = field
+        while not leaf.owns_column:
+            leaf = leaf.children[0]
+        path = self.paths[leaf.id]
+        if depth >= len(path):
+            problem = f"the data of field {field.name!r} is not nested as the table says"
+            raise CorruptTableError(problem, field=field.name)
+        name = path[depth]
+        target = storage_field(described(field)).type
+        if field.owns_column:
+            positions_in = self.version if field.is_blob_v1 else None
+            return Shape(file_name=name, target=target, positions_in=positions_in)
+        children = tuple(self.shape(child, depth + 1) for child in field.children)
+        return Shape(file_name=name, target=target, children=children)
+
+
+def _trails(nodes: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
+    if nodes[-1].owns_column:
+        yield nodes
+        return
+    for child in nodes[-1].children:
+        yield from _trails((*nodes, child))

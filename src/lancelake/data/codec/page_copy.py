@@ -1,0 +1,183 @@
+"""Can data files be put behind each other page by page, without decoding a value?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import accumulate
+from operator import add
+from pathlib import Path
+
+from lancelake.data.byte_source import ByteSource, LoadedSource
+from lancelake.data.codec.column_transplant import file_tail
+from lancelake.data.codec.container import Container, open_container
+from lancelake.proto import file2_pb2, file_pb2
+from lancelake.storage.store import ObjectStore
+
+_ALIGNMENT = 64
+_CHUNK_BYTES = 8 << 20
+LARGE_PAGE_BYTES = 1 << 20
+"""From this size on, a page is read about as fast as any larger one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PagedFile:
+    """What a file says of its pages; they are its first `size_bytes`, and nothing else is."""
+
+    version_numbers: tuple[int, int]
+    descriptor: file_pb2.FileDescriptor
+    columns: tuple[file2_pb2.ColumnMetadata, ...]
+    size_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PageCopy:
+    """Files with the same columns."""
+
+    sources: tuple[ByteSource, ...]
+    files: tuple[PagedFile, ...]
+
+    @property
+    def large_share(self) -> float:
+        """The part of all bytes that lies in pages of a size that is good to read."""
+        pages = [sum(p.buffer_sizes) for file in self.files for c in file.columns for p in c.pages]
+        total = sum(pages)
+        return sum(size for size in pages if size >= LARGE_PAGE_BYTES) / total if total else 0.0
+
+    def write(self, store: ObjectStore, path: str) -> int:
+        """Write one file with the pages of all, and return its size."""
+        tail = self._tail()
+        store.put_stream(path, self._chunks(tail))
+        return self._ends[-1] + len(tail)
+
+    def write_local(self, path: Path) -> int:
+        """Do the same to a local file that need not last, and return its size."""
+        with path.open("wb") as file:
+            file.writelines(self._chunks(self._tail()))
+            return file.tell()
+
+    @property
+    def _ends(self) -> list[int]:
+        """Where the pages of each file end in the new one."""
+        return list(accumulate(_aligned(file.size_bytes) for file in self.files))
+
+    def _chunks(self, tail: bytes) -> Iterator[bytes]:
+        for source, file in zip(self.sources, self.files, strict=True):
+            size = file.size_bytes
+            for start in range(0, size, _CHUNK_BYTES):
+                yield source.read(start, min(_CHUNK_BYTES, size - start))
+            yield bytes(_aligned(size) - size)
+        yield tail
+
+    def _tail(self) -> bytes:
+        first = self.files[0]
+        ends = self._ends
+        starts = [0, *ends[:-1]]
+        rows = list(accumulate(file.descriptor.length for file in self.files))
+        rows_before = [0, *rows[:-1]]
+        joined = []
+        for n, like in enumerate(first.columns):
+            column = file2_pb2.ColumnMetadata(encoding=like.encoding)
+            for file, start, before in zip(self.files, starts, rows_before, strict=True):
+                for page in file.columns[n].pages:
+                    _add_moved(column, page, start, before)
+            joined.append(column)
+        descriptor = file_pb2.FileDescriptor(schema=first.descriptor.schema, length=rows[-1])
+        return file_tail(ends[-1], joined, descriptor, first.version_numbers)
+
+
+def page_copy(sources: Iterable[ByteSource]) -> PageCopy | None:
+    """Plan a copy; None where pages cannot be taken over as they are.
+
+    Columns of blobs must not be among them: they lead to other places of their file.
+    """
+    every = tuple(sources)
+    known = _KnownEnds()
+    files: list[PagedFile] = []
+    for source in every:
+        file = known.find(source)
+        if file is None:
+            file = _paged_file(open_container(source))
+            if file is None or not _are_alike(file, files[0] if files else file):
+                return None
+            known.add(source, file)
+        files.append(file)
+    return PageCopy(sources=every, files=tuple(files))
+
+
+class _KnownEnds:
+    """Small files of one writer often end in the same bytes, which are decoded once."""
+
+    def __init__(self) -> None:
+        self._by_size: dict[int, tuple[bytes, PagedFile]] = {}
+
+    def find(self, source: ByteSource) -> PagedFile | None:
+        """Return what another file said that had the same length and the same end."""
+        if not isinstance(source, LoadedSource):
+            return None
+        end, file = self._by_size.get(len(source.data), (b"", None))
+        return file if source.data.endswith(end) else None
+
+    def add(self, source: ByteSource, file: PagedFile) -> None:
+        """Remember what a file says."""
+        if isinstance(source, LoadedSource):
+            self._by_size[len(source.data)] = source.data[file.size_bytes :], file
+
+
+def _paged_file(container: Container) -> PagedFile | None:
+    """Read what a file says of its pages; None where they cannot be moved."""
+    if not container.version.leaves_only or len(container.global_buffers) != 1:
+        return None
+    columns = tuple(container.column(n) for n in range(container.num_columns))
+    if not all(map(_is_movable, columns)):
+        return None
+    pages = [page for column in columns for page in column.pages]
+    ends = [e for page in pages for e in map(add, page.buffer_offsets, page.buffer_sizes)]
+    size_bytes = max(ends, default=0)
+    if any(e.start < size_bytes for e in (*container.global_buffers, *container.column_metadata)):
+        return None
+    return PagedFile(
+        version_numbers=container.version_numbers,
+        descriptor=container.descriptor(),
+        columns=columns,
+        size_bytes=size_bytes,
+    )
+
+
+def _are_alike(file: PagedFile, like: PagedFile) -> bool:
+    """Whether the pages of two files can be pages of the same columns."""
+    return (
+        file.version_numbers == like.version_numbers
+        and len(file.columns) == len(like.columns)
+        and file.descriptor.schema == like.descriptor.schema
+        and all(a.encoding == b.encoding for a, b in zip(file.columns, like.columns, strict=True))
+    )
+
+
+def _is_movable(column: file2_pb2.ColumnMetadata) -> bool:
+    """Whether a column consists of pages that only their buffers tie to their place."""
+    return (
+        not column.buffer_offsets
+        and column.encoding.WhichOneof("location") != "indirect"
+        and all(
+            page.encoding.WhichOneof("location") == "direct"
+            and len(page.buffer_offsets) == len(page.buffer_sizes)
+            for page in column.pages
+        )
+    )
+
+
+def _add_moved(
+    column: file2_pb2.ColumnMetadata,
+    page: file2_pb2.ColumnMetadata.Page,
+    start: int,
+    rows_before: int,
+) -> None:
+    moved = column.pages.add()
+    moved.CopyFrom(page)
+    moved.buffer_offsets[:] = [offset + start for offset in page.buffer_offsets]
+    moved.priority += rows_before
+
+
+def _aligned(size: int) -> int:
+    return size + -size % _ALIGNMENT

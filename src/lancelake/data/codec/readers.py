@@ -1,0 +1,190 @@
+"""The door to the official codec: readers of single files, kept open for a while."""
+
+from __future__ import annotations
+
+import os
+import stat
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from lance.file import LanceFileReader
+
+from lancelake.data.codec import spool
+from lancelake.data.codec.threads import codec_threads
+from lancelake.data.recently_used import RecentlyUsed
+from lancelake.data.table_files import FileAt
+from lancelake.errors import (
+    CorruptTableError,
+    LanceTableError,
+    ObjectNotFoundError,
+    StorageDeniedError,
+    StorageUnavailableError,
+)
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.storage.trust import local_path
+
+_OPEN_READERS = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileFacts:
+    """Columns and rows of a file, and the version numbers at its end."""
+
+    schema: pa.Schema
+    rows: int
+    major: int
+    minor: int
+
+
+class CodecReader:
+    """A reader of the codec that several threads may ask.
+
+    The codec refuses a call while another thread's call on the same reader runs; the streams
+    that calls return are free of that.
+    """
+
+    def __init__(self, reader: LanceFileReader) -> None:
+        self._reader = reader
+        self._lock = threading.Lock()
+        self._num_rows = int(reader.num_rows())
+        self._num_columns: int | None = None
+
+    def num_rows(self) -> int:
+        """Rows of the file."""
+        return self._num_rows
+
+    @property
+    def num_columns(self) -> int:
+        """Physical columns of the whole file, whatever its schema says."""
+        if self._num_columns is None:
+            self._num_columns = len(self.column_sizes())
+        return self._num_columns
+
+    def read_range(
+        self, start: int, count: int, *, batch_rows: int, readahead: int
+    ) -> pa.RecordBatchReader:
+        """Stream consecutive rows."""
+        with self._alone():
+            result = self._reader.read_range(
+                start, count, batch_size=batch_rows, batch_readahead=readahead
+            )
+            return result.to_batches()
+
+    def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
+        """Stream single rows, which ascend without repeats, in one batch."""
+        with self._alone():
+            # The public wrapper checks the order of the rows one by one, in Python.
+            return self._reader._reader.take_rows(rows, len(rows), readahead)
+
+    def read_global_buffer(self, index: int) -> bytes:
+        """Return one of the file's global buffers."""
+        with self._alone():
+            return bytes(self._reader.read_global_buffer(index))
+
+    def facts(self) -> FileFacts:
+        """What the file says about itself."""
+        with self._alone():
+            found = self._reader.metadata()
+        return FileFacts(
+            schema=found.schema,
+            rows=int(found.num_rows),
+            major=int(found.major_version),  # type: ignore[attr-defined]  # the stubs lack it
+            minor=int(found.minor_version),  # type: ignore[attr-defined]  # the stubs lack it
+        )
+
+    def column_sizes(self) -> list[int]:
+        """Bytes of each column."""
+        with self._alone():
+            statistics = self._reader.file_statistics()
+        return [int(column.size_bytes) for column in statistics.columns]
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        codec_threads.ensure_alive()
+        with self._lock:
+            yield
+
+
+_readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = RecentlyUsed(
+    _OPEN_READERS
+)
+
+
+def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
+    """Open a data file for some of its columns, given as the codec names them."""
+    return _readers.get((place, columns), lambda: _open(place, columns))
+
+
+def forget_readers(uris: Collection[str]) -> None:
+    """Close files that were removed: an open one keeps its room on the disk."""
+    _readers.forget(lambda key: key[0].uri in uris)
+
+
+def forget_readers_below(root: Location) -> None:
+    """Close the files of a table that was removed."""
+    _readers.forget(lambda key: key[0].uri.startswith(f"{root.uri}/"))
+
+
+@contextmanager
+def explained(path: str) -> Iterator[None]:
+    """Turn what the codec raises, panics included, into an error that names the file."""
+    try:
+        yield
+    except LanceTableError:
+        raise
+    except (OSError, ValueError, RuntimeError, pa.ArrowException) as error:
+        raise _unreadable(path, error) from error
+    except BaseException as error:
+        # A panic in the codec's Rust code is not an Exception, and its class has no public name.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: str, error: BaseException) -> CorruptTableError:
+    return CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
+
+
+def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
+    codec_threads.ensure_alive()
+    names = None if columns is None else list(columns)
+    try:
+        with explained(place.path):
+            uri, options = _address(place)
+            reader = LanceFileReader(uri, storage_options=options or None, columns=names)
+            return CodecReader(reader)
+    except CorruptTableError as error:
+        raise _reason(place, error) from error.__cause__
+
+
+def _address(place: FileAt) -> tuple[str, dict[str, str]]:
+    if place.root.scheme == "memory":
+        try:
+            return spool.local_copy(place), {}
+        except ObjectNotFoundError as error:
+            raise _unreadable(place.path, error) from error
+    if place.root.scheme == "file":
+        return _regular_file(local_path(place.root, place.path)), {}
+    return place.uri, place.root.storage_options
+
+
+def _regular_file(path: str) -> str:
+    """Return the path of a file; the codec would wait for a pipe, and read a device."""
+    if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # paths are plain text here
+        raise OSError(f"{path} is not a regular file")
+    return path
+
+
+def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:
+    """Say what is wrong by asking the store, which has errors with a meaning."""
+    try:
+        missing = not open_store(place.root).exists(place.path)
+    except (StorageDeniedError, StorageUnavailableError) as denied:
+        return denied
+    if missing:
+        return CorruptTableError(f"data file {place.path} is missing", path=place.path)
+    return error

@@ -1,0 +1,74 @@
+"""Columns as a file names and nests them -> columns as the table does."""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.data.arrays.retype import ensure_same_kind, retype, struct_of
+from lancelake.data.blobs.positions import with_nulls
+from lancelake.errors import CorruptTableError
+from lancelake.format.file_version import FileVersion
+
+_TYPES = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A node of a column: its name in the file, its type in the table, and what lies below."""
+
+    file_name: str
+    target: pa.DataType
+    children: tuple[Shape, ...] = ()
+    positions_in: FileVersion | None = None
+    """Set for positions and sizes of blobs: the version says which of them are nulls."""
+
+    def apply(self, array: pa.Array) -> pa.Array:
+        """Return a column of the file as the table has it."""
+        if self.positions_in is not None:
+            return retype(with_nulls(array, self.positions_in), self.target)
+        if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
+            return retype(_without_null_words(array), self.target)
+        if array.type.equals(self.target, check_metadata=True) and not _has_words(array.type):
+            return array
+        if not self.children or isinstance(array, pa.ExtensionArray):
+            return retype(array, self.target)
+        ensure_same_kind(array.type, self.target)
+        if pa.types.is_struct(self.target):
+            self._ensure_members(array.type)
+            parts = [child.apply(array.field(child.file_name)) for child in self.children]
+            return struct_of(parts, list(self.target), array)
+        if pa.types.is_map(self.target):
+            return retype(array, self.target)
+        (item,) = self.children
+        count = 1 if pa.types.is_fixed_size_list(self.target) else 2
+        return pa.Array.from_buffers(
+            self.target,
+            len(array),
+            array.buffers()[:count],
+            array.null_count,
+            array.offset,
+            [item.apply(array.values)],
+        )
+
+    def _ensure_members(self, found: pa.StructType) -> None:
+        names = [child.file_name for child in self.children]
+        if any(found.get_field_index(name) < 0 for name in names):
+            problem = f"a column holds {found}, where the table says {self.target}"
+            raise CorruptTableError(problem)
+
+
+def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
+    """Say null in the index: Arrow does not join dictionaries that hold nulls, as 2.0 files do."""
+    encoded = array.dictionary_decode().dictionary_encode()
+    indices = encoded.indices.cast(array.type.index_type)
+    return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
+
+
+@functools.lru_cache(maxsize=_TYPES)
+def _has_words(dtype: pa.DataType) -> bool:
+    """Whether a dictionary lies somewhere below this type."""
+    below = [dtype.field(i).type for i in range(dtype.num_fields)]
+    return any(pa.types.is_dictionary(child) or _has_words(child) for child in below)

@@ -1,0 +1,235 @@
+"""What do the pages of a legacy data file say, as Arrow arrays?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.legacy.layout import PageColumn
+from lancelake.data.legacy.reads import Decoding, Int64s, Spans, together
+from lancelake.errors import CorruptTableError, UnsupportedError
+
+_BYTE_BITS = 8
+_POSITION_BYTES = 8
+_INT32_MAX = (1 << 31) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """Ascending rows of a page, as stretches without gaps."""
+
+    starts: Int64s
+    stops: Int64s
+
+    @staticmethod
+    def of(starts: Int64s, stops: Int64s) -> Runs:
+        """Drop empty stretches and join those that touch."""
+        filled = stops > starts
+        starts, stops = starts[filled], stops[filled]
+        is_first, is_last = np.ones(starts.size, np.bool_), np.ones(starts.size, np.bool_)
+        is_first[1:] = starts[1:] != stops[:-1]
+        is_last[:-1] = is_first[1:]
+        return Runs(starts[is_first], stops[is_last])
+
+    @staticmethod
+    def between(start: int, stop: int) -> Runs:
+        """Take all rows from start to stop."""
+        return Runs.of(np.array([start], np.int64), np.array([stop], np.int64))
+
+    @property
+    def count(self) -> int:
+        """Number of rows."""
+        return int((self.stops - self.starts).sum())
+
+    def times(self, size: int) -> Runs:
+        """Return the items of these rows, when each row has `size` of them."""
+        return Runs(self.starts * size, self.stops * size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """The values of one field in one group of rows."""
+
+    field: str
+    position: int
+    length: int
+    file_bytes: int
+
+    def times(self, size: int) -> Page:
+        """Return the page of the items, when each value has `size` of them."""
+        return Page(
+            field=self.field,
+            position=self.position,
+            length=self.length * size,
+            file_bytes=self.file_bytes,
+        )
+
+    def ensure_holds(self, runs: Runs, *, rows: int, value_bits: int) -> None:
+        """Fail unless the page lies in the file, and the runs in the page."""
+        end = self.position * _BYTE_BITS + self.length * value_bits
+        if self.position < 0 or self.length < 0 or end > self.file_bytes * _BYTE_BITS:
+            msg = f"a page of field {self.field!r} lies outside the file"
+            raise CorruptTableError(msg, field=self.field, position=self.position)
+        if runs.starts.size and (runs.starts[0] < 0 or runs.stops[-1] > rows):
+            msg = f"a page of field {self.field!r} has {rows} values and not {runs.stops[-1]}"
+            raise CorruptTableError(msg, field=self.field, position=self.position)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """A field to read: how it looks in Arrow, and where its pages are (structs have none)."""
+
+    name: str
+    type: pa.DataType
+    nullable: bool
+    pages: PageColumn | None
+    children: tuple[Column, ...] = ()
+    dictionary: pa.Array | None = None
+
+
+def decode(column: Column, group: int, runs: Runs, *, file_bytes: int) -> Decoding[pa.Array]:
+    """Read rows of one group."""
+    if column.pages is None:
+        parts = [decode(child, group, runs, file_bytes=file_bytes) for child in column.children]
+        members = yield from together(parts)
+        return pa.Array.from_buffers(column.type, runs.count, [None], children=members)
+    page = Page(
+        field=column.name,
+        position=int(column.pages.positions[group]),
+        length=int(column.pages.lengths[group]),
+        file_bytes=file_bytes,
+    )
+    if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+        width = 4 if pa.types.is_list(column.type) else 8
+        bounds = yield from _bounds(page, runs, rows=page.length - 1, width=width)
+        inner = Runs.of(bounds.firsts, bounds.lasts)
+        items = yield from decode(column.children[0], group, inner, file_bytes=file_bytes)
+        buffers = [None, bounds.offsets(width)]
+        return pa.Array.from_buffers(column.type, runs.count, buffers, children=[items])
+    if column.dictionary is not None:
+        indices = yield from decode_values(column.type.index_type, page, runs)
+        return _dictionary_array(page, indices, column.dictionary)
+    return (yield from decode_values(column.type, page, runs, nullable=column.nullable))
+
+
+def decode_values(
+    dtype: pa.DataType, page: Page, runs: Runs, *, nullable: bool = False
+) -> Decoding[pa.Array]:
+    """Read values that are not spread over several pages."""
+    if _is_binary(dtype):
+        return (yield from _binary(dtype, page, runs, nullable=nullable))
+    page.ensure_holds(runs, rows=page.length, value_bits=_value_bits(dtype))
+    if pa.types.is_null(dtype):
+        return pa.nulls(runs.count)
+    if pa.types.is_boolean(dtype):
+        return (yield from _booleans(page, runs))
+    if pa.types.is_fixed_size_list(dtype):
+        size = dtype.list_size
+        items = yield from decode_values(dtype.value_type, page.times(size), runs.times(size))
+        return pa.Array.from_buffers(dtype, runs.count, [None], children=[items])
+    width = _value_bits(dtype) // _BYTE_BITS
+    spans = Spans(page.position + runs.starts * width, (runs.stops - runs.starts) * width)
+    (data,) = yield [spans]
+    return pa.Array.from_buffers(dtype, runs.count, [None, pa.py_buffer(data)])
+
+
+def _value_bits(dtype: pa.DataType) -> int:
+    if pa.types.is_null(dtype):
+        return 0
+    if pa.types.is_fixed_size_list(dtype):
+        bits = dtype.list_size * _value_bits(dtype.value_type)
+    else:
+        bits = 0 if pa.types.is_nested(dtype) or _is_binary(dtype) else dtype.bit_width
+    if bits == 0:
+        msg = f"legacy data files cannot hold values of type {dtype}"
+        raise UnsupportedError(msg, found=str(dtype))
+    return int(bits)
+
+
+def _is_binary(dtype: pa.DataType) -> bool:
+    return bool(
+        pa.types.is_string(dtype)
+        or pa.types.is_binary(dtype)
+        or pa.types.is_large_string(dtype)
+        or pa.types.is_large_binary(dtype)
+    )
+
+
+def _booleans(page: Page, runs: Runs) -> Decoding[pa.Array]:
+    first_bytes = runs.starts // _BYTE_BITS
+    byte_counts = -(-runs.stops // _BYTE_BITS) - first_bytes
+    (data,) = yield [Spans(page.position + first_bytes, byte_counts)]
+    bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
+    counts = runs.stops - runs.starts
+    # Each run begins on a byte of its own in `data`.
+    bit_starts = (np.cumsum(byte_counts) - byte_counts) * _BYTE_BITS + runs.starts % _BYTE_BITS
+    shifts = np.repeat(bit_starts - (np.cumsum(counts) - counts), counts)
+    return pa.array(bits[np.arange(shifts.size) + shifts].astype(np.bool_))
+
+
+@dataclass(frozen=True, slots=True)
+class _Bounds:
+    """Where values of varying size begin and end: over each run, and the size of each value."""
+
+    firsts: Int64s
+    lasts: Int64s
+    sizes: Int64s
+
+    def offsets(self, width: int) -> pa.Buffer:
+        """Return the Arrow offsets of the values laid end to end."""
+        offsets = np.concatenate(([0], np.cumsum(self.sizes)))
+        return pa.py_buffer(offsets.astype(np.int32 if width == 4 else np.int64))  # noqa: PLR2004
+
+
+def _bounds(page: Page, runs: Runs, *, rows: int, width: int) -> Decoding[_Bounds]:
+    page.ensure_holds(runs, rows=rows, value_bits=width * _BYTE_BITS)
+    counts = runs.stops - runs.starts
+    (data,) = yield [Spans(page.position + runs.starts * width, (counts + 1) * width)]
+    values = np.frombuffer(data, f"<i{width}").astype(np.int64)
+    steps = np.diff(values)
+    if (steps < 0).any():
+        msg = f"offsets of field {page.field!r} do not ascend"
+        raise CorruptTableError(msg, field=page.field, position=page.position)
+    ends = np.cumsum(counts + 1)
+    sizes = np.delete(steps, ends[:-1] - 1)
+    return _Bounds(values[ends - counts - 1], values[ends - 1], sizes)
+
+
+def _binary(dtype: pa.DataType, page: Page, runs: Runs, *, nullable: bool) -> Decoding[pa.Array]:
+    bounds = yield from _bounds(page, runs, rows=page.length, width=_POSITION_BYTES)
+    if bounds.firsts.size and (bounds.firsts[0] < 0 or bounds.lasts[-1] > page.file_bytes):
+        msg = f"values of field {page.field!r} lie outside the file"
+        raise CorruptTableError(msg, field=page.field, position=page.position)
+    is_small = pa.types.is_string(dtype) or pa.types.is_binary(dtype)
+    total = int(bounds.sizes.sum())
+    if is_small and total > _INT32_MAX:
+        msg = f"values of field {page.field!r} take {total} bytes, too many for one {dtype} array"
+        raise UnsupportedError(msg, field=page.field, action="Read fewer rows at a time.")
+    (data,) = yield [Spans(bounds.firsts, bounds.lasts - bounds.firsts)]
+    filled = bounds.sizes > 0
+    validity = None
+    if nullable and not filled.all():
+        # The format has no other mark for a null.
+        validity = pa.py_buffer(np.packbits(filled, bitorder="little"))
+    buffers = [validity, bounds.offsets(4 if is_small else 8), pa.py_buffer(data)]
+    return _checked_text(page, pa.Array.from_buffers(dtype, runs.count, buffers))
+
+
+def _checked_text(page: Page, array: pa.Array) -> pa.Array:
+    if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
+        try:
+            array.validate(full=True)
+        except pa.ArrowInvalid as error:
+            msg = f"field {page.field!r} holds text that is not UTF-8"
+            raise CorruptTableError(msg, field=page.field) from error
+    return array
+
+
+def _dictionary_array(page: Page, indices: pa.Array, dictionary: pa.Array) -> pa.Array:
+    try:
+        return pa.DictionaryArray.from_arrays(indices, dictionary)
+    except pa.ArrowException as error:
+        msg = f"field {page.field!r} points past its dictionary of {len(dictionary)} values"
+        raise CorruptTableError(msg, field=page.field) from error

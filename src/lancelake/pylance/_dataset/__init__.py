@@ -1,0 +1,1 @@
+"""Parts of the dataset and values that pylance defines inside its modules."""

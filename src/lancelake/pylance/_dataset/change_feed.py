@@ -1,0 +1,170 @@
+"""The part of a dataset that tells what changed between versions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.pylance._dataset.reference import VersionLike, reference
+from lancelake.pylance._dataset.scanner import Filter
+from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.table.change_feed import delta
+from lancelake.table.change_feed.execute import run
+from lancelake.table.change_feed.planner import plan_changes
+from lancelake.table.change_feed.request import ChangeRequest, parse_kinds
+from lancelake.table.change_feed.tasks import ChangeFeedPlan
+from lancelake.table.change_feed.versions import Point, VersionRange, version_range
+from lancelake.table.diff import Diff, diff
+from lancelake.table.open import AtTag, AtVersion, open_snapshot, time_reference
+from lancelake.table.snapshot import Snapshot
+
+PointLike = int | str | datetime
+
+
+class DatasetDelta:
+    """What two versions tell apart by the lineage of rows, as pylance gives it.
+
+    Rows are those that this version of the table still has, with the values it has; `changes`
+    gives every change with its own values.
+    """
+
+    def __init__(self, snapshot: Snapshot, versions: VersionRange) -> None:
+        self._snapshot = snapshot
+        self._versions = versions
+
+    def list_transactions(self) -> list[Transaction]:
+        """Return what led from the first version to the last, oldest first."""
+        numbers = range(self._versions.begin + 1, self._versions.end + 1)
+        found = (self._versions.after(number).transaction for number in numbers)
+        return [from_transaction(entry) for entry in found if entry is not None]
+
+    def get_inserted_rows(self) -> pa.RecordBatchReader:
+        """Stream the rows that were made in the range."""
+        return delta.inserted_rows(self._snapshot, self._versions.begin, self._versions.end)
+
+    def get_updated_rows(self) -> pa.RecordBatchReader:
+        """Stream the rows from before the range that changed last in it."""
+        return delta.updated_rows(self._snapshot, self._versions.begin, self._versions.end)
+
+    def get_deleted_row_ids(self) -> pa.RecordBatchReader:
+        """Stream the ids of rows that the first version has and the last one has not."""
+        return delta.deleted_row_ids(self._snapshot, self._versions.begin, self._versions.end)
+
+
+class DatasetHistory:
+    """Methods that compare versions."""
+
+    _snapshot: Snapshot
+
+    def changes(
+        self,
+        begin: PointLike,
+        end: PointLike | None = None,
+        *,
+        kinds: str | Iterable[str] | None = None,
+        columns: Iterable[str] | None = None,
+        filter: Filter = None,
+        net: bool = False,
+        batch_size: int | None = None,
+    ) -> pa.RecordBatchReader:
+        """Stream what happened to rows after `begin`, up to and with `end`.
+
+        Both are versions, tags or times; without `end`, up to this version. Each row has the
+        columns of the last version, its `_rowid`, the `_change_type` (`insert`, `update_preimage`,
+        `update_postimage` or `delete`), and the version and time of the commit. `net` asks for
+        what differs between the two versions, at most one change for each row.
+        """
+        return run(
+            self.plan_changes(
+                begin,
+                end,
+                kinds=kinds,
+                columns=columns,
+                filter=filter,
+                net=net,
+                batch_size=batch_size,
+            )
+        )
+
+    def plan_changes(
+        self,
+        begin: PointLike,
+        end: PointLike | None = None,
+        *,
+        kinds: str | Iterable[str] | None = None,
+        columns: Iterable[str] | None = None,
+        filter: Filter = None,
+        net: bool = False,
+        batch_size: int | None = None,
+    ) -> ChangeFeedPlan:
+        """Plan what `changes` streams, as tasks that can run anywhere."""
+        request = ChangeRequest(
+            columns=None if columns is None else tuple(columns),
+            filter=filter,
+            kinds=parse_kinds(kinds),
+            batch_rows=batch_size,
+            is_net=net,
+        )
+        last = None if end is None else _point(end)
+        return plan_changes(self._snapshot, _point(begin), last, request)
+
+    def delta(
+        self,
+        compared_against: int | None = None,
+        *,
+        begin_version: int | None = None,
+        end_version: int | None = None,
+        begin_date: datetime | None = None,
+        end_date: datetime | None = None,
+    ) -> DatasetDelta:
+        """Compare this version with an older one, or two versions or times with each other."""
+        here = self._snapshot
+        if compared_against is not None:
+            versions = version_range(here, AtVersion(compared_against), AtVersion(here.version))
+        elif begin_date is not None or end_date is not None:
+            versions = _between_dates(here, begin_date, end_date)
+        elif begin_version is None and end_version is None:
+            problem = "Must specify either compared_against or both begin_version and end_version"
+            raise InvalidRequestError(problem, table=here.location.uri)
+        elif begin_version is None or end_version is None:
+            problem = "Must specify both begin_version and end_version"
+            raise InvalidRequestError(problem, table=here.location.uri)
+        else:
+            versions = version_range(here, AtVersion(begin_version), AtVersion(end_version))
+        return DatasetDelta(here, versions)
+
+    def diff(self, before: VersionLike, after: VersionLike | None = None) -> Diff:
+        """Say what differs between two versions; without `after`, from `before` to this one."""
+        here = self._snapshot
+        old = open_snapshot(here.location, reference(before), main=here.main_location)
+        if after is None:
+            return diff(old, here)
+        return diff(old, open_snapshot(here.location, reference(after), main=here.main_location))
+
+
+def _between_dates(here: Snapshot, begin: datetime | None, end: datetime | None) -> VersionRange:
+    if begin is None:
+        problem = "Must specify begin_date when end_date is given"
+        raise InvalidRequestError(problem, table=here.location.uri)
+    return version_range(here, time_reference(begin), None if end is None else time_reference(end))
+
+
+def _point(value: Any) -> Point:
+    """Understand a version, a tag or a time."""
+    match value:
+        case datetime():
+            return time_reference(value)
+        case bool():
+            pass
+        case int():
+            return AtVersion(value)
+        case str():
+            return AtTag(value)
+        case _:
+            pass
+    problem = f"a version is a number, a tag or a time, not {type(value).__name__}"
+    raise InvalidRequestError(problem)

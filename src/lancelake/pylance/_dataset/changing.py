@@ -1,0 +1,273 @@
+"""The part of a dataset that changes its table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self, TypedDict
+
+from lancelake.commit.locked import CommitLock
+from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.format.frozen import FrozenMap
+from lancelake.pylance._dataset.base_path import DatasetBasePath, from_base_path, to_base_path
+from lancelake.pylance._dataset.committing import (
+    COMMIT_TIMEOUT,
+    commit_choices,
+    committed,
+    entry_of,
+    merged_appends,
+    target_of,
+)
+from lancelake.pylance._dataset.guarded import GuardedDataset, lock_of
+from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.reference import VersionLike
+from lancelake.pylance._dataset.reference import reference as to_reference
+from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.pylance._dataset.uris import branch_uri, uri_of
+from lancelake.pylance._dataset.writing import ensure_offered, write_options, write_rows
+from lancelake.storage.location import Location
+from lancelake.table import bases, clone, config, restore
+from lancelake.table.check import Severity, check
+from lancelake.table.drop import drop_table
+from lancelake.table.migrate import migrate_manifest_names
+from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.publish import CommitChoices
+from lancelake.table.snapshot import Snapshot
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
+
+
+class BulkCommitResult(TypedDict):
+    """What `commit_batch` returns."""
+
+    dataset: LanceDataset
+    merged: Transaction
+
+
+class DatasetChanges(GuardedDataset):
+    """Methods that make new versions, refs and copies."""
+
+    _snapshot: Snapshot
+    _default_scan_options: dict[str, Any] | None
+
+    @classmethod
+    def _of(
+        cls,
+        snapshot: Snapshot,
+        default_scan_options: dict[str, Any] | None,
+        uri: str | None = None,
+        *,
+        lock: CommitLock | None = None,
+    ) -> Self:
+        raise NotImplementedError
+
+    def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
+        """Write rows and move this object to the version they made."""
+        lock = lock_of(self, kwargs.pop("commit_lock", None))
+        options = write_options(mode, commit_lock=lock, **kwargs)
+        self._snapshot = write_rows(data, self._snapshot, schema=None, options=options)
+
+    def restore(self) -> None:
+        """Make this version the newest."""
+        self._snapshot = restore.restore(self._snapshot, self._choices)
+
+    def create_branch(
+        self,
+        branch: str,
+        reference: VersionLike | None = None,
+        storage_options: dict[str, str] | None = None,
+    ) -> Self:
+        """Start a branch at this version, or at another, within the table's own store."""
+        own = self._snapshot.location.storage_options
+        if storage_options is not None and storage_options != own:
+            raise UnsupportedError("a branch has no storage options other than its table's")
+        source = self._at(reference)
+        made = clone.create_branch(source, branch, self._choices)
+        where: Any = self
+        uri = branch_uri(where, branch)
+        return self._of(made, self._default_scan_options, uri, lock=self._lock)
+
+    def shallow_clone(
+        self,
+        target_path: str | Path,
+        reference: VersionLike,
+        storage_options: dict[str, str] | None = None,
+    ) -> Self:
+        """Make a table elsewhere that refers to the files of this one."""
+        roots = self._snapshot.location.confine_to
+        target = Location.parse(target_path, storage_options, confine_to=roots)
+        made = clone.shallow_clone(self._at(reference), target)
+        return self._of(made, self._default_scan_options, uri_of(target_path))
+
+    def deep_clone(
+        self,
+        target_path: str | Path,
+        reference: VersionLike,
+        storage_options: dict[str, str] | None = None,
+    ) -> Self:
+        """Copy a version with all its files."""
+        roots = self._snapshot.location.confine_to
+        target = Location.parse(target_path, storage_options, confine_to=roots)
+        made = clone.deep_clone(self._at(reference), target)
+        return self._of(made, self._default_scan_options, uri_of(target_path))
+
+    def base_paths(self) -> dict[int, DatasetBasePath]:
+        """Return the declared base paths by id."""
+        return {base.id: from_base_path(base) for base in self._snapshot.manifest.base_paths}
+
+    def add_bases(
+        self,
+        new_bases: list[DatasetBasePath],
+        transaction_properties: dict[str, str] | None = None,
+    ) -> Self:
+        """Declare further base paths."""
+        properties = FrozenMap(transaction_properties or {})
+        choices = CommitChoices(properties=properties, lock=self._lock)
+        added = tuple(to_base_path(base) for base in new_bases)
+        self._snapshot = bases.add_bases(self._snapshot, added, choices)
+        return self
+
+    def update_config(
+        self, values: dict[str, str | None], *, replace: bool = False
+    ) -> dict[str, str]:
+        """Set keys of the config; None removes one."""
+        self._snapshot = config.update_config(
+            self._snapshot, values, replace=replace, choices=self._choices
+        )
+        return dict(self._snapshot.manifest.config)
+
+    def delete_config_keys(self, keys: list[str]) -> None:
+        """Remove keys of the config."""
+        self._snapshot = config.update_config(
+            self._snapshot, dict.fromkeys(keys), choices=self._choices
+        )
+
+    def update_metadata(
+        self, values: dict[str, str | None], *, replace: bool = False
+    ) -> dict[str, str]:
+        """Set keys of the table's metadata; None removes one."""
+        self._snapshot = config.update_table_metadata(
+            self._snapshot, values, replace=replace, choices=self._choices
+        )
+        return dict(self._snapshot.manifest.table_metadata)
+
+    def update_schema_metadata(
+        self, values: dict[str, str | None], *, replace: bool = False
+    ) -> dict[str, str]:
+        """Set keys of the schema's metadata; None removes one."""
+        self._snapshot = config.update_schema_metadata(
+            self._snapshot, values, replace=replace, choices=self._choices
+        )
+        found = self._snapshot.manifest.schema.metadata
+        return {key: value.decode() for key, value in found.items()}
+
+    def replace_schema_metadata(self, new_metadata: dict[str, str]) -> None:
+        """Replace the schema's metadata."""
+        self.update_schema_metadata(dict(new_metadata), replace=True)
+
+    def update_field_metadata(
+        self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False
+    ) -> None:
+        """Set keys of fields' metadata; None removes one."""
+        self._snapshot = config.update_field_metadata(
+            self._snapshot, field_updates, replace=replace, choices=self._choices
+        )
+
+    def replace_field_metadata(self, field_name: str, new_metadata: dict[str, str]) -> None:
+        """Replace a field's metadata."""
+        self.update_field_metadata({field_name: dict(new_metadata)}, replace=True)
+
+    def migrate_manifest_paths_v2(self) -> None:
+        """Rename manifests to the current scheme."""
+        migrate_manifest_names(self._snapshot.location)
+        self._snapshot = open_snapshot(self._snapshot.location, AtVersion(self._snapshot.version))
+
+    def validate(self) -> None:
+        """Raise when an invariant of this version is broken."""
+        for finding in check(self._snapshot.location):
+            if finding.severity is Severity.ERROR:
+                raise CorruptTableError(
+                    finding.message, table=self._snapshot.location.uri, version=finding.version
+                )
+
+    @staticmethod
+    def drop(
+        base_uri: str | Path,
+        storage_options: dict[str, str] | None = None,
+        ignore_not_found: bool | None = None,
+    ) -> None:
+        """Delete a whole table."""
+        location = Location.parse(base_uri, storage_options)
+        drop_table(location, ignore_not_found=bool(ignore_not_found))
+
+    @classmethod
+    def commit(
+        cls,
+        base_uri: str | Path | LanceDataset,
+        operation: LanceOperation.BaseOperation | Transaction,
+        read_version: int | None = None,
+        commit_lock: CommitLock | None = None,
+        storage_options: dict[str, str] | None = None,
+        storage_options_provider: Any = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_message: str | None = None,
+        enable_stable_row_ids: bool | None = None,
+        commit_timeout: timedelta | None = COMMIT_TIMEOUT,
+        **rest: Any,
+    ) -> Self:
+        """Commit a change whose files are written already."""
+        ensure_offered({"storage_options_provider": storage_options_provider, **rest})
+        location, opened = target_of(base_uri, storage_options)
+        choices = commit_choices(
+            message=commit_message,
+            lock=lock_of(base_uri, commit_lock),
+            is_detached=detached,
+            max_retries=max_retries,
+            timeout=commit_timeout,
+            v2_manifest_paths=enable_v2_manifest_paths,
+            stable_row_ids=enable_stable_row_ids,
+        )
+        entry = entry_of(operation, read_version, opened, choices)
+        made = committed(location, opened, entry, choices)
+        return cls._of(made, None, uri_of(base_uri), lock=choices.lock)
+
+    @classmethod
+    def commit_batch(
+        cls,
+        dest: str | Path | LanceDataset,
+        transactions: Sequence[Transaction],
+        commit_lock: CommitLock | None = None,
+        storage_options: dict[str, str] | None = None,
+        storage_options_provider: Any = None,
+        enable_v2_manifest_paths: bool | None = None,
+        detached: bool | None = False,
+        max_retries: int = 20,
+        *,
+        commit_timeout: timedelta | None = COMMIT_TIMEOUT,
+        **rest: Any,
+    ) -> BulkCommitResult:
+        """Commit several appends as one version."""
+        ensure_offered({"storage_options_provider": storage_options_provider, **rest})
+        location, opened = target_of(dest, storage_options)
+        choices = commit_choices(
+            lock=lock_of(dest, commit_lock),
+            is_detached=detached,
+            max_retries=max_retries,
+            timeout=commit_timeout,
+            v2_manifest_paths=enable_v2_manifest_paths,
+        )
+        merged = merged_appends(transactions, choices)
+        found = committed(location, opened, merged, choices)
+        made: Any = cls._of(found, None, uri_of(dest), lock=choices.lock)
+        return BulkCommitResult(dataset=made, merged=from_transaction(merged))
+
+    def _at(self, version: VersionLike | None) -> Snapshot:
+        if version is None:
+            return self._snapshot
+        place = self._snapshot
+        return open_snapshot(place.location, to_reference(version), main=place.main_location)

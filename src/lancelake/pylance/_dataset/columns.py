@@ -1,0 +1,215 @@
+"""The part of datasets and fragments that adds, drops and changes columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias, TypedDict
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.pylance._dataset.guarded import GuardedDataset
+from lancelake.pylance.schema import LanceSchema
+from lancelake.pylance.types import ReaderLike
+from lancelake.pylance.udf import BatchUDF, to_function
+from lancelake.table import ingest
+from lancelake.table.columns import add, alter, drop, join, one_fragment
+from lancelake.table.columns.alter import ColumnChange
+from lancelake.table.columns.join import JoinKey
+from lancelake.table.snapshot import Snapshot
+
+Transforms: TypeAlias = Any
+"""SQL by name, a function of batches, whatever `ReaderLike` is, or fields of null columns."""
+
+_ALTERABLE = ("path", "name", "nullable", "data_type")
+
+
+class AlterColumn(TypedDict, total=False):
+    """What is to change about one column."""
+
+    path: str
+    name: str | None
+    nullable: bool | None
+    data_type: pa.DataType | None
+
+
+class DatasetColumns(GuardedDataset):
+    """Methods that change the columns of a table."""
+
+    _snapshot: Snapshot
+
+    def add_columns(
+        self,
+        transforms: Transforms,
+        read_columns: list[str] | None = None,
+        reader_schema: pa.Schema | None = None,
+        batch_size: int | None = None,
+    ) -> None:
+        """Add columns: SQL expressions by name, a function of batches, rows, or null fields.
+
+        Rows must be as many as the table has, in its order. A function gets batches of
+        `read_columns`, by default of 1024 rows.
+        """
+        base = self._snapshot
+        schema = _null_columns(transforms)
+        if schema is not None:
+            self._snapshot = add.add_null_columns(base, schema, choices=self._choices)
+        elif isinstance(transforms, dict):
+            expressions = _expressions(transforms)
+            self._snapshot = add.add_computed_columns(
+                base, expressions, batch_rows=batch_size, choices=self._choices
+            )
+        elif callable(transforms):
+            source: Any = self
+            function = to_function(transforms, source, read_columns, batch_size)
+            self._snapshot = add.add_mapped_columns(base, function, choices=self._choices)
+        else:
+            reader = _reader(transforms, reader_schema)
+            self._snapshot = add.add_streamed_columns(base, reader, choices=self._choices)
+
+    def drop_columns(self, columns: list[str]) -> None:
+        """Drop columns, or members of structs by path; their data stays in the files."""
+        self._snapshot = drop.drop_columns(self._snapshot, columns, choices=self._choices)
+
+    def alter_columns(self, *alterations: AlterColumn) -> None:
+        """Rename columns, change their type, or whether they may be null.
+
+        Indices on a column whose type changes are dropped.
+        """
+        changes = [_change(each) for each in alterations]
+        self._snapshot = alter.alter_columns(self._snapshot, changes, choices=self._choices)
+
+    def reorder_columns(self, names: list[str]) -> None:
+        """Put columns first, in this order; the others follow in theirs."""
+        self._snapshot = drop.reorder_columns(self._snapshot, names, choices=self._choices)
+
+    def merge(
+        self,
+        data_obj: ReaderLike,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> None:
+        """Add the columns of other data where its key equals a column; else they are null."""
+        reader = ingest.to_reader(data_obj, schema)
+        key = JoinKey(left=left_on, right=right_on or left_on)
+        self._snapshot = join.merge_columns(self._snapshot, reader, key, choices=self._choices)
+
+
+class FragmentColumns:
+    """Methods that add or change columns of one fragment without committing them."""
+
+    @property
+    def _fragment(self) -> Fragment:
+        raise NotImplementedError
+
+    _ds: Any  # the face's classes refer to each other, as pylance's do
+
+    def merge_columns(
+        self,
+        value_func: dict[str, str] | BatchUDF | ReaderLike | Callable[[pa.RecordBatch], Any],
+        columns: list[str] | None = None,
+        batch_size: int | None = None,
+        reader_schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Add columns as `LanceDataset.add_columns` does, for a later `LanceOperation.Merge`."""
+        base: Snapshot = self._ds._snapshot
+        if isinstance(value_func, dict):
+            expressions = _expressions(value_func)
+            made = one_fragment.compute_columns(
+                base, self._fragment, expressions, batch_rows=batch_size
+            )
+        elif callable(value_func):
+            source: Any = self
+            function = to_function(value_func, source, columns, batch_size)
+            if function.checkpoint is not None:
+                msg = "a checkpoint file cannot be used for a single fragment"
+                raise InvalidRequestError(msg, action="Keep results yourself.")
+            made = one_fragment.map_columns(base, self._fragment, function)
+        else:
+            reader = _reader(value_func, reader_schema)
+            made = one_fragment.stream_columns(base, self._fragment, reader)
+        return from_fragment(made.fragment), LanceSchema(made.schema)
+
+    def merge(
+        self,
+        data_obj: ReaderLike,
+        left_on: str,
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+    ) -> tuple[FragmentMetadata, LanceSchema]:
+        """Add columns as `LanceDataset.merge` does, for a later `LanceOperation.Merge`."""
+        reader = ingest.to_reader(data_obj, schema)
+        key = JoinKey(left=left_on, right=right_on or left_on)
+        made = one_fragment.join_columns(self._ds._snapshot, self._fragment, reader, key)
+        return from_fragment(made.fragment), LanceSchema(made.schema)
+
+    def update_columns(
+        self,
+        data_obj: ReaderLike,
+        left_on: str = "_rowid",
+        right_on: str | None = None,
+        schema: pa.Schema | None = None,
+        *,
+        with_offsets: bool = False,
+    ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
+        """Change columns to the values of other data with the same key.
+
+        Returns the fragment and the ids of the changed fields for a later
+        `LanceOperation.Update`, and if asked for, the changed rows as a portable bitmap.
+        """
+        reader = ingest.to_reader(data_obj, schema)
+        key = JoinKey(left=left_on, right=right_on or left_on)
+        made = one_fragment.update_columns(self._ds._snapshot, self._fragment, reader, key)
+        shown, fields = from_fragment(made.fragment), [int(i) for i in made.fields]
+        if with_offsets:
+            return shown, fields, bytes(made.rows.serialize())
+        return shown, fields
+
+
+def _null_columns(transforms: Transforms) -> pa.Schema | None:
+    if isinstance(transforms, pa.Schema):
+        return transforms
+    if isinstance(transforms, pa.Field):
+        return pa.schema([transforms])
+    if isinstance(transforms, list) and transforms and isinstance(transforms[0], pa.Field):
+        return pa.schema(transforms)
+    return None
+
+
+def _expressions(transforms: Mapping[Any, Any]) -> dict[str, str]:
+    for name, expression in transforms.items():
+        if not isinstance(name, str):
+            msg = f"Column names must be a string. Got {type(name)}"
+            raise TypeError(msg)
+        if not isinstance(expression, str):
+            msg = f"Column expressions must be a string. Got {type(expression)}"
+            raise TypeError(msg)
+    return dict(transforms)
+
+
+def _reader(transforms: Any, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    try:
+        return ingest.to_reader(transforms, schema)
+    except InvalidRequestError as error:
+        if isinstance(transforms, Iterable):
+            raise
+        msg = (
+            "transforms must be a BatchUDF, dict, map function, or ReaderLike value. Received "
+            f"{type(transforms)}. Could not coerce to a reader: {error}"
+        )
+        raise TypeError(msg) from error
+
+
+def _change(alteration: Mapping[str, Any]) -> ColumnChange:
+    if "path" not in alteration:
+        raise InvalidRequestError("path is required")
+    unknown = [key for key in alteration if key not in _ALTERABLE]
+    if unknown:
+        msg = f"Unknown key: {unknown[0]}. Valid keys are name, nullable, and data_type."
+        raise InvalidRequestError(msg)
+    if all(alteration.get(key) is None for key in _ALTERABLE[1:]):
+        raise InvalidRequestError("At least one of name, nullable, or data_type must be specified")
+    return ColumnChange(**alteration)

@@ -1,0 +1,271 @@
+"""What does a fragment look like to users, and as JSON?"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from lancelake.data.existing_file import found_file
+from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
+from lancelake.format.fragment import DataFile as FileEntry
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import BaseId, FieldId, FragmentId
+from lancelake.pylance._dataset import deletion_file
+from lancelake.pylance._dataset.deletion_file import DeletionFile
+from lancelake.pylance._dataset.row_sequences import (
+    RowDatasetVersionMeta,
+    RowIdMeta,
+    RowIdSequence,
+    Stored,
+    to_stored,
+)
+
+if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+    from lancelake.pylance.dataset import LanceDataset
+
+__all__ = [
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "RowIdSequence",
+    "from_data_file",
+    "from_fragment",
+    "to_data_file",
+    "to_fragment",
+]
+
+Json = Any  # whatever `json` can carry
+
+
+class _Path(str):
+    """A path that may also be called, as it was a method once."""
+
+    __slots__ = ()
+
+    def __call__(self) -> str:
+        warnings.warn(
+            "DataFile.path() is deprecated, use DataFile.path", DeprecationWarning, stacklevel=2
+        )
+        return self
+
+    def __reduce__(self) -> tuple[Callable[[object], str], tuple[str]]:
+        return str, (str(self),)
+
+
+@dataclass(init=False, repr=False)
+class DataFile:
+    """A file with some columns of a fragment."""
+
+    _path: str
+    fields: list[int]
+    column_indices: list[int] = field(default_factory=list)
+    file_major_version: int = 0
+    file_minor_version: int = 0
+    file_size_bytes: int | None = None
+    base_id: int | None = None
+
+    def __init__(
+        self,
+        path: str,
+        fields: list[int],
+        column_indices: list[int] | None = None,
+        file_major_version: int = 0,
+        file_minor_version: int = 0,
+        file_size_bytes: int | None = None,
+        base_id: int | None = None,
+    ) -> None:
+        self._path = path
+        self.fields = fields
+        self.column_indices = column_indices or []
+        self.file_major_version = file_major_version
+        self.file_minor_version = file_minor_version
+        self.file_size_bytes = file_size_bytes
+        self.base_id = base_id
+        self._unknown = b""
+
+    @classmethod
+    def create(cls, dataset: LanceDataset, path: str, *, base_id: int | None = None) -> DataFile:
+        """Describe a data file that lies among those of a table."""
+        snapshot = dataset._snapshot
+        base = None if base_id is None else BaseId(base_id)
+        return from_data_file(
+            found_file(snapshot.files, path, snapshot.manifest.schema, base).entry
+        )
+
+    @property
+    def path(self) -> str:
+        """The file's path below the folder of data files."""
+        return _Path(self._path)
+
+    def field_ids(self) -> list[int]:
+        """Return `fields`; deprecated."""
+        msg = "DataFile.field_ids is deprecated, use DataFile.fields"
+        warnings.warn(msg, DeprecationWarning, stacklevel=2)
+        return self.fields
+
+    def __repr__(self) -> str:
+        return (
+            f"DataFile(path='{self._path}', fields={self.fields}, "
+            f"column_indices={self.column_indices}, "
+            f"file_major_version={self.file_major_version}, "
+            f"file_minor_version={self.file_minor_version}, "
+            f"file_size_bytes={self.file_size_bytes})"
+        )
+
+
+@dataclass
+class FragmentMetadata:
+    """Rows of the table, and the files with their columns."""
+
+    id: int
+    files: list[DataFile]
+    physical_rows: int | None
+    deletion_file: DeletionFile | None = None
+    row_id_meta: RowIdMeta | None = None
+    created_at_version_meta: RowDatasetVersionMeta | None = None
+    last_updated_at_version_meta: RowDatasetVersionMeta | None = None
+    overlays: list[Json] = field(default_factory=list)
+    _unknown: bytes = field(default=b"", kw_only=True, repr=False, compare=False)
+
+    @property
+    def num_deletions(self) -> int | None:
+        """How many of the rows are deleted; None when the manifest does not say."""
+        return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
+
+    @property
+    def num_rows(self) -> int | None:
+        """How many rows are left; None when the manifest does not say."""
+        physical, deleted = self.physical_rows, self.num_deletions
+        return None if physical is None or deleted is None else physical - deleted
+
+    def data_files(self) -> list[DataFile]:
+        """Return `files`; deprecated."""
+        msg = "FragmentMetadata.data_files is deprecated, use .files"
+        warnings.warn(msg, DeprecationWarning, stacklevel=2)
+        return self.files
+
+    def to_json(self) -> dict[str, Json]:
+        """Return values that `json.dumps` takes."""
+        _ensure_no_overlays(self.overlays)
+        return {
+            "id": self.id,
+            "files": [_show_file(file) for file in self.files],
+            "overlays": [],
+            "physical_rows": self.physical_rows,
+            "deletion_file": _asdict(self.deletion_file),
+            "row_id_meta": _asdict(self.row_id_meta),
+            "created_at_version_meta": _asdict(self.created_at_version_meta),
+            "last_updated_at_version_meta": _asdict(self.last_updated_at_version_meta),
+        }
+
+    @staticmethod
+    def from_json(json_data: str) -> FragmentMetadata:
+        """Read the text of what `to_json` returned, here or in an official release."""
+        try:
+            return _read(json.loads(json_data))
+        except LanceTableError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            msg = f"this JSON does not describe a fragment: {error!r}"
+            raise InvalidRequestError(msg) from error
+
+
+def from_fragment(fragment: Fragment) -> FragmentMetadata:
+    """Show a fragment of the format."""
+    deletion = fragment.deletion_file
+    created, updated = fragment.created_at_versions, fragment.last_updated_at_versions
+    return FragmentMetadata(
+        fragment.id,
+        [from_data_file(file) for file in fragment.files],
+        fragment.physical_rows,
+        None if deletion is None else deletion_file.from_entry(deletion),
+        None if fragment.row_ids is None else RowIdMeta(fragment.row_ids),
+        None if created is None else RowDatasetVersionMeta(created),
+        None if updated is None else RowDatasetVersionMeta(updated),
+        _unknown=fragment.unknown,
+    )
+
+
+def to_fragment(metadata: FragmentMetadata) -> Fragment:
+    """Return the fragment of the format, with what it holds beyond the public values."""
+    _ensure_no_overlays(metadata.overlays)
+    deletion = metadata.deletion_file
+    return Fragment(
+        id=FragmentId(metadata.id),
+        files=tuple(to_data_file(file) for file in metadata.files),
+        deletion_file=None if deletion is None else deletion_file.to_entry(deletion),
+        row_ids=_stored(metadata.row_id_meta),
+        last_updated_at_versions=_stored(metadata.last_updated_at_version_meta),
+        created_at_versions=_stored(metadata.created_at_version_meta),
+        physical_rows=metadata.physical_rows,
+        unknown=metadata._unknown,
+    )
+
+
+def from_data_file(file: FileEntry) -> DataFile:
+    """Show a data file of the format."""
+    shown = DataFile(
+        file.path,
+        list(file.fields),
+        list(file.column_indices),
+        file.file_major_version,
+        file.file_minor_version,
+        file.file_size_bytes,
+        file.base_id,
+    )
+    shown._unknown = file.unknown
+    return shown
+
+
+def to_data_file(file: DataFile) -> FileEntry:
+    """Return the data file of the format, with what it holds beyond the public values."""
+    return FileEntry(
+        path=str(file.path),
+        fields=tuple(FieldId(i) for i in file.fields),
+        column_indices=tuple(file.column_indices),
+        file_major_version=file.file_major_version,
+        file_minor_version=file.file_minor_version,
+        file_size_bytes=file.file_size_bytes or None,
+        base_id=None if file.base_id is None else BaseId(file.base_id),
+        unknown=file._unknown,
+    )
+
+
+def _stored(meta: RowIdMeta | RowDatasetVersionMeta | None) -> Stored | None:
+    return None if meta is None else to_stored(meta)
+
+
+def _show_file(file: DataFile) -> dict[str, Json]:
+    shown = asdict(file)
+    shown["path"] = shown.pop("_path")
+    return shown
+
+
+def _asdict(value: DeletionFile | RowIdMeta | RowDatasetVersionMeta | None) -> Json:
+    return None if value is None else value.asdict()
+
+
+def _read(body: dict[str, Json]) -> FragmentMetadata:
+    _ensure_no_overlays(body.get("overlays") or [])
+    deletion, row_ids = body.get("deletion_file"), body.get("row_id_meta")
+    created = body.get("created_at_version_meta")
+    updated = body.get("last_updated_at_version_meta")
+    return FragmentMetadata(
+        body["id"],
+        [DataFile(**file) for file in body["files"]],
+        body["physical_rows"],
+        None if deletion is None else DeletionFile.from_json(json.dumps(deletion)),
+        None if row_ids is None else RowIdMeta.from_dict(row_ids),
+        None if created is None else RowDatasetVersionMeta.from_dict(created),
+        None if updated is None else RowDatasetVersionMeta.from_dict(updated),
+    )
+
+
+def _ensure_no_overlays(overlays: list[Json]) -> None:
+    if overlays:
+        raise UnsupportedError("data overlays are not supported")

@@ -1,0 +1,239 @@
+"""Which changes of a table can users put together by hand? One class for each."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from lancelake.format.operations import Operation
+from lancelake.format.operations.rewrite import RewrittenIndex as RewrittenIndexEntry
+from lancelake.pylance._dataset.base_path import DatasetBasePath
+from lancelake.pylance._dataset.fragment_metadata import DataFile, FragmentMetadata
+from lancelake.pylance._dataset.index_values import Index
+from lancelake.pylance.schema import LanceSchema
+
+
+def _ensure_fragments(fragments: object) -> None:
+    if not isinstance(fragments, list):
+        msg = f"fragments must be list[FragmentMetadata], got {type(fragments)}"
+        raise TypeError(msg)
+    for fragment in fragments:
+        if not isinstance(fragment, FragmentMetadata):
+            msg = f"fragments must be list[FragmentMetadata], got {type(fragment)}"
+            raise TypeError(msg)
+
+
+class LanceOperation:
+    """Namespace of the operations that a transaction can hold."""
+
+    @dataclass(repr=False, eq=False)
+    class BaseOperation:
+        """Any operation; one without a class of its own is shown as this."""
+
+        # What was read from a table, with all that the public values leave out.
+        _source: Operation | None = field(default=None, kw_only=True, repr=False, compare=False)
+
+    @dataclass
+    class Overwrite(BaseOperation):
+        """Create the table, or replace its schema and all its rows.
+
+        The fragments get new ids. `initial_bases` are registered with a table that is created.
+        """
+
+        new_schema: LanceSchema | pa.Schema
+        fragments: list[FragmentMetadata]
+        initial_bases: list[DatasetBasePath] | None = None
+
+        def __post_init__(self) -> None:
+            """Give the fields of an Arrow schema their ids."""
+            if isinstance(self.new_schema, pa.Schema):
+                self.new_schema = LanceSchema.from_pyarrow(self.new_schema)
+            _ensure_fragments(self.fragments)
+
+    @dataclass
+    class Append(BaseOperation):
+        """Add rows: the fragments that hold them, which get new ids."""
+
+        fragments: list[FragmentMetadata]
+
+        def __post_init__(self) -> None:
+            """Refuse anything but fragments."""
+            _ensure_fragments(self.fragments)
+
+    @dataclass
+    class Delete(BaseOperation):
+        """Remove rows: fragments with a new deletion file, and ids of those that are gone."""
+
+        updated_fragments: list[FragmentMetadata]
+        deleted_fragment_ids: Iterable[int]
+        predicate: str
+
+        def __post_init__(self) -> None:
+            """Refuse anything but fragments."""
+            _ensure_fragments(self.updated_fragments)
+
+    @dataclass
+    class Update(BaseOperation):
+        """Change rows: by moving them to new fragments, or by rewriting columns in place.
+
+        `fields_modified` are the fields that changed in `updated_fragments`; indices on them
+        lose these fragments. New fragments stay covered by indices on none of
+        `fields_for_preserving_frag_bitmap`. `update_mode` is `rewrite_rows` or
+        `rewrite_columns`. `updated_fragment_offsets` has the rows that changed, by fragment id,
+        as portable Roaring bitmaps.
+        """
+
+        removed_fragment_ids: list[int] = field(default_factory=list)
+        updated_fragments: list[FragmentMetadata] = field(default_factory=list)
+        new_fragments: list[FragmentMetadata] = field(default_factory=list)
+        fields_modified: list[int] = field(default_factory=list)
+        fields_for_preserving_frag_bitmap: list[int] = field(default_factory=list)
+        update_mode: str = ""
+        updated_fragment_offsets: dict[int, bytes] | None = None
+
+        def __post_init__(self) -> None:
+            """Refuse anything but fragments."""
+            _ensure_fragments(self.updated_fragments)
+            _ensure_fragments(self.new_fragments)
+
+    @dataclass
+    class Merge(BaseOperation):
+        """Add columns: all fragments of the table, and its next schema.
+
+        `preserves_nullability` promises that rows appended meanwhile may lack the new columns.
+        """
+
+        fragments: list[FragmentMetadata]
+        schema: LanceSchema | pa.Schema
+        preserves_nullability: bool = False
+
+        def __post_init__(self) -> None:
+            """Give the fields of an Arrow schema their ids; they may not be those of the table."""
+            if isinstance(self.schema, pa.Schema):
+                msg = "a pyarrow.Schema has no field ids; give Merge a LanceSchema"
+                warnings.warn(msg, DeprecationWarning, stacklevel=3)
+                self.schema = LanceSchema.from_pyarrow(self.schema)
+            _ensure_fragments(self.fragments)
+
+    @dataclass
+    class Restore(BaseOperation):
+        """Make an old version the newest."""
+
+        version: int
+
+    @dataclass
+    class Clone(BaseOperation):
+        """Start a table or a branch from a version of a table."""
+
+        is_shallow: bool
+        ref_name: str | None
+        ref_version: int
+        ref_path: str
+        branch_name: str | None
+
+    @dataclass
+    class RewriteGroup:
+        """Fragments that were read together, and those written from them."""
+
+        old_fragments: list[FragmentMetadata]
+        new_fragments: list[FragmentMetadata]
+        _unknown: bytes = field(default=b"", kw_only=True, repr=False, compare=False)
+
+    @dataclass
+    class RewrittenIndex:
+        """An index segment that takes the place of another."""
+
+        old_id: str
+        new_id: str
+        new_details_type_url: str
+        new_details_value: bytes
+        new_index_version: int
+        _source: RewrittenIndexEntry | None = field(
+            default=None, kw_only=True, repr=False, compare=False
+        )
+
+    @dataclass
+    class Rewrite(BaseOperation):
+        """Put the same rows into other files."""
+
+        groups: Iterable[LanceOperation.RewriteGroup]
+        rewritten_indices: Iterable[LanceOperation.RewrittenIndex]
+
+        def __post_init__(self) -> None:
+            """Refuse anything but fragments."""
+            self.groups = list(self.groups)
+            for group in self.groups:
+                _ensure_fragments([*group.old_fragments, *group.new_fragments])
+
+    @dataclass
+    class CreateIndex(BaseOperation):
+        """Add and remove index segments."""
+
+        new_indices: list[Index]
+        removed_indices: list[Index]
+
+    @dataclass
+    class DataReplacementGroup:
+        """The file that takes over its columns in one fragment."""
+
+        fragment_id: int
+        new_file: DataFile
+
+    @dataclass
+    class DataReplacement(BaseOperation):
+        """Swap files with the same columns."""
+
+        replacements: list[LanceOperation.DataReplacementGroup]
+
+    @dataclass
+    class DataOverlayFile:
+        """Values for some cells of a fragment, laid over its files.
+
+        `offsets` are the rows that have a value: one set for all fields, or one per field.
+        """
+
+        data_file: DataFile
+        offsets: Iterable[int] | list[Iterable[int]]
+        committed_version: int | None = None
+
+    @dataclass
+    class DataOverlayGroup:
+        """Overlays of one fragment; a later one wins."""
+
+        fragment_id: int
+        overlays: list[LanceOperation.DataOverlayFile]
+
+    @dataclass
+    class DataOverlay(BaseOperation):
+        """Lay values over cells without rewriting files."""
+
+        groups: list[LanceOperation.DataOverlayGroup]
+
+    @dataclass
+    class Project(BaseOperation):
+        """Drop, rename or reorder columns.
+
+        `preserves_nullability` promises that no column became nullable or stopped to be.
+        """
+
+        schema: LanceSchema
+        preserves_nullability: bool = False
+
+    @dataclass
+    class UpdateMap:
+        """Keys to set; a value of None removes. `replace` clears the map first."""
+
+        updates: dict[str, str | None]
+        replace: bool = False
+
+    @dataclass
+    class UpdateConfig(BaseOperation):
+        """Change the config, or the metadata of the table, its schema or its fields (by id)."""
+
+        config_updates: LanceOperation.UpdateMap | None = None
+        table_metadata_updates: LanceOperation.UpdateMap | None = None
+        schema_metadata_updates: LanceOperation.UpdateMap | None = None
+        field_metadata_updates: dict[int, LanceOperation.UpdateMap] | None = None

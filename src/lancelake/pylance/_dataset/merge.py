@@ -1,0 +1,195 @@
+"""A merge put together clause by clause, shaped like pylance's builder."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, Protocol, TypedDict
+
+import pyarrow as pa
+
+from lancelake.format.frozen import FrozenMap
+from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.table.conflict_retry import DEFAULT, Retries
+from lancelake.table.ingest import to_reader
+from lancelake.table.merge.clauses import (
+    DeleteRow,
+    Duplicates,
+    Fail,
+    InsertAll,
+    InsertValues,
+    Matched,
+    MergeSpec,
+    NotMatched,
+    NotMatchedBySource,
+    UpdateAll,
+    UpdateSet,
+)
+from lancelake.table.merge.explain import explain
+from lancelake.table.merge.keys import key_fields
+from lancelake.table.merge.run import MergeCounts, merge, prepare
+from lancelake.table.merge.source import kept
+from lancelake.table.publish import CommitChoices
+from lancelake.table.snapshot import Snapshot
+
+
+class MergeStats(TypedDict):
+    """What a merge counts."""
+
+    num_inserted_rows: int
+    num_updated_rows: int
+    num_deleted_rows: int
+
+
+class _Merges(Protocol):
+    _snapshot: Snapshot
+
+    @property
+    def _choices(self) -> CommitChoices: ...
+
+
+class MergeInsertBuilder:
+    """A merge into a dataset: clauses first, then the source.
+
+    Of several clauses for the same kind of row the first whose condition holds acts. Conditions
+    and values name columns as `source.x` and `target.x`.
+    """
+
+    def __init__(self, dataset: _Merges, on: tuple[str, ...]) -> None:
+        """Start a merge by a key."""
+        self._dataset = dataset
+        self._on = on
+        self._matched: tuple[Matched, ...] = ()
+        self._not_matched: tuple[NotMatched, ...] = ()
+        self._by_source: tuple[NotMatchedBySource, ...] = ()
+        self._retries: Retries = DEFAULT
+        self._duplicates = Duplicates.REFUSE
+        self._adds_columns = False
+        if on:
+            key_fields(on, dataset._snapshot.manifest.schema)
+        else:
+            MergeSpec(on=())
+
+    def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Set the columns that the source has."""
+        self._matched += (UpdateAll(condition=condition),)
+        return self
+
+    def when_matched_update(
+        self, values: Mapping[str, str], condition: str | None = None
+    ) -> MergeInsertBuilder:
+        """Set columns to the values of expressions."""
+        self._matched += (UpdateSet(values=FrozenMap(dict(values)), condition=condition),)
+        return self
+
+    def when_matched_delete(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Delete rows that the source matches."""
+        self._matched += (DeleteRow(condition=condition),)
+        return self
+
+    def when_matched_fail(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Refuse the merge when a row matches."""
+        self._matched += (Fail(condition=condition),)
+        return self
+
+    def when_not_matched_insert_all(self, condition: str | None = None) -> MergeInsertBuilder:
+        """Add source rows that match nothing."""
+        self._not_matched += (InsertAll(condition=condition),)
+        return self
+
+    def when_not_matched_insert(
+        self, values: Mapping[str, str], condition: str | None = None
+    ) -> MergeInsertBuilder:
+        """Add rows of the values of expressions."""
+        clause = InsertValues(values=FrozenMap(dict(values)), condition=condition)
+        self._not_matched += (clause,)
+        return self
+
+    def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
+        """Delete rows of the table that no source row matches."""
+        self._by_source += (DeleteRow(condition=expr),)
+        return self
+
+    def when_not_matched_by_source_update(
+        self, values: Mapping[str, str], expr: str | None = None
+    ) -> MergeInsertBuilder:
+        """Set columns of rows that no source row matches."""
+        self._by_source += (UpdateSet(values=FrozenMap(dict(values)), condition=expr),)
+        return self
+
+    def last_source_row_wins(self) -> MergeInsertBuilder:
+        """Let the last of several source rows with the same key win, rather than refuse them."""
+        self._duplicates = Duplicates.LAST_WINS
+        return self
+
+    def with_schema_evolution(self) -> MergeInsertBuilder:
+        """Add columns to the table that only the source has."""
+        self._adds_columns = True
+        return self
+
+    def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
+        """Say how often the merge is done again after a conflict."""
+        self._retries = replace(self._retries, most=max_retries)
+        return self
+
+    def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
+        """Say how long the merge is done again after conflicts."""
+        self._retries = replace(self._retries, timeout_s=timeout.total_seconds())
+        return self
+
+    def use_index(self, use_index: bool) -> MergeInsertBuilder:
+        """Accept the choice: keys are always read from the key columns."""
+        return self
+
+    def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeStats:
+        """Merge, commit, and move the dataset to the version that made."""
+        done = merge(
+            self._dataset._snapshot,
+            to_reader(data_obj, schema),
+            self._spec(),
+            retries=self._retries,
+            choices=self._dataset._choices,
+        )
+        self._dataset._snapshot = done.snapshot
+        return _stats(done.counts)
+
+    def execute_uncommitted(
+        self, data_obj: Any, *, schema: pa.Schema | None = None
+    ) -> tuple[Transaction, MergeStats]:
+        """Merge without a commit; the transaction can be committed later."""
+        with kept(to_reader(data_obj, schema)) as rows:
+            ready = prepare(self._dataset._snapshot, rows, self._spec())
+        return from_transaction(ready.transaction), _stats(ready.counts)
+
+    def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
+        """Describe what the merge will do."""
+        names = None if schema is None else schema.names
+        return explain(self._dataset._snapshot, self._spec(), source=names)
+
+    def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
+        """Do the work of the merge without a commit, and describe it with its counts."""
+        with kept(to_reader(data_obj, schema)) as rows:
+            ready = prepare(self._dataset._snapshot, rows, self._spec())
+        plan = explain(self._dataset._snapshot, self._spec(), source=rows.schema.names)
+        counts = ", ".join(f"{name}={count}" for name, count in _stats(ready.counts).items())
+        head, _, rest = plan.partition("\n")
+        return f"{head}, metrics=[source_rows={rows.num_rows}, {counts}]\n{rest}"
+
+    def _spec(self) -> MergeSpec:
+        return MergeSpec(
+            on=self._on,
+            matched=self._matched,
+            not_matched=self._not_matched,
+            not_matched_by_source=self._by_source,
+            duplicates=self._duplicates,
+            adds_columns=self._adds_columns,
+        )
+
+
+def _stats(counts: MergeCounts) -> MergeStats:
+    return MergeStats(
+        num_inserted_rows=counts.inserted,
+        num_updated_rows=counts.updated,
+        num_deleted_rows=counts.deleted,
+    )

@@ -1,0 +1,156 @@
+"""The part of a dataset that reads single rows and their blobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.commit.versions import list_versions
+from lancelake.data.blobs.reads import read_all
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.pylance._dataset.index_statistics import index_statistics
+from lancelake.pylance._dataset.scanner import Columns, request_columns, row_numbers
+from lancelake.pylance._dataset.sql import SqlQueryBuilder
+from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
+from lancelake.scan import take as taking
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_lookup import MISSING, addresses_of
+from lancelake.table.blobs import RowBlob, RowsBy, find_blobs
+from lancelake.table.snapshot import Snapshot
+
+
+class DatasetReads:
+    """Methods that read single rows and blobs."""
+
+    _snapshot: Snapshot
+    _default_scan_options: dict[str, Any] | None
+
+    @property
+    def initial_storage_options(self) -> dict[str, str] | None:
+        """Options of the store that the table was opened with."""
+        return self._snapshot.location.storage_options or None
+
+    def latest_storage_options(self) -> dict[str, str] | None:
+        """Options of the store in use, which stay those of the beginning."""
+        return self.initial_storage_options
+
+    def version_refs(self) -> list[dict[str, int]]:
+        """Return the numbers of all versions, oldest first, without reading them."""
+        names = list_versions(self._snapshot.location)
+        return [{"version": number} for number in sorted(name.version for name in names)]
+
+    def fragment_ids(self) -> BitMap:
+        """Return the ids of all fragments."""
+        return BitMap(fragment.id for fragment in self._snapshot.manifest.fragments)
+
+    def index_statistics(self, index_name: str) -> dict[str, Any]:
+        """Return how much of the table an index covers."""
+        return index_statistics(self._snapshot, index_name)
+
+    def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
+        """Return rows by number, in the order asked for."""
+        request = ScanRequest(columns=request_columns(columns))
+        return taking.take(self._snapshot.source, row_numbers(indices), request)
+
+    def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
+        """Return the rows from one number up to, not including, another."""
+        if start < 0:
+            raise InvalidRequestError(f"start must be non-negative, got {start}")
+        if end < start:
+            raise InvalidRequestError(f"end ({end}) must be >= start ({start})")
+        return self.scanner(columns=columns, offset=start, limit=end - start).to_table()
+
+    def _take_rows(
+        self,
+        row_ids: Iterable[int] | pa.Array,
+        columns: Columns = None,
+        *,
+        ignore_deletions: bool = False,
+    ) -> pa.Table:
+        """Return rows by id, in the order asked for, without those that are not there."""
+        if ignore_deletions:
+            raise UnsupportedError("deleted rows cannot be taken (ignore_deletions)")
+        source = self._snapshot.source
+        addresses = addresses_of(source, row_numbers(row_ids))
+        request = ScanRequest(columns=request_columns(columns))
+        return taking.take_at(source, addresses[addresses != MISSING], request)
+
+    def sql(self, sql: str) -> SqlQueryBuilder:
+        """Describe a query of this version, which it names `dataset`; nothing can be changed."""
+        return SqlQueryBuilder(self._snapshot, sql)
+
+    def take_blobs(
+        self,
+        blob_column: str,
+        ids: Iterable[int] | pa.Array | None = None,
+        addresses: Iterable[int] | pa.Array | None = None,
+        indices: Iterable[int] | pa.Array | None = None,
+        *,
+        buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
+    ) -> list[BlobFile | None]:
+        """Return the blobs of rows as files, None for nulls; nothing is read of them yet."""
+        checked_buffer_size(buffer_size)
+        found = self._blobs(blob_column, ids, addresses, indices)
+        return [None if row.blob is None else BlobFile(row.blob, buffer_size) for row in found]
+
+    def read_blobs(
+        self,
+        blob_column: str,
+        ids: Iterable[int] | pa.Array | None = None,
+        addresses: Iterable[int] | pa.Array | None = None,
+        indices: Iterable[int] | pa.Array | None = None,
+        *,
+        io_buffer_size: int | None = None,  # tunes official Lance
+        preserve_order: bool | None = None,  # the order is always kept
+    ) -> list[tuple[int, bytes | None]]:
+        """Read the blobs of rows and return them with the addresses, in the order asked for."""
+        found = self._blobs(blob_column, ids, addresses, indices)
+        values = read_all([row.blob for row in found])
+        return [(row.address, value) for row, value in zip(found, values, strict=True)]
+
+    def read_blob_ranges(
+        self,
+        blob_column: str,
+        requests: Sequence[tuple[int, int, int]],
+        *,
+        selector: str,
+        io_buffer_size: int | None = None,  # tunes official Lance
+        preserve_order: bool | None = None,  # the order is always kept
+    ) -> list[tuple[int, int, bytes | None]]:
+        """Read parts of blobs, each asked for by row, offset and length.
+
+        Returns the number of the request, the address of the row, and the bytes.
+        """
+        if selector not in [by.value for by in RowsBy]:
+            msg = f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"
+            raise InvalidRequestError(msg)
+        rows = row_numbers([row for row, _, _ in requests])
+        found = find_blobs(self._snapshot, blob_column, rows, RowsBy(selector))
+        parts = [
+            None if row.blob is None else row.blob.part(start, length)
+            for row, (_, start, length) in zip(found, requests, strict=True)
+        ]
+        values = read_all(parts)
+        return [(i, row.address, values[i]) for i, row in enumerate(found)]
+
+    def _blobs(
+        self,
+        column: str,
+        ids: Iterable[int] | pa.Array | None,
+        addresses: Iterable[int] | pa.Array | None,
+        indices: Iterable[int] | pa.Array | None,
+    ) -> list[RowBlob]:
+        asked = {RowsBy.IDS: ids, RowsBy.ADDRESSES: addresses, RowsBy.INDICES: indices}
+        given = {by: rows for by, rows in asked.items() if rows is not None}
+        if len(given) != 1:
+            msg = "Exactly one of ids, indices, or addresses must be specified"
+            raise InvalidRequestError(msg)
+        ((by, rows),) = given.items()
+        return find_blobs(self._snapshot, column, row_numbers(rows), by)
+
+    def scanner(self, *args: Any, **kwargs: Any) -> Any:
+        """Return a scan."""
+        raise NotImplementedError

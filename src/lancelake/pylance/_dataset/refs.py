@@ -1,0 +1,145 @@
+"""Tags and branches as users see them."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable
+from datetime import datetime
+from typing import TypedDict, TypeVar
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.refs import Branch as BranchDocument
+from lancelake.format.refs import Tag as TagDocument
+from lancelake.pylance._dataset.reference import VersionLike
+from lancelake.pylance._dataset.reference import reference as to_reference
+from lancelake.table import branches, refs, tags
+from lancelake.table.open import OnBranch, Reference
+from lancelake.table.snapshot import Snapshot
+
+T = TypeVar("T")
+
+
+class Tag(TypedDict, total=False):
+    """What a tag names."""
+
+    branch: str | None
+    version: int
+    manifest_size: int
+    created_at: datetime | None
+    updated_at: datetime | None
+    metadata: dict[str, str]
+
+
+class Branch(TypedDict, total=False):
+    """Where a branch comes from."""
+
+    parent_branch: str | None
+    branch_identifier: list[tuple[int, str]]
+    parent_version: int
+    create_at: int
+    manifest_size: int
+    metadata: dict[str, str]
+
+
+class Tags:
+    """The tags of a table."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._main = snapshot.main_location
+
+    def list(self) -> dict[str, Tag]:
+        """Return all tags by name."""
+        return {name: _tag(tag) for name, tag in refs.list_tags(self._main).items()}
+
+    def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Tag]]:
+        """Return all tags by version, newest first unless `order` is "asc"."""
+        return _ordered(self.list(), lambda tag: tag["version"], order)
+
+    def get_version(self, tag: str) -> int:
+        """Return the version a tag names."""
+        return refs.load_tag(self._main, tag).version
+
+    def create(self, tag: str, reference: VersionLike | None = None) -> None:
+        """Give a version a name; by default this one."""
+        tags.create_tag(self._snapshot, tag, self._named(reference))
+
+    def update(self, tag: str, reference: VersionLike | None = None) -> None:
+        """Let a tag name another version; by default this one."""
+        tags.move_tag(self._snapshot, tag, self._named(reference))
+
+    def delete(self, tag: str) -> None:
+        """Forget a tag."""
+        tags.remove_tag(self._snapshot, tag)
+
+    def replace_metadata(self, tag: str, metadata: dict[str, str]) -> None:
+        """Replace what is noted with a tag."""
+        tags.annotate_tag(self._snapshot, tag, metadata)
+
+    def _named(self, version: VersionLike | None) -> Reference:
+        if version is None:
+            return OnBranch(self._snapshot.branch, self._snapshot.version)
+        # A number means a version of the main line, wherever the tag is made from.
+        return OnBranch(None, version) if isinstance(version, int) else to_reference(version)
+
+
+class Branches:
+    """The branches of a table."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._main = snapshot.main_location
+
+    def list(self) -> dict[str, Branch]:
+        """Return all branches by name."""
+        return {name: _branch(found) for name, found in refs.list_branches(self._main).items()}
+
+    def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Branch]]:
+        """Return all branches by the version they forked from, newest first unless "asc"."""
+        return _ordered(self.list(), lambda branch: branch["parent_version"], order)
+
+    def delete(self, branch: str) -> None:
+        """Delete a branch and its files."""
+        branches.remove_branch(self._main, branch)
+
+    def replace_metadata(self, branch: str, metadata: dict[str, str]) -> None:
+        """Replace what is noted with a branch."""
+        branches.annotate_branch(self._main, branch, metadata)
+
+
+def _ordered(
+    found: dict[str, T], key: Callable[[T], int], order: str | None
+) -> builtins.list[tuple[str, T]]:
+    if order not in (None, "asc", "desc"):
+        raise InvalidRequestError(f"order must be 'asc' or 'desc', not {order!r}")
+    by_name = sorted(found.items())
+    return sorted(by_name, key=lambda item: key(item[1]), reverse=order != "asc")
+
+
+def _tag(document: TagDocument) -> Tag:
+    return Tag(
+        branch=document.branch,
+        version=document.version,
+        manifest_size=document.manifest_size,
+        created_at=_time(document.created_at),
+        updated_at=_time(document.updated_at),
+        metadata=dict(document.metadata),
+    )
+
+
+def _branch(document: BranchDocument) -> Branch:
+    return Branch(
+        parent_branch=document.parent_branch,
+        branch_identifier=[(fork.version, fork.uuid) for fork in document.lineage or ()],
+        parent_version=document.parent_version,
+        create_at=document.create_at,
+        manifest_size=document.manifest_size,
+        metadata=dict(document.metadata),
+    )
+
+
+def _time(text: str | None) -> datetime | None:
+    """Read an RFC 3339 time, cut to microseconds."""
+    if text is None:
+        return None
+    whole, _, fraction = text.removesuffix("Z").partition(".")
+    return datetime.fromisoformat(f"{whole}.{fraction[:6].ljust(6, '0')}+00:00")

@@ -1,0 +1,100 @@
+"""The part of a dataset that changes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Literal, TypedDict
+
+import pyarrow.compute as pc
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.primary_key import key_names
+from lancelake.pylance._dataset.guarded import GuardedDataset
+from lancelake.pylance._dataset.merge import MergeInsertBuilder
+from lancelake.table.conflict_retry import Retries
+from lancelake.table.rows.delete import delete
+from lancelake.table.rows.update import Rewriting, update
+from lancelake.table.snapshot import Snapshot
+
+_TIMEOUT = timedelta(seconds=30)
+
+
+class DeleteResult(TypedDict):
+    """What `delete` returns."""
+
+    num_deleted_rows: int
+
+
+class UpdateResult(TypedDict):
+    """What `update` returns."""
+
+    num_rows_updated: int
+
+
+class DatasetRows(GuardedDataset):
+    """Methods that delete, update and merge rows."""
+
+    _snapshot: Snapshot
+
+    def delete(
+        self,
+        predicate: str | pc.Expression,
+        *,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _TIMEOUT,
+    ) -> DeleteResult:
+        """Delete the rows for which a predicate holds, and move to the version that made."""
+        retries = _retries(conflict_retries, retry_timeout)
+        done = delete(self._snapshot, predicate, retries=retries, choices=self._choices)
+        self._snapshot = done.snapshot
+        return DeleteResult(num_deleted_rows=done.rows)
+
+    def truncate_table(self) -> None:
+        """Delete all rows."""
+        self._snapshot = delete(self._snapshot, None, choices=self._choices).snapshot
+
+    def update(
+        self,
+        updates: dict[str, str],
+        where: str | pc.Expression | None = None,
+        conflict_retries: int = 10,
+        retry_timeout: timedelta = _TIMEOUT,
+        *,
+        write_mode: Literal["auto", "rewrite_rows", "rewrite_columns"] = "auto",
+    ) -> UpdateResult:
+        """Set columns to the values of SQL expressions, in the rows for which `where` holds.
+
+        Either the changed rows are written anew, or the set columns of their fragments; `auto`
+        does what moves fewer bytes.
+        """
+        done = update(
+            self._snapshot,
+            updates,
+            where,
+            rewriting=_rewriting(write_mode),
+            retries=_retries(conflict_retries, retry_timeout),
+            choices=self._choices,
+        )
+        self._snapshot = done.snapshot
+        return UpdateResult(num_rows_updated=done.rows)
+
+    def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
+        """Start a merge by key; without `on`, by the primary key of the schema."""
+        if on is None:
+            names: tuple[str, ...] = key_names(self._snapshot.manifest.schema)
+        else:
+            names = (on,) if isinstance(on, str) else tuple(on)
+        return MergeInsertBuilder(self, names)
+
+
+def _retries(most: int, timeout: timedelta) -> Retries:
+    return Retries(most=most, timeout_s=timeout.total_seconds())
+
+
+def _rewriting(mode: str) -> Rewriting:
+    try:
+        return Rewriting(mode)
+    except ValueError as error:
+        known = ", ".join(known.value for known in Rewriting)
+        raise InvalidRequestError(f"write_mode {mode!r} is none of {known}") from error

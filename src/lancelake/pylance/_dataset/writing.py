@@ -1,0 +1,304 @@
+"""Writing tables and fragments, shaped like pylance."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypedDict
+
+import pyarrow as pa
+
+from lancelake.commit.locked import CommitLock
+from lancelake.data.arrays.text import chosen_text
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidRequestError,
+    SchemaMismatchError,
+    TableNotFoundError,
+    UnsupportedError,
+)
+from lancelake.format import file_version
+from lancelake.format.bases import BasePath
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import BaseId, FragmentId
+from lancelake.format.names import ManifestNaming
+from lancelake.format.operations import Append, Overwrite
+from lancelake.pylance._dataset.base_path import DatasetBasePath, to_base_path
+from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.pylance.progress import watching
+from lancelake.storage.location import Location
+from lancelake.table import ingest
+from lancelake.table.auto_cleanup import (
+    DEFAULT_INTERVAL,
+    DEFAULT_OLDER_THAN_S,
+    auto_cleanup_config,
+)
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import CommitChoices, new_transaction
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.target_bases import TargetBases
+from lancelake.table.write import (
+    SchemaMode,
+    WriteMode,
+    WriteOptions,
+    fragments_for,
+    write,
+    write_onto,
+)
+
+_UNLIMITED = 1 << 62
+
+TUNING = frozenset(
+    {
+        "blob_pack_file_size_threshold",
+        "data_cache_bytes",
+        "max_page_bytes",
+        "max_rows_per_group",
+        "session",
+    }
+)
+"""Options that tune official Lance and change nothing here."""
+
+NOT_OFFERED = frozenset(
+    {
+        "base_store_params",
+        "external_blob_mode",
+        "namespace",
+        "namespace_client",
+        "namespace_client_managed_versioning",
+        "storage_options_provider",
+        "table_id",
+    }
+)
+"""Options of official Lance that are taken only with their defaults."""
+
+_EXTERNAL_BLOBS = ("external_blob_mode", "reference")
+
+_OPENING = frozenset(
+    {
+        "block_size",
+        "commit_lock",
+        "index_cache_size",
+        "index_cache_size_bytes",
+        "metadata_cache_size",
+        "metadata_cache_size_bytes",
+        "session",
+    }
+)
+"""Options of opening a table that tune official Lance."""
+
+_READ_TUNING = "cache_repetition_index"
+
+
+class AutoCleanupConfig(TypedDict, total=False):
+    """How often old versions are removed, and how old they must be."""
+
+    interval: int
+    older_than_seconds: int
+
+
+def write_rows(
+    data_obj: Any,
+    target: Snapshot | Location,
+    *,
+    schema: pa.Schema | None,
+    options: WriteOptions,
+) -> Snapshot:
+    """Write rows to a table that is open, or that lies somewhere."""
+    reader = ingest.to_reader(data_obj, schema)
+    if isinstance(target, Snapshot):
+        return write_onto(target, reader, options)
+    return write(reader, target, options)
+
+
+def write_options(
+    mode: str,
+    *,
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    commit_lock: CommitLock | None = None,
+    progress: Any = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
+    enable_v2_manifest_paths: bool = True,
+    enable_stable_row_ids: bool = False,
+    auto_cleanup_options: AutoCleanupConfig | None = None,
+    commit_message: str | None = None,
+    transaction_properties: Mapping[str, str] | None = None,
+    initial_bases: list[DatasetBasePath] | None = None,
+    target_bases: list[str] | None = None,
+    target_all_bases: bool | None = None,
+    allow_external_blob_outside_bases: bool = False,
+    schema_mode: str | None = None,
+    invalid_utf8: str = "error",
+    **rest: Any,
+) -> WriteOptions:
+    """Understand the options of a write as users give them."""
+    ensure_offered(rest)
+    watch = watching(progress)
+    choices = CommitChoices(
+        message=commit_message,
+        properties=FrozenMap(dict(transaction_properties or {})),
+        naming=ManifestNaming.V2 if enable_v2_manifest_paths else ManifestNaming.V1,
+        enable_stable_row_ids=enable_stable_row_ids,
+        lock=commit_lock_of(commit_lock),
+    )
+    return WriteOptions(
+        mode=_mode(mode),
+        schema_mode=SchemaMode.STRICT if schema_mode is None else SchemaMode(schema_mode),
+        max_rows_per_file=max_rows_per_file,
+        max_bytes_per_file=max_bytes_per_file,
+        data_version=_data_version(data_storage_version, use_legacy_format),
+        initial_bases=_numbered(tuple(to_base_path(base) for base in initial_bases or ())),
+        targets=_targets(target_bases, target_all_bases),
+        allow_external_blobs=allow_external_blob_outside_bases,
+        text=chosen_text(invalid_utf8, "invalid_utf8"),
+        config=_cleanup_config(auto_cleanup_options),
+        progress=None if watch is not None else progress,
+        watch=watch,
+        choices=choices,
+    )
+
+
+def write_fragments(
+    data: Any,
+    dataset_uri: str | Path | Any,
+    schema: pa.Schema | None = None,
+    *,
+    return_transaction: bool = False,
+    mode: str = "append",
+    storage_options: dict[str, str] | None = None,
+    **options: Any,
+) -> list[FragmentMetadata] | Transaction:
+    """Write data files that no version refers to yet, to be committed later.
+
+    `options` are those of `write_dataset` that concern files.
+    """
+    snapshot = getattr(dataset_uri, "_snapshot", None)
+    location = snapshot.location if snapshot else Location.parse(dataset_uri, storage_options)
+    base = snapshot or _existing(location)
+    chosen = write_options(mode, **options)
+    if base is not None and chosen.mode is WriteMode.CREATE:
+        uri = location.uri
+        raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
+    reader = ingest.to_reader(data, schema)
+    written, fragments = fragments_for(base, location, reader, chosen)
+    if not return_transaction:
+        return [from_fragment(fragment) for fragment in fragments]
+    version = 0 if base is None else base.version
+    operation: Append | Overwrite = (
+        Append(fragments=fragments)
+        if chosen.mode is WriteMode.APPEND and base is not None
+        else Overwrite(fragments=fragments, schema=written, initial_bases=chosen.initial_bases)
+    )
+    return from_transaction(new_transaction(operation, version, chosen.choices))
+
+
+def write_fragment(
+    data: Any,
+    location: Location,
+    schema: pa.Schema | None,
+    *,
+    fragment_id: int | None,
+    options: WriteOptions,
+) -> Fragment:
+    """Write all rows into one data file; rows to append must have every column of the table."""
+    base = _existing(location) if options.mode is WriteMode.APPEND else None
+    reader = ingest.to_reader(data, schema)
+    missing = set(() if base is None else base.manifest.schema.names) - set(reader.schema.names)
+    if missing:
+        problem = f"fields did not match, missing=[{', '.join(sorted(missing))}]"
+        raise SchemaMismatchError(f"Append with different schema: {problem}", table=location.uri)
+    whole = replace(options, max_rows_per_file=_UNLIMITED, max_bytes_per_file=_UNLIMITED)
+    _, fragments = fragments_for(base, location, reader, whole)
+    if not fragments:
+        raise InvalidRequestError("Input data was empty", table=location.uri)
+    return replace(fragments[0], id=FragmentId(fragment_id or 0))
+
+
+def ensure_offered(rest: Mapping[str, Any]) -> None:
+    """Take what only tunes official Lance; refuse what is not done here, and what nobody knows."""
+    for name, value in rest.items():
+        is_default = value is None or value is False or (name, value) == _EXTERNAL_BLOBS
+        if name in NOT_OFFERED and not is_default:
+            raise UnsupportedError(f"{name} is not offered", found=repr(value))
+    unknown = sorted(rest.keys() - TUNING - NOT_OFFERED)
+    if unknown:
+        raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
+
+
+def ensure_openable(rest: Mapping[str, Any]) -> None:
+    """Take what only tunes official Lance when it opens a table; refuse the rest."""
+    if rest.get("serialized_manifest") is not None:
+        raise UnsupportedError("serialized_manifest is not offered")
+    for name, value in (rest.get("read_params") or {}).items():
+        if name != _READ_TUNING and value:
+            raise UnsupportedError(f"{name} of read_params is not offered", found=repr(value))
+    known = _OPENING | {"read_params", "serialized_manifest"}
+    ensure_offered({name: value for name, value in rest.items() if name not in known})
+
+
+def commit_lock_of(lock: CommitLock | None) -> CommitLock | None:
+    """Return the lock, which must be a function."""
+    if lock is not None and not callable(lock):
+        raise TypeError(f"commit_lock must be a function, got {type(lock)}")
+    return lock
+
+
+def _existing(location: Location) -> Snapshot | None:
+    try:
+        return open_snapshot(location, Latest())
+    except TableNotFoundError:
+        return None
+
+
+def _mode(mode: str) -> WriteMode:
+    try:
+        return WriteMode(mode.lower())
+    except ValueError as error:
+        raise InvalidRequestError(f"Invalid mode {mode}", mode=mode) from error
+
+
+def _data_version(name: str | None, use_legacy_format: bool | None) -> FileVersion | None:
+    if use_legacy_format is not None:
+        warnings.warn(
+            "use_legacy_format is deprecated, use data_storage_version instead",
+            DeprecationWarning,
+            stacklevel=4,
+        )
+        if use_legacy_format:
+            raise UnsupportedError("legacy data files can be read, but not written")
+    return None if name is None else file_version.from_name(name)
+
+
+def _numbered(bases: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
+    """Give bases without an id the next free ones, from 1."""
+    taken = {base.id for base in bases}
+    free = (i for i in range(1, len(bases) + len(taken) + 1) if i not in taken)
+    return tuple(base if base.id else replace(base, id=BaseId(next(free))) for base in bases)
+
+
+def _targets(names: list[str] | None, with_root: bool | None) -> TargetBases:
+    if with_root is not None and not isinstance(with_root, bool):
+        raise TypeError(f"target_all_bases must be a bool, got {type(with_root)}")
+    return TargetBases(names=tuple(names or ()), with_root=with_root)
+
+
+def _cleanup_config(options: AutoCleanupConfig | None) -> FrozenMap[str, str]:
+    if options is None:
+        return FrozenMap()
+    unknown = sorted(options.keys() - AutoCleanupConfig.__annotations__.keys())
+    if unknown:
+        known = ", ".join(AutoCleanupConfig.__annotations__)
+        problem = f"auto_cleanup_options has no option {unknown[0]!r}; known are {known}"
+        raise InvalidRequestError(problem, option=unknown[0])
+    return auto_cleanup_config(
+        interval=options.get("interval", DEFAULT_INTERVAL),
+        older_than_s=options.get("older_than_seconds", DEFAULT_OLDER_THAN_S),
+    )

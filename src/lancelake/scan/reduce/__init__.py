@@ -1,0 +1,1 @@
+"""Aggregates and first rows, computed per partition before any row leaves it."""

@@ -1,0 +1,127 @@
+"""Which rows does each Spark partition read? Small fragments are packed, large ones divided."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from lancelake.data.projection import project
+from lancelake.scan.output_builder import needed_paths
+from lancelake.scan.plan import ScanPlan, ScanTask
+from lancelake.scan.row_width import row_bytes
+
+_MIN_SPLIT_ROWS = 65_536
+_SLACK = 0.1
+# Opening one more file costs about as much as reading this many bytes.
+_OPEN_BYTES = 4 << 20
+# Every batch has a price on its way to the JVM; a large one falls out of the processor's cache.
+_BATCH_BYTES = 8 << 20
+_MOST_BATCH_ROWS = 1 << 16
+_LEAST_BATCH_ROWS = 64
+_SAMPLED = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SplitLimits:
+    """How much one partition should read at most, and into how many cores' work to divide.
+
+    With `whole_fragments`, all rows of a fragment are read by one partition.
+    """
+
+    max_bytes: int = 128 << 20
+    max_rows: int = 16_000_000
+    cores: int = 1
+    whole_fragments: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Weighed:
+    task: ScanTask
+    rows: int
+    row_bytes: float
+    open_bytes: float = _OPEN_BYTES
+
+    @property
+    def cost(self) -> float:
+        # The narrowest row has a price too.
+        return self.rows * max(self.row_bytes, 1.0) + self.open_bytes
+
+    def cut(self, rows: int) -> tuple[_Weighed, _Weighed] | None:
+        """Divide after so many rows; None when a part would be too small or nothing is known."""
+        task, end = self.task, self.task.stop or self.task.fragment.physical_rows
+        if min(rows, self.rows - rows) < _MIN_SPLIT_ROWS or end is None:
+            return None
+        if task.row_limit is not None:
+            return None
+        middle = task.start + rows
+        first, second = replace(task, stop=middle), replace(task, start=middle, stop=end)
+        share = self.open_bytes * rows / self.rows
+        return (
+            _Weighed(first, rows, self.row_bytes, share),
+            _Weighed(second, self.rows - rows, self.row_bytes, self.open_bytes - share),
+        )
+
+
+def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
+    """Group the tasks of a plan into partitions of about the same cost, in row order."""
+    weighed = _weighed(plan, plan.tasks)
+    total = sum(task.cost for task in weighed)
+    rows = sum(task.rows for task in weighed)
+    worth = max(1, int(total // _OPEN_BYTES), rows // _MIN_SPLIT_ROWS)
+    count = max(
+        math.ceil(total / limits.max_bytes),
+        math.ceil(rows / limits.max_rows),
+        min(limits.cores, worth),
+    )
+    return list(_filled(weighed, total / count, limits)) if weighed else []
+
+
+def _filled(
+    tasks: Sequence[_Weighed], quota: float, limits: SplitLimits
+) -> Iterator[tuple[ScanTask, ...]]:
+    """Fill partitions up to a cost; a task that goes beyond it is divided where it can be."""
+    held: list[ScanTask] = []
+    room = quota
+    for task in tasks:
+        rest = task
+        while not limits.whole_fragments and rest.cost > room + quota * _SLACK:
+            parts = rest.cut(int(rest.rows * room / rest.cost))
+            if parts is None:
+                break
+            yield (*held, parts[0].task)
+            held, room, rest = [], quota, parts[1]
+        if held and rest.cost / 2 > room:
+            yield tuple(held)
+            held, room = [], quota
+        held.append(rest.task)
+        room -= rest.cost
+    if held:
+        yield tuple(held)
+
+
+def estimated_bytes(plan: ScanPlan) -> int:
+    """Estimate the bytes of the rows that a plan looks at."""
+    return int(sum(task.rows * task.row_bytes for task in _weighed(plan, plan.tasks)))
+
+
+def batch_rows(plan: ScanPlan) -> int:
+    """Return how many rows to hand over at once: many, unless they are wide."""
+    sample = _weighed(plan, plan.tasks[:_SAMPLED])
+    width = max((task.row_bytes for task in sample), default=0.0)
+    fitting = int(_BATCH_BYTES / width) if width else _MOST_BATCH_ROWS
+    return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
+
+
+def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
+    spec = plan.spec
+    paths = needed_paths(spec.outputs)
+    paths += () if spec.predicate is None else spec.predicate.paths
+    wanted = project(spec.table_schema, paths)
+    found: list[_Weighed] = []
+    for task in tasks:
+        rows = task.fragment.physical_rows or 0
+        if task.row_limit is not None and spec.predicate is None:
+            rows = min(rows, task.row_limit)
+        found.append(_Weighed(task, rows, row_bytes(task.fragment, spec.widths, wanted)))
+    return found

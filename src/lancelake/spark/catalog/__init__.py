@@ -1,0 +1,1 @@
+"""Names, definitions, metadata tables and procedures of a catalog."""

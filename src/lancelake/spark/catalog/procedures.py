@@ -1,0 +1,146 @@
+"""What `CALL <catalog>.system.<procedure>(...)` can do: each a function of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from lancelake.spark.session.options import TableOptions
+from lancelake.table.branches import remove_branch
+from lancelake.table.clone import create_branch, deep_clone, shallow_clone
+from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot
+from lancelake.table.restore import restore
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.tags import create_tag, remove_tag
+
+Arguments = Mapping[str, Any]
+Answer = Mapping[str, Any]
+Answers = Answer | Sequence[Answer]
+"""One row, or several."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """An argument; with a default, in SQL, it may be left out."""
+
+    name: str
+    dtype: t.DataType
+    default: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Procedure:
+    """A procedure: its first argument is always the table."""
+
+    name: str
+    text: str
+    parameters: tuple[Parameter, ...]
+    answer: t.StructType
+    run: Callable[[SparkSession, TableOptions, Arguments], Answers]
+
+
+_TEXT, _WHOLE = t.StringType(), t.LongType()
+_VERSION = t.StructType([t.StructField("version", _WHOLE)])
+_NAMED = t.StructType([t.StructField("name", _TEXT), t.StructField("version", _WHOLE)])
+_NAME = t.StructType([t.StructField("name", _TEXT)])
+_AT = Parameter(name="version", dtype=_TEXT, default="NULL")
+
+
+def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    return {"version": restore(_at(table, given["version"])).version}
+
+
+def _tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    found = _at(table, given["version"])
+    create_tag(found, given["name"], AtVersion(found.version))
+    return {"name": given["name"], "version": found.version}
+
+
+def _drop_tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    remove_tag(_at(table, None), given["name"])
+    return {"name": given["name"]}
+
+
+def _branch(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    made = create_branch(_at(table, given["version"]), given["name"])
+    return {"name": given["name"], "version": made.version}
+
+
+def _drop_branch(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    remove_branch(table.location, given["name"])
+    return {"name": given["name"]}
+
+
+def _clone(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    target = table.location.beside(given["target"])
+    copy = shallow_clone if given["shallow"] else deep_clone
+    return {"version": copy(_at(table, given["version"]), target).version}
+
+
+def _at(table: TableOptions, version: str | None) -> Snapshot:
+    """Open a version by its number, on the branch that is named, or by its tag."""
+    if version is not None and not version.isdigit():
+        return open_snapshot(table.location, AtTag(version))
+    branch = table.get("branch")
+    number = None if version is None else int(version)
+    if branch is not None or number is None:
+        return open_snapshot(table.location, OnBranch(branch, number))
+    return open_snapshot(table.location, AtVersion(number))
+
+
+_PROCEDURES: dict[str, Procedure] = {}
+
+
+def add_procedure(procedure: Procedure) -> None:
+    """Make a procedure known to every catalog, now and later."""
+    _PROCEDURES[procedure.name.lower()] = procedure
+
+
+def procedure_names() -> list[str]:
+    """List the procedures, sorted."""
+    return sorted(_PROCEDURES)
+
+
+def procedure_named(name: str) -> Procedure | None:
+    """Find a procedure; its case does not matter."""
+    return _PROCEDURES.get(name.lower())
+
+
+def known(
+    name: str,
+    text: str,
+    answer: t.StructType,
+    run: Callable[[SparkSession, TableOptions, Arguments], Answers],
+    *parameters: Parameter,
+) -> None:
+    """Make a procedure known whose first argument is the table."""
+    table = Parameter(name="table", dtype=_TEXT)
+    every = (table, *parameters)
+    add_procedure(Procedure(name=name, text=text, parameters=every, answer=answer, run=run))
+
+
+_OF = Parameter(name="name", dtype=_TEXT)
+known(
+    "rollback",
+    "makes an older version the newest",
+    _VERSION,
+    _rollback,
+    Parameter(name="version", dtype=_TEXT),
+)
+known("tag", "names a version", _NAMED, _tag, _OF, _AT)
+known("drop_tag", "forgets a tag", _NAME, _drop_tag, _OF)
+known("branch", "starts a branch at a version", _NAMED, _branch, _OF, _AT)
+known("drop_branch", "removes a branch", _NAME, _drop_branch, _OF)
+known(
+    "clone",
+    "makes a table that refers to this one's files, or copies them",
+    _VERSION,
+    _clone,
+    Parameter(name="target", dtype=_TEXT),
+    Parameter(name="shallow", dtype=t.BooleanType(), default="true"),
+    _AT,
+)

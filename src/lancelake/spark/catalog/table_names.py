@@ -1,0 +1,113 @@
+"""Which table of a registered catalog does a name mean?"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from lancelake.errors import InvalidRequestError, TableNotFoundError
+from lancelake.spark.catalog.warehouse import Named, is_path
+from lancelake.spark.jvm.gateway import is_classic, needs_classic
+from lancelake.spark.session.options import TableOptions, open_version
+from lancelake.spark.types import arrow_schema
+from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
+from lancelake.storage.location import Location
+from lancelake.table.columns.add import add_null_columns
+
+if TYPE_CHECKING:  # catalogs have procedures that name tables
+    from lancelake.spark.planning.catalog import LanceCatalog
+
+_CATALOGS: dict[tuple[int, str], LanceCatalog] = {}
+
+
+def remember(spark: SparkSession, name: str, catalog: LanceCatalog) -> None:
+    """Note a catalog that a session has."""
+    _CATALOGS[id(spark._jvm), name] = catalog
+
+
+def add_columns_of(frame: DataFrame, name: str) -> None:
+    """Add the columns of a frame to a table of a registered catalog, if the name is that of one."""
+    spark = frame.sparkSession
+    here = {catalog for jvm, catalog in _CATALOGS if jvm == id(spark._jvm)}
+    if not {_parts(spark, name)[0], spark.catalog.currentCatalog()} & here:
+        return
+    with contextlib.suppress(TableNotFoundError):
+        base = open_version(table_named(spark, name))
+        own = base.manifest.schema.names
+        is_exact = str(spark.conf.get(CASE_SENSITIVE, "false")).lower() == "true"
+        names = matched_names(frame.columns, own, case_sensitive=is_exact)
+        ensure_distinct(names, own)
+        data = zip(names, arrow_schema(frame.schema), strict=True)
+        extra = [f for name, f in data if name not in own]
+        if extra:
+            add_null_columns(base, pa.schema([field.with_nullable(True) for field in extra]))
+
+
+def table_named(spark: SparkSession, name: str, default: str | None = None) -> TableOptions:
+    """Return a table, or a branch of one, by its name in SQL, or by its path.
+
+    A name that does not begin with a catalog is one of `default`, or of the current catalog.
+    """
+    if not is_classic(spark):
+        raise needs_classic("a catalog of Lance tables")
+    here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
+    if is_path(name) and "`" not in name:
+        owner = here.get(default or spark.catalog.currentCatalog())
+        place = Location.parse(name) if owner is None else owner.directory.table((), name)
+        return TableOptions(location=place, rest={})
+    parts = _parts(spark, name)
+    if len(parts) > 1 and parts[0] in here:
+        return _place(here[parts[0]], parts[1:], name)
+    home = here.get(default or spark.catalog.currentCatalog())
+    if home is None:
+        raise InvalidRequestError(
+            f"{name} does not name a catalog of Lance tables",
+            action=f"Catalogs of this session: {', '.join(sorted(here)) or 'none'}.",
+        )
+    if len(parts) == 1 and default is None:
+        parts = [*_current_namespace(spark), *parts]
+    return _place(home, parts, name)
+
+
+def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
+    """Return where a table lies, or would, if its name leads to a registered catalog."""
+    here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
+    parts = _parts(spark, name)
+    if len(parts) > 1 and parts[0] in here:
+        catalog, parts = here[parts[0]], parts[1:]
+    elif spark.catalog.currentCatalog() in here:
+        catalog = here[spark.catalog.currentCatalog()]
+        parts = [*_current_namespace(spark), *parts] if len(parts) == 1 else parts
+    else:
+        return None
+    found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
+    return _options(found, name)
+
+
+def _place(catalog: LanceCatalog, parts: list[str], name: str) -> TableOptions:
+    found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
+    if not catalog.directory.has_table(found.location):
+        raise TableNotFoundError(f"there is no table {name}", table=found.location.uri)
+    return _options(found, name)
+
+
+def _options(found: Named, name: str) -> TableOptions:
+    if found.tag is not None or found.facts is not None:
+        problem = f"{name} is neither a table nor a branch"
+        raise InvalidRequestError(problem, action="Name the table itself, or a branch of it.")
+    rest = {} if found.branch is None else {"branch": found.branch}
+    return TableOptions(location=found.location, rest=rest)
+
+
+def _parts(spark: SparkSession, name: str) -> list[str]:
+    parser = spark._jsparkSession.sessionState().sqlParser()
+    found = parser.parseMultipartIdentifier(name)
+    return [str(found.apply(position)) for position in range(found.length())]
+
+
+def _current_namespace(spark: SparkSession) -> list[str]:
+    manager = spark._jsparkSession.sessionState().catalogManager()
+    return [str(part) for part in manager.currentNamespace()]

@@ -1,0 +1,1 @@
+"""Compaction, cleanup, optimize, check and repair as Spark jobs."""

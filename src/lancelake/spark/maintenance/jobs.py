@@ -1,0 +1,200 @@
+"""A table kept in shape by Spark: compacted, cleaned up, optimized, checked, repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any, Literal
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.durations import parse_duration
+from lancelake.scan.request import Ordering
+from lancelake.spark.reading.text_conditions import fragments_where
+from lancelake.spark.session.engine import SparkEngine, described
+from lancelake.table.check.run import check
+from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.run import CleanupRun, clean_up
+from lancelake.table.compact.options import CompactionOptions, from_config
+from lancelake.table.compact.run import CompactionRun, compact
+from lancelake.table.optimize import OptimizeRun, optimize
+from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.plan import plan as plan_repair
+from lancelake.table.repair.run import apply
+from lancelake.table.snapshot import Snapshot
+
+Row = Mapping[str, Any]
+
+
+def _schema(**columns: t.DataType) -> t.StructType:
+    return t.StructType([t.StructField(name, dtype) for name, dtype in columns.items()])
+
+
+_WHOLE, _TEXT, _FLAG = t.LongType(), t.StringType(), t.BooleanType()
+COMPACTED = _schema(
+    version=_WHOLE,
+    fragments_removed=_WHOLE,
+    fragments_added=_WHOLE,
+    files_removed=_WHOLE,
+    files_added=_WHOLE,
+    bytes_removed=_WHOLE,
+    bytes_added=_WHOLE,
+)
+CLEANED = _schema(
+    versions_removed=_WHOLE, files_removed=_WHOLE, bytes_removed=_WHOLE, is_dry_run=_FLAG
+)
+OPTIMIZED = _schema(
+    version=_WHOLE,
+    fragments_removed=_WHOLE,
+    fragments_added=_WHOLE,
+    versions_removed=_WHOLE,
+    files_removed=_WHOLE,
+    not_done=_TEXT,
+    is_dry_run=_FLAG,
+)
+CHECKED = _schema(
+    severity=_TEXT,
+    code=_TEXT,
+    message=_TEXT,
+    version=_WHOLE,
+    branch=_TEXT,
+    path=_TEXT,
+    hint=_TEXT,
+)
+REPAIRED = _schema(action=_TEXT, what=_TEXT, branch=_TEXT, advice=_TEXT)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompactionWishes:
+    """What is compacted, and how; without a wish, as the table's config says."""
+
+    where: str | None = None
+    """Only fragments with a row for which this holds, in Spark's SQL, are rewritten."""
+
+    target_rows: int | None = None
+    sort_by: tuple[Ordering, ...] = ()
+    z_order_by: tuple[str, ...] = ()
+
+
+def compact_table(spark: SparkSession, base: Snapshot, wishes: CompactionWishes) -> Row:
+    """Rewrite what is worth it on the executors, and commit."""
+    engine = SparkEngine(spark)
+    options = _options(base, wishes)
+    if wishes.where is not None:
+        found = fragments_where(spark, base, wishes.where)
+        others = frozenset(f.id for f in base.manifest.fragments if f.id not in found)
+        options = replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
+    done = compact(base, options, CompactionRun(engine=engine))
+    names = COMPACTED.fieldNames()[1:]
+    counts = {name: getattr(done.metrics, name) for name in names}
+    return {"version": done.snapshot.version, **counts}
+
+
+def clean_table(
+    spark: SparkSession, base: Snapshot, policy: CleanupPolicy, *, dry_run: bool
+) -> Row:
+    """Remove versions that a policy lets go, and files that nothing needs any more."""
+    run = CleanupRun(engine=SparkEngine(spark))
+    with described(spark, f"clean up {base.location.uri}"):
+        done = clean_up(base, policy, dry_run=dry_run, run=run)
+    return {
+        "versions_removed": len(done.versions),
+        "files_removed": done.files_removed,
+        "bytes_removed": done.bytes_removed,
+        "is_dry_run": dry_run,
+    }
+
+
+def cleanup_policy(age: timedelta | None, retain_versions: int | None = None) -> CleanupPolicy:
+    """Return what lets versions go by age and number; a tag keeps its version without a fuss."""
+    return CleanupPolicy(
+        older_than=age, retain_versions=retain_versions, error_if_tagged_old_versions=False
+    )
+
+
+def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> Row:
+    """Compact and clean up where it is worth it, as the table's config says."""
+    with described(spark, f"optimize {base.location.uri}"):
+        done = optimize(base, dry_run=dry_run, run=OptimizeRun(engine=SparkEngine(spark)))
+    compaction, cleanup = done.compaction, done.cleanup
+    reasons = [*done.skipped, *([] if done.conflict is None else [done.conflict])]
+    return {
+        "version": done.snapshot.version,
+        "fragments_removed": 0 if compaction is None else compaction.fragments_removed,
+        "fragments_added": 0 if compaction is None else compaction.fragments_added,
+        "versions_removed": 0 if cleanup is None else len(cleanup.versions),
+        "files_removed": 0 if cleanup is None else cleanup.files_removed,
+        "not_done": "; ".join(reasons) or None,
+        "is_dry_run": dry_run,
+    }
+
+
+def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: str) -> list[Row]:
+    """Return what is wrong with a table; with `data`, after reading every value on executors."""
+    if versions not in ("all", "latest"):
+        raise InvalidRequestError(f"versions must be all or latest, not {versions!r}")
+    chosen: Literal["all", "latest"] = "all" if versions == "all" else "latest"
+    with described(spark, f"check {base.location.uri}"):
+        engine = SparkEngine(spark)
+        found = list(check(base.main_location, data=data, versions=chosen, engine=engine))
+    names = CHECKED.fieldNames()[1:]
+    return [
+        {"severity": f.severity.value, **{name: getattr(f, name) for name in names}} for f in found
+    ]
+
+
+def repair_table(base: Snapshot, wishes: Wishes, *, dry_run: bool) -> list[Row]:
+    """Set right what can be; rows say what was done, or would be, and what is left."""
+    planned = plan_repair(base.main_location, wishes)
+    done = planned if dry_run else apply(planned, wishes).done
+    action = "would repair" if dry_run else "repaired"
+    rows: list[Row] = [
+        {"action": action, "what": step, "branch": branch, "advice": None}
+        for branch, step in done.steps()
+    ]
+    rows += [
+        {
+            "action": "left",
+            "what": left.finding.message,
+            "branch": left.finding.branch,
+            "advice": left.advice,
+        }
+        for left in done.left
+    ]
+    return rows
+
+
+def age_of(text: str) -> timedelta:
+    """Understand an age such as `7days`."""
+    try:
+        return timedelta(microseconds=parse_duration(text) // 1000)
+    except ValueError as error:
+        action = "Write it as 7days or 12h."
+        raise InvalidRequestError(f"{text!r} is not an age", action=action) from error
+
+
+def orderings(text: str) -> tuple[Ordering, ...]:
+    """Understand columns to sort by: `day, amount DESC`."""
+    found: list[Ordering] = []
+    for part in columns_in(text):
+        words = part.split()
+        direction = words[1].upper() if len(words) > 1 else "ASC"
+        if len(words) > 2 or direction not in ("ASC", "DESC"):  # noqa: PLR2004
+            raise InvalidRequestError(f"{part!r} is not a column to sort by, such as day DESC")
+        found.append(Ordering(column=words[0], ascending=direction == "ASC"))
+    return tuple(found)
+
+
+def columns_in(text: str) -> tuple[str, ...]:
+    """Understand a list of columns with commas."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _options(base: Snapshot, wishes: CompactionWishes) -> CompactionOptions:
+    options = from_config(base.manifest.config)
+    if wishes.target_rows is not None:
+        options = replace(options, target_rows_per_fragment=wishes.target_rows)
+    return replace(options, sort_by=wishes.sort_by, z_order_by=wishes.z_order_by)

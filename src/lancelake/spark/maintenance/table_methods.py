@@ -1,0 +1,187 @@
+"""What a table in a Spark program tells of itself, and how it is kept in shape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from lancelake.scan.request import Ordering
+from lancelake.spark.catalog.metadata_tables import facts
+from lancelake.spark.maintenance import jobs
+from lancelake.spark.maintenance.jobs import CompactionWishes, Row
+from lancelake.spark.types import spark_field
+from lancelake.table.branches import remove_branch
+from lancelake.table.clone import create_branch
+from lancelake.table.history import summarize
+from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.repair.options import Wishes
+from lancelake.table.snapshot import Snapshot
+from lancelake.table.tags import create_tag, remove_tag
+from lancelake.table.version_delta import live_rows
+
+_DETAIL = (
+    "format string, location string, version long, branch string, lastModified timestamp, "
+    "numRows long, numFragments long, numFiles long, sizeInBytes long, numDeletionFiles long, "
+    "stableRowIds boolean, dataStorageVersion string, indices array<string>, "
+    "properties map<string, string>"
+)
+
+
+class TableUpkeep:
+    """Methods that look at a table as a whole."""
+
+    _spark: SparkSession
+
+    def snapshot(self) -> Snapshot:
+        """Open the newest version."""
+        raise NotImplementedError
+
+    def history(self, limit: int | None = None) -> DataFrame:
+        """Return the versions and what made them, the newest first."""
+        return self._facts("history", limit)
+
+    def detail(self) -> DataFrame:
+        """Return one row about the newest version."""
+        at = self.snapshot()
+        counts, manifest = summarize(at), at.manifest
+        version = manifest.data_version
+        row = (
+            "lance",
+            at.location.uri,
+            at.version,
+            at.branch,
+            manifest.timestamp,
+            live_rows(at),
+            counts.total_fragments,
+            counts.total_data_files,
+            counts.total_files_size,
+            counts.total_deletion_files,
+            manifest.has_stable_row_ids,
+            version.value,
+            sorted({index.name for index in at.indices}),
+            dict(manifest.config),
+        )
+        return self._spark.createDataFrame([row], _DETAIL)
+
+    def tags(self) -> DataFrame:
+        """Return the tags: name, version and branch of each."""
+        return self._refs("tag")
+
+    def branches(self) -> DataFrame:
+        """Return the branches: name, and the version and branch where each begins."""
+        return self._refs("branch")
+
+    def createTag(self, name: str, version: int | None = None) -> None:
+        """Name a version, by default the newest."""
+        at = self._at(version)
+        create_tag(at, name, AtVersion(at.version))
+
+    def deleteTag(self, name: str) -> None:
+        """Forget a tag; its version stays."""
+        remove_tag(self.snapshot(), name)
+
+    def createBranch(self, name: str, version: int | None = None) -> None:
+        """Start a branch at a version, by default the newest."""
+        create_branch(self._at(version), name)
+
+    def deleteBranch(self, name: str) -> None:
+        """Remove a branch with its versions."""
+        remove_branch(self.snapshot().main_location, name)
+
+    def optimize(self) -> LanceOptimizeBuilder:
+        """Start a compaction."""
+        return LanceOptimizeBuilder(self)
+
+    def optimizeAll(self, dryRun: bool = False) -> DataFrame:
+        """Compact and clean up where it is worth it, as the table's properties say."""
+        done = jobs.optimize_table(self._spark, self.snapshot(), dry_run=dryRun)
+        return self._answered([done], jobs.OPTIMIZED)
+
+    def vacuum(self, retentionHours: float | None = None, dryRun: bool = False) -> DataFrame:
+        """Remove versions older than so many hours, by default two weeks, and their files.
+
+        Versions with a tag or a branch stay. With `dryRun` nothing is removed.
+        """
+        age = None if retentionHours is None else timedelta(hours=retentionHours)
+        policy = jobs.cleanup_policy(age)
+        done = jobs.clean_table(self._spark, self.snapshot(), policy, dry_run=dryRun)
+        return self._answered([done], jobs.CLEANED)
+
+    def check(self, data: bool = False, versions: str = "latest") -> DataFrame:
+        """Return what is wrong, a row for each finding; with `data` every value is read."""
+        found = jobs.check_table(self._spark, self.snapshot(), data=data, versions=versions)
+        return self._answered(found, jobs.CHECKED)
+
+    def repair(self, dryRun: bool = False, *, dropLost: bool = False) -> DataFrame:
+        """Set right what can be; rows say what was done and what is left.
+
+        `dropLost` gives up fragments whose files are gone, with all their rows.
+        """
+        wishes = Wishes(drop_lost=dropLost)
+        done = jobs.repair_table(self.snapshot(), wishes, dry_run=dryRun)
+        return self._answered(done, jobs.REPAIRED)
+
+    def compacted(self, wishes: CompactionWishes) -> DataFrame:
+        """Compact, and count what was done."""
+        done = jobs.compact_table(self._spark, self.snapshot(), wishes)
+        return self._answered([done], jobs.COMPACTED)
+
+    def _at(self, version: int | None) -> Snapshot:
+        head = self.snapshot()
+        if version is None:
+            return head
+        return open_snapshot(head.location, AtVersion(version), main=head.main_location)
+
+    def _refs(self, kind: str) -> DataFrame:
+        return self._facts("refs").where(f"type = '{kind}'").drop("type")
+
+    def _facts(self, name: str, limit: int | None = None) -> DataFrame:
+        found = facts(name, self.snapshot(), limit)
+        schema = t.StructType([spark_field(field) for field in found.schema])
+        rows = [tuple(_plain(row, schema).values()) for row in found.to_pylist()]
+        return self._spark.createDataFrame(rows, schema)
+
+    def _answered(self, rows: Iterable[Row], schema: t.StructType) -> DataFrame:
+        names = schema.fieldNames()
+        return self._spark.createDataFrame([tuple(row[n] for n in names) for row in rows], schema)
+
+
+class LanceOptimizeBuilder:
+    """A compaction put together: which rows, then how."""
+
+    def __init__(self, table: TableUpkeep) -> None:
+        self._table = table
+        self._wishes = CompactionWishes()
+
+    def where(self, condition: str) -> LanceOptimizeBuilder:
+        """Rewrite only fragments that hold a matching row; the condition is in Spark's SQL."""
+        self._wishes = replace(self._wishes, where=condition)
+        return self
+
+    def targetRows(self, rows: int) -> LanceOptimizeBuilder:
+        """Make fragments of so many rows."""
+        self._wishes = replace(self._wishes, target_rows=rows)
+        return self
+
+    def executeCompaction(self) -> DataFrame:
+        """Merge small fragments and leave deleted rows behind; one row counts what was done."""
+        return self._table.compacted(self._wishes)
+
+    def executeZOrderBy(self, *columns: str) -> DataFrame:
+        """Bring rows together that are near in all these columns."""
+        return self._table.compacted(replace(self._wishes, z_order_by=columns))
+
+    def executeSortBy(self, *columns: str) -> DataFrame:
+        """Sort rows; `day DESC` sorts downwards."""
+        keys: tuple[Ordering, ...] = jobs.orderings(", ".join(columns))
+        return self._table.compacted(replace(self._wishes, sort_by=keys))
+
+
+def _plain(row: Row, schema: t.StructType) -> dict[str, object]:
+    """Return a row with maps as Spark takes them."""
+    maps = {f.name for f in schema.fields if isinstance(f.dataType, t.MapType)}
+    return {name: dict(value) if name in maps else value for name, value in row.items()}

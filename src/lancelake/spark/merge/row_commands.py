@@ -1,0 +1,191 @@
+"""DELETE, UPDATE and MERGE that Spark has resolved, run by jobs of our own."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column
+from pyspark.sql import types as t
+
+from lancelake.errors import InternalError, InvalidRequestError
+from lancelake.format.frozen import FrozenMap
+from lancelake.spark.jvm.catalyst import (
+    BareRelation,
+    aligned,
+    analyzed,
+    bare_relation,
+    column,
+    frame,
+    items,
+    kind,
+    python_object,
+    relation_name,
+    translated,
+)
+from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.merge.binding import Binding
+from lancelake.spark.merge.change import change_rows
+from lancelake.spark.merge.explicit import Change, ExplicitClauses
+from lancelake.spark.merge.keys import key_columns, with_char_keys
+from lancelake.spark.merge.run import FrameMerge, merge_frame
+from lancelake.spark.planning.writable_table import WritableTable
+from lancelake.spark.session.engine import SparkEngine
+from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.spark.types import declared, spark_schema
+from lancelake.table.idempotent import OnceOnly
+from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
+from lancelake.table.merge.run import MergeCounts, Merged
+from lancelake.table.rows.delete import delete
+from lancelake.table.snapshot import Snapshot
+
+_TARGET, _SOURCE = "__lance_target", "__lance_source"
+_VERBS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}
+
+
+class RowCommand:
+    """One resolved command on one table."""
+
+    def __init__(self, door: Door, plan: Any) -> None:
+        self._door = door
+        self._plan = plan
+        self._target = _target(plan)
+        self._binding = Binding.of(door, self._target)
+        self._table = self._opened()
+
+    def run(
+        self,
+        base: Snapshot | None = None,
+        *,
+        once: OnceOnly | None = None,
+        adds_columns: pa.Schema | None = None,
+    ) -> Merged:
+        """Do what the command says, by default on the newest version, and commit it.
+
+        A merge may be one that is done only once, and may add columns to the table.
+        """
+        version = base or self._table.newest()
+        match kind(self._plan):
+            case "DeleteFromTable":
+                done = self._delete(version)
+            case "UpdateTable":
+                done = self._update(version)
+            case "MergeIntoTable":
+                done = self._merge(version, once, adds_columns)
+            case other:
+                raise InternalError(f"{other} is no command on rows")
+        # What was cached of the table is read anew.
+        session = self._door.spark._jsparkSession
+        session.sharedState().cacheManager().recacheByPlan(session, self._target.relation)
+        return done
+
+    def _opened(self) -> WritableTable:
+        table = self._target.relation.table()
+        found = python_object(self._door, table)
+        if not isinstance(found, WritableTable):
+            raise InvalidRequestError(
+                f"{table.name()} is a version that does not change",
+                action="Name the table itself, or a branch of it.",
+            )
+        return found
+
+    def _delete(self, base: Snapshot) -> Merged:
+        condition = self._plan.condition()
+        holds = column(self._door, condition)
+        # Padded values are not those that are stored.
+        is_stored = not set(self._binding.named([holds])) & set(self._binding.padded)
+        predicate = translated(self._door, condition) if is_stored else None
+        found = self._table.condition(predicate)
+        if found is None:
+            return self._change(base, holds, DeleteRow())
+        engine = SparkEngine(self._door.spark)
+        done = delete(base, found, engine=engine, retries=PATIENCE, commits_nothing=False)
+        counts = MergeCounts(inserted=0, updated=0, deleted=done.rows)
+        return Merged(snapshot=done.snapshot, counts=counts)
+
+    def _update(self, base: Snapshot) -> Merged:
+        condition = self._plan.condition()
+        values = self._values(self._plan.assignments(), inserts=False)
+        holds = column(self._door, condition.get()) if condition.isDefined() else None
+        return self._change(base, holds, UpdateSet(values=values))
+
+    def _change(self, base: Snapshot, condition: Column | None, clause: Change) -> Merged:
+        return change_rows(
+            self._door.spark,
+            base,
+            condition,
+            clause,
+            target_name=_TARGET,
+            binding=self._binding,
+        )
+
+    def _merge(
+        self, base: Snapshot, once: OnceOnly | None, adds_columns: pa.Schema | None
+    ) -> Merged:
+        plan = self._plan
+        source = items(plan.sourceTable().output())
+        named = [column(self._door, a.withName(f"c{i}")) for i, a in enumerate(source)]
+        binding = Binding.of(self._door, self._target, source)
+        condition = column(self._door, plan.mergeCondition())
+        chars = _char_columns(self._table.snapshot)
+        merge = FrameMerge(
+            source=frame(self._door, plan.sourceTable()).select(*named),
+            condition=with_char_keys(binding, condition, chars) if chars else condition,
+            on=key_columns(binding, condition),
+            clauses=ExplicitClauses(
+                matched=self._changes(plan.matchedActions()),
+                not_matched=tuple(self._new(a) for a in items(plan.notMatchedActions())),
+                not_matched_by_source=self._changes(plan.notMatchedBySourceActions()),
+            ),
+            target_name=_TARGET,
+            source_name=_SOURCE,
+            adds_columns=adds_columns,
+            binding=binding,
+        )
+        return merge_frame(base, merge, once=once)
+
+    def _changes(self, actions: Any) -> tuple[Change, ...]:
+        return tuple(self._changed(action) for action in items(actions))
+
+    def _changed(self, action: Any) -> Change:
+        condition = self._condition(action)
+        if kind(action) == "DeleteAction":
+            return DeleteRow(condition=condition)
+        values = self._values(action.assignments(), inserts=False)
+        return UpdateSet(values=values, condition=condition)
+
+    def _new(self, action: Any) -> InsertValues[Column]:
+        values = self._values(action.assignments(), inserts=True)
+        return InsertValues(values=values, condition=self._condition(action))
+
+    def _condition(self, action: Any) -> Column | None:
+        given = action.condition()
+        return column(self._door, given.get()) if given.isDefined() else None
+
+    def _values(self, assignments: Any, *, inserts: bool) -> FrozenMap[str, Column]:
+        """Return the columns that get values; one that stays as it is may be dropped meanwhile."""
+        found = aligned(self._door, self._target.shown.output(), assignments, inserts=inserts)
+        changed = [a for a in found if not a.key().semanticEquals(a.value())]
+        return FrozenMap({a.key().name(): column(self._door, a.value()) for a in changed})
+
+
+def run_row_command(door: Door, plan: Any) -> None:
+    """Run a command that Spark has planned."""
+    RowCommand(door, analyzed(door, plan)).run()
+
+
+def _target(plan: Any) -> BareRelation:
+    target = plan.targetTable() if kind(plan) == "MergeIntoTable" else plan.table()
+    found = bare_relation(target)
+    if found is None:
+        name, verb = relation_name(target), _VERBS[kind(plan)]
+        raise InvalidRequestError(
+            f"{verb} cannot change {name}, which is a view or another query and not a table",
+            action="Name the table that it reads.",
+        )
+    return found
+
+
+def _char_columns(snapshot: Snapshot) -> set[str]:
+    shown = declared(spark_schema(snapshot.manifest.schema))
+    return {field.name for field in shown.fields if isinstance(field.dataType, t.CharType)}

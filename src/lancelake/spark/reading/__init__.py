@@ -1,0 +1,1 @@
+"""Reads by Spark: pushdown, partitions and the rows that executors return."""

@@ -1,0 +1,76 @@
+"""What one Spark partition reads: a value that travels, and the batches it stands for."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.scan.execute import ScanColumns, count, execute
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.reduce.aggregate import PartialAggregation
+from lancelake.scan.reduce.top_rows import TopRows
+from lancelake.spark.reading.metadata_columns import with_fragment_id
+from lancelake.spark.reading.spark_values import Conformer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadPartition:
+    """Some tasks of a scan, and what is done to their rows before Spark sees them."""
+
+    tasks: tuple[ScanTask, ...]
+    schema: pa.Schema
+    limit: int | None = None
+    top: TopRows | None = None
+    aggregation: PartialAggregation | None = None
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield what Spark reads, in the Arrow types that it expects."""
+        rows: Iterator[pa.RecordBatch] = self._rows()
+        if self.aggregation is not None and self.aggregation.counts_only:
+            rows = iter([self.aggregation.counted(sum(count(task) for task in self.tasks))])
+        elif self.aggregation is not None:
+            rows = self.aggregation.run(rows)
+        elif self.top is not None:
+            rows = self.top.run(rows)
+        conform = Conformer(self.schema)
+        yield from (conform(batch) for batch in _first(rows, self.limit))
+
+    def _rows(self) -> Iterator[pa.RecordBatch]:
+        if not self.tasks:
+            return
+        columns = ScanColumns.of(self.tasks[0].spec)
+        for task in self.tasks:
+            for batch in execute(task, columns):
+                yield with_fragment_id(batch, self.schema, task.fragment.id)
+
+
+def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.RecordBatch]:
+    left = limit
+    for batch in batches:
+        if left is None:
+            yield batch
+            continue
+        yield batch.slice(0, left)
+        left -= min(left, batch.num_rows)
+        if not left:
+            return
+
+
+def encode(partition: ReadPartition) -> bytes:
+    """Write a partition as bytes."""
+    return pickle.dumps(partition, protocol=pickle.HIGHEST_PROTOCOL)
+
+
+def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Read the partition whose bytes are the only value of the only batch."""
+    for batch in batches:
+        yield from read_bytes(batch.column(0)[0].as_py())
+
+
+def read_bytes(data: bytes) -> Iterator[pa.RecordBatch]:
+    """Read the partition that `encode` wrote on the driver."""
+    partition: ReadPartition = pickle.loads(data)
+    yield from partition.batches()

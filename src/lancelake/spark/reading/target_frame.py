@@ -1,0 +1,104 @@
+"""A pinned version as a DataFrame with chosen columns and metadata columns."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from lancelake.data.row_meta import MetaColumn
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.scan.split import SplitLimits
+from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.relation import data_frame
+from lancelake.spark.planning.fragments_table import FragmentsTable, StagedRowsTable
+from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.partition import ReadPartition
+from lancelake.spark.reading.read_plan import ReadRequest, partitions
+from lancelake.spark.session.engine import SparkEngine
+from lancelake.spark.session.on_executors import portable
+from lancelake.spark.types import spark_schema
+from lancelake.spark.writing.staged_rows import staged
+from lancelake.table.snapshot import Snapshot
+
+
+def target_frame(
+    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str] = ()
+) -> DataFrame:
+    """Return columns of a version; in classic sessions Spark knows its size and prunes it."""
+    return _columns(spark, snapshot, columns, metas, VersionTable)
+
+
+def staged_frame(
+    spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], columns: Sequence[str]
+) -> DataFrame:
+    """Return columns of rows that were written for a version and are not yet part of one."""
+    return _columns(spark, staged(base, fragments), columns, (), StagedRowsTable)
+
+
+def _columns(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    metas: Sequence[str],
+    kind: type[VersionTable],
+) -> DataFrame:
+    if is_classic(spark):
+        door = open_door(spark)
+        table = kind(door, snapshot, f"lance.`{snapshot.location.uri}`")
+        names = ["`" + name.replace("`", "``") + "`" for name in columns]
+        return data_frame(door, table).select(*[f.col(name) for name in [*names, *metas]])
+    limits = SplitLimits(cores=SparkEngine(spark).parallelism)
+    return _through_tasks(spark, snapshot, columns, metas, limits)
+
+
+def fragments_frame(
+    spark: SparkSession, snapshot: Snapshot, ids: Sequence[FragmentId], columns: Sequence[str]
+) -> DataFrame:
+    """Return fragments with the addresses of their rows; each is read whole by one partition.
+
+    There are at least the columns named, and no more than the table has.
+    """
+    address = MetaColumn.ROW_ADDRESS.value
+    if is_classic(spark):
+        door = open_door(spark)
+        name = f"lance.`{snapshot.location.uri}`"
+        frame = data_frame(door, FragmentsTable(door, snapshot, name, tuple(ids)))
+        return frame.select("*", address)
+    limits = SplitLimits(cores=SparkEngine(spark).parallelism, whole_fragments=True)
+    return _through_tasks(spark, snapshot, columns, (address,), limits, tuple(ids))
+
+
+def _through_tasks(
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    metas: Sequence[str],
+    limits: SplitLimits,
+    ids: tuple[FragmentId, ...] | None = None,
+) -> DataFrame:
+    own = spark_schema(snapshot.manifest.schema)
+    added = {field.name: field for field in metadata_columns.fields()}
+    schema = t.StructType([*(own[name] for name in columns), *(added[name] for name in metas)])
+    request = ReadRequest(snapshot=snapshot, schema=schema, limits=limits, fragment_ids=ids)
+    found = partitions(request)
+    read = _ReadPartitions([pickle.dumps(part) for part in found])
+    return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(portable(read), schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _ReadPartitions:
+    partitions: list[bytes]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                part: ReadPartition = pickle.loads(self.partitions[number])
+                yield from part.batches()

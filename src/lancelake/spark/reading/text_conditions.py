@@ -1,0 +1,128 @@
+"""Conditions that users write as text: parsed, bound and evaluated by Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from lancelake.data.row_meta import MetaColumn
+from lancelake.errors import InvalidExpressionError, InvalidRequestError
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+from lancelake.spark.jvm.failures import sentence_of
+from lancelake.spark.jvm.gateway import is_classic
+from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
+from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.target_frame import staged_frame, target_frame
+from lancelake.spark.session.partition_job import on_partitions
+from lancelake.spark.types import shown_schema
+from lancelake.table.merge.plan import by_fragment
+from lancelake.table.rows.find import FoundRows
+from lancelake.table.snapshot import Snapshot
+
+_ADDRESS = MetaColumn.ROW_ADDRESS.value
+
+
+def rows_where(spark: SparkSession, at: Snapshot, condition: str) -> FoundRows:
+    """Return the rows of a version for which a condition holds."""
+
+    def chosen(columns: Sequence[str]) -> DataFrame:
+        return target_frame(spark, at, columns, [_ADDRESS]).where(f.expr(condition))
+
+    frame = _bound(spark, at, condition, chosen).select(_ADDRESS)
+    found: FoundRows = {}
+    description = f"find rows of {at.location.uri}"
+    for part in on_partitions(frame, CollectRows(), description=description):
+        for fragment, rows in part.items():
+            found[fragment] = found.get(fragment, BitMap()) | BitMap.deserialize(rows)
+    return found
+
+
+def fragments_where(spark: SparkSession, at: Snapshot, condition: str) -> frozenset[FragmentId]:
+    """Return the fragments that hold a row for which a condition holds."""
+    fragment = metadata_columns.FRAGMENT_ID
+
+    def chosen(columns: Sequence[str]) -> DataFrame:
+        return target_frame(spark, at, columns, [fragment]).where(f.expr(condition))
+
+    rows = _bound(spark, at, condition, chosen).select(fragment).distinct().collect()
+    return frozenset(FragmentId(row[0]) for row in rows)
+
+
+def ensure_all_match(
+    spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], condition: str
+) -> None:
+    """Refuse written rows, not yet part of a version, for which a condition does not hold."""
+    if not fragments:
+        return
+
+    def others(columns: Sequence[str]) -> DataFrame:
+        return staged_frame(spark, base, fragments, columns).where(~_holds(condition))
+
+    rows = _bound(spark, base, condition, others).limit(1).select(f.lit(1))
+    if not rows.isEmpty():
+        raise _unmatched(condition).at(base.location.uri, base.version)
+
+
+def ensure_frame_matches(frame: DataFrame, condition: str) -> None:
+    """Refuse rows of a new table for which a condition does not hold."""
+    if not frame.where(~_holds(condition)).isEmpty():
+        raise _unmatched(condition)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectRows:
+    """Gathers the addresses of a partition's rows as a bitmap for each fragment."""
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> dict[FragmentId, bytes]:
+        """Return the offsets of rows by fragment, as portable bitmaps."""
+        found: FoundRows = {}
+        for batch in batches:
+            addresses = batch.column(0).to_numpy().astype(np.uint64)
+            for fragment, rows in by_fragment(addresses).items():
+                found[fragment] = found.get(fragment, BitMap()) | rows
+        return {fragment: bytes(rows.serialize()) for fragment, rows in found.items()}
+
+
+def _holds(condition: str) -> Column:
+    # A condition that is null does not hold.
+    return f.coalesce(f.expr(condition), f.lit(False))
+
+
+def _unmatched(condition: str) -> InvalidRequestError:
+    return InvalidRequestError(
+        f"the data has rows for which replaceWhere does not hold: {condition}",
+        option="replaceWhere",
+        action="Write only rows that the condition would replace, or change the condition.",
+    )
+
+
+def _bound(
+    spark: SparkSession,
+    at: Snapshot,
+    condition: str,
+    build: Callable[[Sequence[str]], DataFrame],
+) -> DataFrame:
+    """Build a frame that has the columns of a condition; Spark says what it cannot bind."""
+    shown = shown_schema(at.manifest.schema)
+
+    def tried(columns: Sequence[str]) -> DataFrame:
+        return empty_frame(spark, [shown[name] for name in columns]).where(f.expr(condition))
+
+    every = shown.fieldNames()
+    try:
+        # Classic sessions prune columns by themselves.
+        return build(every if is_classic(spark) else needed_columns(tried, every))
+    except (AnalysisException, ParseException) as error:
+        raise InvalidExpressionError(
+            f"the condition {condition!r} cannot be understood: {sentence_of(error)}",
+            table=at.location.uri,
+            version=at.version,
+        ) from error

@@ -1,0 +1,1 @@
+"""Sessions, their options, and the engine that runs tasks on executors."""

@@ -1,0 +1,183 @@
+"""Rows for a table that exists: its names, its types, its bounds of text lengths.
+
+A session stores rows by its own rules, `spark.sql.storeAssignmentPolicy` and
+`spark.sql.caseSensitive` among them. The processes of plain data sources know no session; they
+match names without case and convert numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from lancelake.errors import SchemaMismatchError, UnsupportedError
+from lancelake.format.arrow_schema import public_field
+from lancelake.format.blobs import described
+from lancelake.format.schema import Schema
+from lancelake.spark.jvm.failures import sentence_of
+from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.types import declared, spark_field
+from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
+from lancelake.spark.writing.storable import Rule, ensure_storable
+from lancelake.table.snapshot import Snapshot
+
+_POLICY = "spark.sql.storeAssignmentPolicy"
+
+
+def ensure_new_names(frame: DataFrame) -> None:
+    """Refuse names for a new table that the session could not tell apart."""
+    if not _is_case_sensitive(frame):
+        ensure_distinct(frame.columns)
+
+
+def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
+    """Return the rows of a frame as its session stores them in a table.
+
+    Columns that the table does not have stay as they are.
+    """
+    schema = base.manifest.schema
+    names = matched_names(frame.columns, schema.names, case_sensitive=_is_case_sensitive(frame))
+    if list(names) != frame.columns:
+        frame = frame.toDF(*names)
+    wanted = target_schema(schema, frame.schema)
+    if all(a.dataType == b.dataType for a, b in zip(frame.schema, wanted, strict=True)):
+        return frame
+    if not is_classic(frame.sparkSession):
+        return _cast(frame, wanted)
+    from lancelake.spark.jvm.store_assignment import assigned  # noqa: PLC0415  # classic sessions
+    from lancelake.spark.planning.schema_table import SchemaTable  # noqa: PLC0415
+
+    door = open_door(frame.sparkSession)
+    table = SchemaTable(door, wanted, f"lance.`{base.location.uri}`")
+    try:
+        return assigned(door, frame, table)
+    except AnalysisException as error:
+        raise SchemaMismatchError(
+            sentence_of(error),
+            table=base.location.uri,
+            version=base.version,
+            action="Cast the column before it is written.",
+        ) from error
+
+
+def target_schema(table: Schema, data: t.StructType) -> t.StructType:
+    """Return the data's columns in the types that the table has for them.
+
+    All may be null here: what the table does not allow, the writer checks.
+    """
+    return t.StructType([_target(table, field) for field in data.fields])
+
+
+def _target(table: Schema, data: t.StructField) -> t.StructField:
+    found = next((field for field in table.fields if field.name == data.name), None)
+    if found is None or any(f.is_blob_v1 or f.is_blob_v2 for f in found.walk()):
+        return data
+    try:
+        (shown,) = declared(t.StructType([spark_field(public_field(described(found)))])).fields
+    except UnsupportedError:
+        return data
+    return t.StructField(shown.name, _nullable(shown.dataType), True, shown.metadata)
+
+
+def _nullable(dtype: t.DataType) -> t.DataType:
+    match dtype:
+        case t.StructType():
+            members = [
+                t.StructField(m.name, _nullable(m.dataType), True, m.metadata) for m in dtype.fields
+            ]
+            return t.StructType(members)
+        case t.ArrayType():
+            return t.ArrayType(_nullable(dtype.elementType), True)
+        case t.MapType():
+            return t.MapType(_nullable(dtype.keyType), _nullable(dtype.valueType), True)
+        case _:
+            return dtype
+
+
+def _is_case_sensitive(frame: DataFrame) -> bool:
+    return str(frame.sparkSession.conf.get(CASE_SENSITIVE, "false")).lower() == "true"
+
+
+def _cast(frame: DataFrame, wanted: t.StructType) -> DataFrame:
+    """Do on Spark Connect what Spark's analyzer does on a classic session."""
+    policy = str(frame.sparkSession.conf.get(_POLICY, "ansi")).lower()
+    # Spark allows the third policy, LEGACY, only for its own file formats.
+    rule = Rule.STRICT if policy == Rule.STRICT.value else Rule.ANSI
+    columns: list[Column] = []
+    for data, table in zip(frame.schema.fields, wanted.fields, strict=True):
+        ensure_storable(data, table, rule)
+        value = f.col("`" + data.name.replace("`", "``") + "`")
+        columns.append(_bounded(value, data, table).alias(data.name))
+    return frame.select(*columns)
+
+
+def _bounded(value: Column, data: t.StructField, table: t.StructField) -> Column:
+    if not isinstance(table.dataType, t.CharType | t.VarcharType):
+        return value if data.dataType == table.dataType else value.cast(table.dataType)
+    text, most = value.cast("string"), table.dataType.length
+    failure = f.raise_error(f.lit(_too_long(table.name, most)))
+    kept = f.when(f.length(f.rtrim(text)) > most, failure).otherwise(text.substr(1, most))
+    return f.rpad(kept, most, " ") if isinstance(table.dataType, t.CharType) else kept
+
+
+def _too_long(name: str, most: int) -> str:
+    return f"column {name} has a text of more than {most} characters"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainRows:
+    """Batches of a plain data source on their way into a table."""
+
+    schema: t.StructType
+    """The data's columns by the table's names."""
+
+    bounds: tuple[tuple[str, bool, int], ...] = ()
+    """Texts of bounded length: the column, whether they are padded, and how many characters."""
+
+    @staticmethod
+    def into(base: Snapshot | None, data: t.StructType) -> PlainRows:
+        """Say how rows get into a version, or refuse them."""
+        if base is None:
+            return PlainRows(schema=data)
+        own = base.manifest.schema
+        names = matched_names(data.fieldNames(), own.names, case_sensitive=False)
+        renamed = t.StructType(
+            [
+                t.StructField(name, field.dataType, field.nullable, field.metadata)
+                for name, field in zip(names, data.fields, strict=True)
+            ]
+        )
+        bounds: list[tuple[str, bool, int]] = []
+        for given, wanted in zip(renamed, target_schema(own, renamed), strict=True):
+            ensure_storable(given, wanted, Rule.NUMBERS)
+            kind = wanted.dataType
+            if isinstance(kind, t.CharType | t.VarcharType):
+                bounds.append((wanted.name, isinstance(kind, t.CharType), kind.length))
+        return PlainRows(schema=renamed, bounds=tuple(bounds))
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield batches with the table's names and lengths."""
+        names = self.schema.fieldNames()
+        for batch in batches:
+            rows = batch if batch.schema.names == names else batch.rename_columns(names)
+            for name, pads, most in self.bounds:
+                position = names.index(name)
+                column = _within(rows.column(position), name, most, pads=pads)
+                rows = rows.set_column(position, rows.schema.field(position), column)
+            yield rows
+
+
+def _within(texts: pa.Array, name: str, most: int, *, pads: bool) -> pa.Array:
+    if pa.types.is_null(texts.type):
+        return texts
+    if pc.any(pc.greater(pc.utf8_length(pc.utf8_rtrim(texts, " ")), most)).as_py():
+        raise SchemaMismatchError(_too_long(name, most), path=name)
+    kept = pc.utf8_slice_codeunits(texts, 0, most)
+    return pc.utf8_rpad(kept, most, " ") if pads else kept

@@ -1,0 +1,78 @@
+"""Rows from executors -> fragments -> one commit, for the plain data source.
+
+Executors write data files and return the fragments as bytes. Nothing is visible before the commit,
+and an abort deletes nothing: a commit whose reply was lost may have landed, and files that belong
+to no version are the business of cleanup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
+from pyspark.sql.types import StructType
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.fragment_bytes import from_bytes, to_bytes
+from lancelake.spark.session.on_executors import Portable
+from lancelake.spark.session.options import TableOptions
+from lancelake.spark.writing.fitted_rows import PlainRows
+from lancelake.spark.writing.frame_writer import written
+from lancelake.spark.writing.write_plan import (
+    SaveMode,
+    WritePlan,
+    commit_write,
+    ensure_columns,
+    plain_rows,
+    plan_write,
+)
+from lancelake.table.open import AtVersion, open_snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Written(WriterCommitMessage):
+    """What one task wrote: its fragments, as bytes."""
+
+    fragments: bytes
+
+
+class LanceWriter(Portable, DataSourceArrowWriter):
+    """Appends to a table, or replaces its rows; creates the table when there is none.
+
+    It travels to every task, so of the version it changes it keeps only the number.
+    """
+
+    def __init__(self, plan: WritePlan, rows: PlainRows) -> None:
+        self._rows = rows
+        self._plan = replace(plan, base=None)
+        self._base = None if plan.base is None else (plan.base.location, plan.base.version)
+
+    @staticmethod
+    def prepare(schema: StructType, options: TableOptions, *, overwrite: bool) -> LanceWriter:
+        """Look at the table as it is, and decide how to write."""
+        ensure_columns(schema, options)
+        mode = SaveMode.OVERWRITE if overwrite else SaveMode.APPEND
+        rows = plain_rows(options, schema, mode)
+        plan = plan_write(options, rows.schema, mode)
+        if plan is None:
+            raise InvalidRequestError("there is nothing to write")
+        return LanceWriter(plan, rows)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+        """Write the rows of one task."""
+        return Written(to_bytes(written(self._plan.task, self._rows(iterator))))
+
+    def commit(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Make the rows of all tasks visible at once."""
+        found = [m.fragments for m in messages if isinstance(m, Written)]
+        fragments = tuple(fragment for data in found for fragment in from_bytes(data))
+        base = None
+        if self._base is not None:
+            location, version = self._base
+            base = open_snapshot(location, AtVersion(version))
+        commit_write(replace(self._plan, base=base), fragments)
+
+    def abort(self, messages: list[WriterCommitMessage | None]) -> None:
+        """Leave everything as it is."""

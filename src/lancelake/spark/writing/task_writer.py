@@ -1,0 +1,24 @@
+"""What an executor does for a write: batches in, the bytes of fragments out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from lancelake.data.write_task import WriteTask
+from lancelake.format.fragment_bytes import to_bytes
+from lancelake.spark.session.task_messages import message_batch
+from lancelake.spark.writing.frame_writer import written
+
+
+@dataclass(frozen=True, slots=True)
+class WriteBatches:
+    """Writes the rows of one task and answers with its fragments."""
+
+    task: WriteTask
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Yield one batch with one message."""
+        yield message_batch(to_bytes(written(self.task, iter(batches))))

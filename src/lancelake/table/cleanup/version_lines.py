@@ -1,0 +1,122 @@
+"""Which lines of versions may need files of a table: its own, its branches, clones within it?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.version_line import open_line
+from lancelake.format import layout
+from lancelake.format.refs import Branch, Tag
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.table.refs import branch_location, list_branches, list_tags
+from lancelake.table.snapshot import Snapshot
+
+_OWN = frozenset(
+    {layout.DATA, layout.DELETIONS, layout.INDICES, layout.TRANSACTIONS, layout.VERSIONS}
+)
+_MANIFEST = re.compile(r"d?\d{1,20}\.manifest")
+# Folders of folders in which a clone is looked for.
+_DEPTH = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """The manifests below one root, by the names of their files."""
+
+    location: Location
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refs:
+    """The tags and branches of a table."""
+
+    tags: dict[str, Tag]
+    branches: dict[str, Branch]
+
+    @staticmethod
+    def load(main: Location) -> Refs:
+        """Read them."""
+        return Refs(tags=list_tags(main), branches=list_branches(main))
+
+    def tagged(self, branch: str | None) -> dict[str, int]:
+        """Return the tags of a line and the versions they name."""
+        return {
+            tag: found.version for tag, found in self.tags.items() if _same(found.branch, branch)
+        }
+
+    def forks(self, branch: str | None) -> dict[str, int]:
+        """Return the branches that begin on a line, and at which version."""
+        return {
+            name: found.parent_version
+            for name, found in self.branches.items()
+            if _same(found.parent_branch, branch)
+        }
+
+    def held(self, branch: str | None) -> frozenset[int]:
+        """Return the versions of a line that a tag names or where a branch begins."""
+        return frozenset((*self.tagged(branch).values(), *self.forks(branch).values()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """The line to clean, and the others that may need its files."""
+
+    own: Line
+    others: tuple[Line, ...]
+    refs: Refs
+
+    @staticmethod
+    def load(at: Snapshot) -> Family:
+        """Find all lines of a table; one may be a branch that is being made.
+
+        Tags and branches are read before versions are listed: what they name is then there.
+        """
+        main = at.main_location
+        refs = Refs.load(main)
+        roots = {main.uri: main}
+        roots |= {place.uri: place for place in (branch_location(main, b) for b in refs.branches)}
+        roots |= {place.uri: place for place in _tables_within(main, _DEPTH)}
+        roots.pop(at.location.uri, None)
+        others = tuple(_line(root) for root in roots.values())
+        return Family(own=_line(at.location), others=others, refs=refs)
+
+
+def is_manifest(name: str) -> bool:
+    """Whether a file in the folder of versions is a manifest by its name."""
+    return _MANIFEST.fullmatch(name) is not None
+
+
+def _same(recorded: str | None, branch: str | None) -> bool:
+    return (recorded or "main") == (branch or "main")
+
+
+def _line(location: Location) -> Line:
+    handler = open_line(location).handler
+    if isinstance(handler, ExternalHandler):
+        # A version that the service recorded comes under its own name.
+        handler.latest()
+    names = open_store(location).list_names(layout.VERSIONS)
+    return Line(location=location, names=tuple(filter(is_manifest, names)))
+
+
+def _tables_within(root: Location, depth: int) -> Iterator[Location]:
+    """Yield the roots of tables in folders that are none of the table's own."""
+    for folder in open_store(root).list_dirs(""):
+        if folder in _OWN or (folder.startswith("_") and folder != layout.TREE):
+            continue
+        yield from _tables_at(root.child(folder), depth - 1)
+
+
+def _tables_at(place: Location, depth: int) -> Iterator[Location]:
+    folders = open_store(place).list_dirs("")
+    if layout.VERSIONS in folders:
+        yield place
+    is_table = layout.VERSIONS in folders
+    for folder in folders if depth else ():
+        if not folder.startswith("_") and not (is_table and folder == layout.DATA):
+            yield from _tables_at(place.child(folder), depth - 1)

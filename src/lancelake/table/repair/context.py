@@ -1,0 +1,37 @@
+"""What does a repair work on: a draft of a version, and what is known around it?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from lancelake.format.fragment import Fragment
+from lancelake.table.check.deletions import Deletions
+from lancelake.table.check.footers import check_footers
+from lancelake.table.check.rows import check_rows
+from lancelake.table.check.subject import Subject
+from lancelake.table.repair.draft import Draft
+from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.past import Past
+from lancelake.table.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """A draft to be made better; `codes` are what is found wrong with it."""
+
+    head: Snapshot
+    draft: Draft
+    subject: Subject
+    deletions: Deletions
+    past: Past
+    wishes: Wishes
+    codes: frozenset[str]
+
+    def is_readable(self, fragment: Fragment) -> bool:
+        """Whether all values of a fragment can be read, and are as many as it says."""
+        alone = replace(self.draft, fragments=(fragment,)).on(self.head)
+        subject = Subject(alone, self.subject.sizes)
+        # Readers may be kept open; the ends of files are always read from the store.
+        found = chain(check_footers(subject), check_rows(subject, set()))
+        return not any(True for _ in found)

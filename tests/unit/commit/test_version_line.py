@@ -1,0 +1,34 @@
+from __future__ import annotations
+
+import pytest
+
+from lancelake.commit.conditional_put import ConditionalPut
+from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.version_line import open_line
+from lancelake.errors import InvalidRequestError
+from lancelake.storage.location import Location
+
+OPTIONS = {"aws_region": "us-east-1", "aws_access_key_id": "k", "aws_secret_access_key": "s"}
+
+
+@pytest.mark.parametrize(
+    "uri", ["/tmp/t.lance", "memory://m/t", "s3://b/t", "s3://b--use1-az4--x-s3/t"]
+)
+def test_stores_with_put_if_absent_need_nothing_else(uri: str) -> None:
+    assert isinstance(open_line(Location.parse(uri, OPTIONS)).handler, ConditionalPut)
+
+
+def test_a_store_that_lists_in_no_order_gets_a_hint() -> None:
+    express = open_line(Location.parse("s3://b--use1-az4--x-s3/t", OPTIONS))
+    plain = open_line(Location.parse("s3://b/t", OPTIONS))
+    assert (express.creates_hint, plain.creates_hint) == (True, False)
+
+
+def test_s3_with_dynamodb_uses_the_named_table() -> None:
+    line = open_line(Location.parse("s3+ddb://b/t?ddbTableName=commits", OPTIONS))
+    assert isinstance(line.handler, ExternalHandler)
+
+
+def test_s3_with_dynamodb_but_no_table_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="ddbTableName"):
+        open_line(Location.parse("s3+ddb://b/t", OPTIONS))

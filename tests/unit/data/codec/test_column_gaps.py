@@ -1,0 +1,135 @@
+"""Data files with more physical columns than their schema names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from lance.file import LanceFileWriter
+
+import lancelake
+from lancelake.data.codec.column_gaps import layout_with_gaps
+from lancelake.data.codec.column_transplant import file_tail
+from lancelake.data.codec.container import Container, open_container
+from lancelake.data.codec.file_layout import decode
+from lancelake.data.existing_file import found_file
+from lancelake.data.table_files import TableFiles
+from lancelake.errors import CorruptTableError
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.proto import file_pb2, table_pb2
+from lancelake.storage.location import Location
+from tests.support.legacy_tables import MemorySource
+from tests.support.official import Official
+from tests.support.readers import OfficialReader
+from tests.support.table_surgery import edit_manifest
+
+each_version = pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
+ROWS = pa.table({"a": [1, 2, 3], "hidden": [10, 20, 30], "b": [100, 200, 300]})
+
+
+def container_of(path: Path) -> Container:
+    return open_container(MemorySource(path.read_bytes(), path.name))
+
+
+def rewrite_tail(path: Path, schema: file_pb2.Schema) -> None:
+    """Put another schema over the columns of a file."""
+    container = container_of(path)
+    columns = [container.column(n) for n in range(container.num_columns)]
+    descriptor = file_pb2.FileDescriptor(schema=schema, length=container.descriptor().length)
+    pages = path.read_bytes()[: container.column_metadata[0].start]
+    pages += bytes(-len(pages) % 64)
+    path.write_bytes(pages + file_tail(len(pages), columns, descriptor, container.version_numbers))
+
+
+def without_hidden(schema: file_pb2.Schema) -> file_pb2.Schema:
+    return file_pb2.Schema(fields=[f for f in schema.fields if f.name != "hidden"])
+
+
+@pytest.fixture
+def gapped(tmp_path: Path, version: str) -> Path:
+    """Return a table of columns 0 and 2 of a file with three, all of one type."""
+    root = tmp_path / "t.lance"
+    lancelake.write_dataset(ROWS, root, data_storage_version=version)
+    (path,) = (root / "data").iterdir()
+    rewrite_tail(path, without_hidden(container_of(path).descriptor().schema))
+
+    def change(manifest: table_pb2.Manifest) -> None:
+        fields = [f for f in manifest.fields if f.name != "hidden"]
+        del manifest.fields[:]
+        manifest.fields.extend(fields)
+        file = manifest.fragments[0].files[0]
+        file.fields[:], file.column_indices[:] = [0, 2], [0, 2]
+        file.file_size_bytes = path.stat().st_size
+
+    edit_manifest(root, change)
+    return root
+
+
+@each_version
+def test_a_column_is_found_by_its_physical_index(gapped: Path) -> None:
+    assert lancelake.dataset(gapped).to_table().to_pydict() == {
+        "a": [1, 2, 3],
+        "b": [100, 200, 300],
+    }
+
+
+@each_version
+def test_a_neighbour_of_the_same_type_is_not_read_instead(gapped: Path) -> None:
+    dataset = lancelake.dataset(gapped)
+    assert dataset.to_table(columns=["b"])["b"].to_pylist() == [100, 200, 300]
+    assert dataset.take([2], columns=["b"])["b"].to_pylist() == [300]
+
+
+@each_version
+def test_official_releases_read_the_same(gapped: Path, official: Official) -> None:
+    expected = OfficialReader(official).read(str(gapped), 1)
+    assert lancelake.dataset(gapped).to_table().equals(expected)
+
+
+@each_version
+def test_an_index_that_the_file_lacks_is_refused(gapped: Path) -> None:
+    def change(manifest: table_pb2.Manifest) -> None:
+        manifest.fragments[0].files[0].column_indices[:] = [0, 3]
+
+    edit_manifest(gapped, change)
+    with pytest.raises(CorruptTableError, match="3 columns"):
+        lancelake.dataset(gapped).to_table()
+
+
+def split_strings(path: Path) -> Path:
+    """Write strings the way release 0.13 did: offsets in one column, bytes in the next."""
+    schema = pa.schema([("s", pa.list_(pa.uint8())), ("n", pa.int64())])
+    values = [list(b"ab"), None, list("ü".encode())]
+    with LanceFileWriter(str(path), schema, version="2.0") as writer:
+        writer.write_batch(pa.record_batch([values, [1, 2, 3]], schema=schema))
+    fields = [f for f in container_of(path).descriptor().schema.fields if f.name != "item"]
+    fields[0].logical_type = "string"
+    rewrite_tail(path, file_pb2.Schema(fields=fields))
+    return path
+
+
+def test_strings_in_two_columns_are_told_by_their_encoding(tmp_path: Path) -> None:
+    container = container_of(split_strings(tmp_path / "f.lance"))
+    regular = decode(container.descriptor(), container.version)
+    layout = layout_with_gaps(container, regular)
+    assert [(c.index, c.width) for c in layout.columns] == [(0, 2), (2, 1)]
+
+
+def test_a_file_that_is_added_lists_its_physical_columns(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    split_strings(tmp_path / "data" / "f.lance")
+    schema = from_arrow(pa.schema([("s", pa.string()), ("n", pa.int64())]))
+    found = found_file(TableFiles(root=Location.parse(tmp_path)), "f.lance", schema)
+    assert found.entry.column_indices == (0, 2)
+
+
+def test_columns_that_nothing_accounts_for_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "f.lance"
+    with LanceFileWriter(str(path), ROWS.schema, version="2.1") as writer:
+        writer.write_batch(ROWS.to_batches()[0])
+    rewrite_tail(path, without_hidden(container_of(path).descriptor().schema))
+    container = container_of(path)
+    regular = decode(container.descriptor(), container.version)
+    with pytest.raises(CorruptTableError, match="has 3 columns, its schema 2"):
+        layout_with_gaps(container, regular)

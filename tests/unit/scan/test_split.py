@@ -1,0 +1,56 @@
+"""Partitions of even size out of fragments of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.split import SplitLimits, batch_rows, split
+from lancelake.storage.location import Location
+from lancelake.table.open import Latest, open_snapshot
+
+
+def planned(path: Path, rows: int, rows_per_file: int, **columns: pa.Array) -> object:
+    table = pa.table(columns or {"id": pa.array(range(rows))})
+    lancelake.write_dataset(table, path / "t.lance", max_rows_per_file=rows_per_file)
+    snapshot = open_snapshot(Location.parse(path / "t.lance"), Latest())
+    return plan(snapshot.source, ScanRequest())
+
+
+@pytest.mark.parametrize("cores", [1, 2, 3])
+def test_every_row_is_read_once(tmp_path: Path, cores: int) -> None:
+    found = planned(tmp_path, 500_000, 200_000)
+    groups = split(found, SplitLimits(cores=cores, max_bytes=1 << 20))  # type: ignore[arg-type]
+    covered: dict[int, list[tuple[int, int]]] = {}
+    for task in (task for group in groups for task in group):
+        stop = task.fragment.physical_rows if task.stop is None else task.stop
+        covered.setdefault(task.fragment.id, []).append((task.start, stop or 0))
+    lengths = {i: sum(b - a for a, b in ranges) for i, ranges in covered.items()}
+    assert lengths == {0: 200_000, 1: 200_000, 2: 100_000}
+    for ranges in covered.values():
+        assert all(a[1] == b[0] for a, b in zip(sorted(ranges), sorted(ranges)[1:], strict=False))
+
+
+def test_small_fragments_are_packed(tmp_path: Path) -> None:
+    found = planned(tmp_path, 100, 5)
+    groups = split(found, SplitLimits(cores=2))  # type: ignore[arg-type]
+    assert [len(group) for group in groups] == [10, 10]
+
+
+def test_a_large_fragment_is_divided_among_cores(tmp_path: Path) -> None:
+    found = planned(tmp_path, 400_000, 1_000_000)
+    assert len(split(found, SplitLimits(cores=4))) == 4  # type: ignore[arg-type]
+
+
+def test_wide_rows_come_in_small_batches(tmp_path: Path) -> None:
+    vectors = pa.array([[0.0] * 2048] * 10, pa.list_(pa.float32(), 2048))
+    assert batch_rows(planned(tmp_path, 10, 10, v=vectors)) == 1024  # type: ignore[arg-type]
+
+
+def test_narrow_rows_come_in_large_batches(tmp_path: Path) -> None:
+    assert batch_rows(planned(tmp_path, 10, 10)) == 65_536  # type: ignore[arg-type]

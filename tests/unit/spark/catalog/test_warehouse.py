@@ -1,0 +1,67 @@
+"""Names of tables and the folders they lie in."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake
+from lancelake.errors import AlreadyExistsError, InvalidNameError, InvalidRequestError
+from lancelake.spark.catalog.warehouse import Directory
+from lancelake.storage.location import Location
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> Directory:
+    """Return a catalog with the table `db.t`."""
+    lancelake.write_dataset(pa.table({"id": [1]}), tmp_path / "db" / "t.lance")
+    return Directory(root=Location.parse(tmp_path))
+
+
+def test_a_table_lies_in_the_folder_of_its_namespace(directory: Directory) -> None:
+    assert directory.table(("a", "b"), "t").uri == f"{directory.root.uri}/a/b/t.lance"
+
+
+def test_tables_and_namespaces_are_told_apart(directory: Directory) -> None:
+    assert directory.tables(("db",)) == ["t"]
+    assert directory.namespaces(()) == [("db",)]
+    assert not directory.has_namespace(("db", "t"))
+
+
+def test_a_name_with_a_slash_is_a_path(directory: Directory) -> None:
+    assert directory.table((), "/some/where.lance").uri == "/some/where.lance"
+    assert directory.table((), "s3://bucket/t").uri == "s3://bucket/t"
+
+
+def test_the_last_part_of_a_name_may_say_what_of_the_table(directory: Directory) -> None:
+    home = directory.table(("db",), "t")
+    found = [directory.resolve(("db", "t"), n) for n in ("history", "branch_x", "tag_y")]
+    assert [f.location for f in found] == [home] * 3
+    assert (found[0].facts, found[1].branch, found[2].tag) == ("history", "x", "y")
+
+
+def test_a_table_may_be_called_history(directory: Directory) -> None:
+    assert directory.resolve(("other",), "history").facts is None
+
+
+def test_a_namespace_remembers_what_was_said_about_it(directory: Directory) -> None:
+    directory.create_namespace(("new",), {"comment": "hello"})
+    assert directory.properties(("new",))["comment"] == "hello"
+    with pytest.raises(AlreadyExistsError):
+        directory.create_namespace(("new",), {})
+
+
+def test_a_namespace_with_tables_is_dropped_only_if_told_so(directory: Directory) -> None:
+    with pytest.raises(InvalidRequestError, match="not empty"):
+        directory.drop_namespace(("db",), cascade=False)
+    assert directory.drop_namespace(("db",), cascade=True)
+    assert directory.namespaces(()) == []
+    assert not directory.drop_namespace(("db",), cascade=False)
+
+
+@pytest.mark.parametrize("name", ["", ".hidden", "_system", "a.lance"])
+def test_a_name_that_would_be_something_else_is_refused(directory: Directory, name: str) -> None:
+    with pytest.raises(InvalidNameError):
+        directory.table(("db",), name)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.frozen import FrozenMap
+from lancelake.table.merge.row_builder import Missing, computed, copied_from_source, fitted
+from lancelake.table.merge.scope import SOURCE, TARGET, Scope
+
+ARROW = pa.schema([("id", pa.int64()), ("v", pa.string()), ("w", pa.float64())])
+SCHEMA = from_arrow(ARROW)
+MINE = pa.record_batch({"id": [1], "v": ["mine"], "w": [0.5]}, schema=ARROW)
+THEIRS = pa.record_batch({"w": [9.0], "id": [1]})
+SCOPE = Scope(sides=FrozenMap({TARGET: ARROW, SOURCE: THEIRS.schema}))
+
+
+def test_columns_that_the_source_lacks_come_from_the_target() -> None:
+    made = copied_from_source(SCHEMA, THEIRS.schema.names, otherwise=None)
+    assert made.needs(TARGET) == ("v",)
+    assert made.make({TARGET: MINE, SOURCE: THEIRS}).to_pylist() == [
+        {"id": 1, "v": "mine", "w": 9.0}
+    ]
+
+
+def test_columns_of_new_rows_that_the_source_lacks_are_null() -> None:
+    made = copied_from_source(SCHEMA, THEIRS.schema.names, otherwise=Missing())
+    assert made.needs(TARGET) == ()
+    assert made.make({SOURCE: THEIRS}).to_pylist() == [{"id": 1, "v": None, "w": 9.0}]
+
+
+def test_some_columns_can_be_computed() -> None:
+    made = computed(SCHEMA, {"w": "source.w + target.w"}, SCOPE, otherwise=None)
+    assert set(made.needs(TARGET)) == {"id", "v", "w"}
+    assert made.needs(SOURCE) == ("w",)
+    assert made.make({TARGET: MINE, SOURCE: THEIRS}).column("w").to_pylist() == [9.5]
+
+
+def test_a_part_of_the_columns_can_be_made() -> None:
+    made = copied_from_source(SCHEMA, THEIRS.schema.names, otherwise=Missing()).only(["w", "id"])
+    assert made.make({SOURCE: THEIRS}).to_pylist() == [{"w": 9.0, "id": 1}]
+
+
+@pytest.mark.parametrize("values", [{}, {"missing": "1"}])
+def test_what_computes_no_column_is_refused(values: dict[str, str]) -> None:
+    with pytest.raises(InvalidRequestError):
+        computed(SCHEMA, values, SCOPE, otherwise=None)
+
+
+@pytest.mark.parametrize(
+    ("array", "dtype"),
+    [
+        (pa.array(["a", "b"]), pa.dictionary(pa.int32(), pa.string())),
+        (pa.array(["a", "b"]).dictionary_encode(), pa.string()),
+        (pa.array([1, 2]), pa.float64()),
+        (pa.array([[1, 2], [3, 4]], pa.list_(pa.int64(), 2)), pa.list_(pa.int64(), 2)),
+        (pa.nulls(2), pa.string()),
+    ],
+    ids=str,
+)
+def test_values_are_brought_to_the_type_of_the_column(array: pa.Array, dtype: pa.DataType) -> None:
+    found = fitted(array, pa.field("x", dtype))
+    assert found.type == dtype
+    assert found.to_pylist() == array.to_pylist()
+
+
+def test_values_that_do_not_fit_are_refused_with_their_column() -> None:
+    with pytest.raises(SchemaMismatchError, match="values of column x do not fit"):
+        fitted(pa.array(["a"]), pa.field("x", pa.int64()))
