@@ -10,15 +10,15 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.storage import disk_sync
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.run import Compacted, compact
 from lancelake.table.snapshot import Snapshot
 
 ROWS = 20_000
 WIDTH = 16
 SHARE = 100
-OPTIONS = CompactionOptions(target_rows_per_fragment=ROWS // 4)
-SETTLED = CompactionOptions(settled_bytes=ROWS * WIDTH // 8)
+OPTIONS = CompactionSettings(target_rows_per_fragment=ROWS // 4)
+SETTLED = CompactionSettings(settled_bytes=ROWS * WIDTH // 8)
 
 
 def vectors(first: int, rows: int) -> pa.Table:
@@ -31,7 +31,7 @@ def head(uri: str) -> Snapshot:
     return lance.dataset(uri)._snapshot
 
 
-def grown(uri: Path, options: CompactionOptions) -> tuple[Compacted, Snapshot]:
+def grown(uri: Path, options: CompactionSettings) -> tuple[Compacted, Snapshot]:
     """Compact a table of small fragments, add one row in a hundred, and return both."""
     with disk_sync.waiting(waits=False):
         lance.write_dataset(vectors(0, ROWS), uri, max_rows_per_file=ROWS // 20)
@@ -44,7 +44,7 @@ def grown(uri: Path, options: CompactionOptions) -> tuple[Compacted, Snapshot]:
 
 @pytest.mark.parametrize("options", [OPTIONS, SETTLED], ids=["full files", "settled files"])
 def test_what_is_settled_is_neither_read_nor_written(
-    options: CompactionOptions, tmp_path: Path
+    options: CompactionSettings, tmp_path: Path
 ) -> None:
     uri = tmp_path / "t.lance"
     first, at = grown(uri, options)
@@ -71,7 +71,7 @@ def test_many_small_additions_rewrite_each_row_few_times(tmp_path: Path) -> None
             mode = "append" if number else "create"
             lance.write_dataset(vectors(number * 100, 100), uri, mode=mode)
             if number % 4 == 3:
-                options = CompactionOptions(settled_bytes=1)
+                options = CompactionSettings(settled_bytes=1)
                 written += compact(head(str(uri)), options).metrics.bytes_added
     size = sum(f.files[0].file_size_bytes or 0 for f in head(str(uri)).manifest.fragments)
     assert written < 6 * size

@@ -11,9 +11,9 @@ import pytest
 from lancelake.clock import SystemClock, SystemIds
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
-from lancelake.commit.rules import Means
+from lancelake.commit.rules import CommitServices
 from lancelake.commit.table_rules import TABLE_RULES
-from lancelake.commit.version_line import Line, open_line
+from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.operations import Overwrite
 from lancelake.storage.location import Location
@@ -42,8 +42,8 @@ def location(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Locatio
         yield Location.parse(f"s3://{server.new_bucket()}/table.lance", server.storage_options)
 
 
-def _means(line: Line, number: int) -> Means:
-    return Means(
+def _means(line: VersionLine, number: int) -> CommitServices:
+    return CommitServices(
         rules=TABLE_RULES,
         port=StoredDeletions(line.store),
         facts=NoFacts(),

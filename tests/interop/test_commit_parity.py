@@ -10,10 +10,10 @@ from lancelake.clock import ManualClock
 from lancelake.commit.detached import commit_detached
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
-from lancelake.commit.ref_files import Target, create_tag
+from lancelake.commit.ref_files import RefTarget, create_tag
 from lancelake.commit.result import CommitResult
 from lancelake.commit.table_rules import TABLE_RULES
-from lancelake.commit.version_line import Line, open_line
+from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.operations import Append, Operation, Overwrite
@@ -42,7 +42,7 @@ result = [ds.version if version is None or isinstance(version, str) else 0, ds.c
 
 
 @pytest.fixture
-def line(tmp_path: Path) -> Line:
+def line(tmp_path: Path) -> VersionLine:
     made = open_line(Location.parse(tmp_path / "t.lance"))
     for number in (1, 2, 3):
         made.store.put(layout.data_file(fragment(number).files[0].path), data_file_bytes())
@@ -51,12 +51,14 @@ def line(tmp_path: Path) -> Line:
     return made
 
 
-def _commit(line: Line, operation: Operation, *, unique: int, read_version: int) -> CommitResult:
+def _commit(
+    line: VersionLine, operation: Operation, *, unique: int, read_version: int
+) -> CommitResult:
     asked = request(operation, unique=unique, read_version=read_version)
     return commit(line, asked, means(line.store, TABLE_RULES, seed=unique))
 
 
-def test_commits_of_both_follow_each_other(official: Official, line: Line) -> None:
+def test_commits_of_both_follow_each_other(official: Official, line: VersionLine) -> None:
     uri = line.location.uri
     assert _commit(line, Append(fragments=(fragment(2),)), unique=2, read_version=1).version == 2
     assert official.run(uri, APPEND) == 3
@@ -67,7 +69,7 @@ def test_commits_of_both_follow_each_other(official: Official, line: Line) -> No
     assert [f for f in found if f.severity is not Severity.INFO] == []
 
 
-def test_official_readers_see_a_detached_version(official: Official, line: Line) -> None:
+def test_official_readers_see_a_detached_version(official: Official, line: VersionLine) -> None:
     base = log(line)[0].loaded
     asked = request(Append(fragments=(fragment(3),)), unique=2)
     made = commit_detached(line, asked, means(line.store, TABLE_RULES), base=base)
@@ -75,9 +77,9 @@ def test_official_readers_see_a_detached_version(official: Official, line: Line)
     assert official.run(line.location.uri, READ, version=None) == [1, 10]
 
 
-def test_official_readers_follow_a_tag(official: Official, line: Line) -> None:
+def test_official_readers_follow_a_tag(official: Official, line: VersionLine) -> None:
     _commit(line, Append(fragments=(fragment(2),)), unique=2, read_version=1)
     size = log(line)[0].loaded.size_bytes
-    target = Target(branch=None, version=Version(1), manifest_size=size)
+    target = RefTarget(branch=None, version=Version(1), manifest_size=size)
     create_tag(line.store, "first", target, clock=ManualClock())
     assert official.run(line.location.uri, READ, version="first") == [1, 10]

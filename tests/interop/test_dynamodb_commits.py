@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from lancelake.commit.external_store import Entry, ExternalHandler
+from lancelake.commit.external_store import ExternalHandler, PublishedEntry
 from lancelake.commit.loop import commit
 from lancelake.commit.result import CommitResult
 from lancelake.commit.table_rules import TABLE_RULES
-from lancelake.commit.version_line import Line, open_line
+from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.storage.location import Location
 from tests.support.official import Official
 from tests.support.s3_server import S3Server, s3_server
@@ -47,11 +47,11 @@ def uri(server: S3Server, table: str) -> str:
     return f"s3+ddb://{server.new_bucket()}/db/t.lance?ddbTableName={table}"
 
 
-def _line(server: S3Server, uri: str) -> Line:
+def _line(server: S3Server, uri: str) -> VersionLine:
     return open_line(Location.parse(uri, options_for(server)))
 
 
-def _set(line: Line, key: str, *, unique: int, read_version: int) -> CommitResult:
+def _set(line: VersionLine, key: str, *, unique: int, read_version: int) -> CommitResult:
     asked = request(set_config(key, "set"), unique=unique, read_version=read_version)
     return commit(line, asked, means(line.store, TABLE_RULES, seed=unique))
 
@@ -82,7 +82,7 @@ def test_official_lance_finishes_a_version_that_we_only_recorded(
             self.get, self.get_latest = self._external.get, self._external.get_latest
             self.put_if_not_exists = self._external.put_if_not_exists
 
-        def put_final(self, entry: Entry) -> None:
+        def put_final(self, entry: PublishedEntry) -> None:
             raise KeyboardInterrupt
 
     options = options_for(server)

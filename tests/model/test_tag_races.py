@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lancelake.clock import ManualClock
-from lancelake.commit.ref_files import Target, annotate_tag, create_tag, move_tag, remove_tag
+from lancelake.commit.ref_files import RefTarget, annotate_tag, create_tag, move_tag, remove_tag
 from lancelake.errors import RefNotFoundError
 from lancelake.format import layout, refs
 from lancelake.format.ids import Version
@@ -17,8 +17,8 @@ PATH = layout.tag("v1")
 POINTS = frozenset({"get", "swap", "delete"})
 
 
-def _at(version: int) -> Target:
-    return Target(branch=None, version=Version(version), manifest_size=version)
+def _at(version: int) -> RefTarget:
+    return RefTarget(branch=None, version=Version(version), manifest_size=version)
 
 
 def _moves(version: int) -> Callable[[ObjectStore], object]:

@@ -16,7 +16,7 @@ from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
 from lancelake.table.cleanup import run as cleaning
-from lancelake.table.cleanup.planner import Planned, make_plan
+from lancelake.table.cleanup.planner import PlannedCleanup, make_plan
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from lancelake.table.cleanup.version_lines import Family
@@ -107,7 +107,7 @@ def interleaved(life: Life, steps: random.Random) -> Iterator[None]:
     """Let others change the table after the plan is made, and after manifests are gone."""
     load = Family.load
 
-    def planned(*args: object) -> Planned:
+    def planned(*args: object) -> PlannedCleanup:
         made = make_plan(*args)  # type: ignore[arg-type]  # passed on
         life.live(steps.randint(0, 3), REUSES)
         return made

@@ -12,7 +12,7 @@ from pyspark.sql import functions as f
 
 import lancelake
 from lancelake.spark.jvm import compiled
-from lancelake.spark.jvm.gateway import open_door
+from lancelake.spark.jvm.gateway import open_gateway
 from lancelake.spark.jvm.row_work import messages_of
 from lancelake.spark.session.task_messages import message_batch
 
@@ -43,7 +43,7 @@ def settings(spark: SparkSession) -> Iterator[SparkSession]:
 @pytest.fixture
 def without_classes(spark: SparkSession) -> Iterator[SparkSession]:
     """Return a session in which no class of ours could be compiled."""
-    application = open_door(spark).application
+    application = open_gateway(spark).application
     known = compiled._LOADERS.pop(application, None)
     compiled._LOADERS[application] = None
     yield spark
@@ -53,7 +53,7 @@ def without_classes(spark: SparkSession) -> Iterator[SparkSession]:
 
 
 def test_this_spark_runs_classes_of_ours(spark: SparkSession) -> None:
-    assert compiled.are_compiled(open_door(spark))
+    assert compiled.are_compiled(open_gateway(spark))
 
 
 def test_wide_rows_are_sent_in_batches_of_the_bytes_that_are_set(settings: SparkSession) -> None:

@@ -16,8 +16,8 @@ from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.history import Landed, landed_at
 from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
-from lancelake.commit.rules import CommitRules, Means
-from lancelake.commit.version_line import Line
+from lancelake.commit.rules import CommitRules, CommitServices
+from lancelake.commit.version_line import VersionLine
 from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
@@ -36,7 +36,7 @@ from lancelake.format.operations.update_config import MapUpdate, UpdateConfig
 from lancelake.format.transaction import Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
-from lancelake.txn.facts import NOTHING_KNOWN, Facts, Wanted
+from lancelake.txn.facts import NOTHING_KNOWN, Facts, MissingFacts
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.state import TableState
 
@@ -76,9 +76,9 @@ def fragment(number: int, *, id: int = 0, size_bytes: int | None = None) -> Frag
     return Fragment(id=FragmentId(id), files=(file,), physical_rows=ROWS)
 
 
-def line_on(store: ObjectStore) -> Line:
+def line_on(store: ObjectStore) -> VersionLine:
     """Return a line whose versions lie in a store."""
-    return Line(location=_LOCATION, store=store, handler=ConditionalPut(store=store))
+    return VersionLine(location=_LOCATION, store=store, handler=ConditionalPut(store=store))
 
 
 def seed(
@@ -178,16 +178,16 @@ def _deletion_path(fragment_id: FragmentId, entry: DeletionFile) -> str:
 class NoFacts:
     """Knows nothing: the tables of these tests lack nothing."""
 
-    def learn(self, state: TableState, wanted: Wanted) -> Facts:
+    def learn(self, state: TableState, wanted: MissingFacts) -> Facts:
         return NOTHING_KNOWN
 
 
 def means(
     store: ObjectStore, rules: CommitRules, *, clock: Clock | None = None, seed: int = 0
-) -> Means:
+) -> CommitServices:
     """Return what a commit works with; time stands still and chance can be repeated."""
     ids = SystemIds(seed)
-    return Means(
+    return CommitServices(
         rules=rules,
         port=StoredDeletions(store, ids),
         facts=NoFacts(),
@@ -196,6 +196,6 @@ def means(
     )
 
 
-def log(line: Line) -> list[Landed]:
+def log(line: VersionLine) -> list[Landed]:
     """Return every commit, oldest first."""
     return [landed_at(line, name) for name in line.handler.every()]

@@ -15,7 +15,7 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.arrow_values import is_right_aligned, to_cell, to_json
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.tables import Column, Listing, facts
+from lancelake.cli.tables import Listing, TextColumn, facts
 from lancelake.table.snapshot import Snapshot
 
 _LEAST_WIDTH = 8
@@ -93,7 +93,7 @@ def print_rows(
 
 def _side_by_side(schema: pa.Schema, rows: list[list[Text]], styles: Sequence[str]) -> Listing:
     columns = [
-        Column(
+        TextColumn(
             words.printable(field.name),
             is_right=is_right_aligned(field.type),
             least=_LEAST_WIDTH,

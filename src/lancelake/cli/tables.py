@@ -14,7 +14,7 @@ _CUT_LEAST = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class TextColumn:
     """A column; one with a `least` width may be cut down to it, an optional one left out."""
 
     name: str
@@ -24,21 +24,21 @@ class Column:
     style: str = "dim"
 
 
-def right(name: str, *, is_optional: bool = False) -> Column:
+def right(name: str, *, is_optional: bool = False) -> TextColumn:
     """Return a column of numbers."""
-    return Column(name, is_right=True, is_optional=is_optional)
+    return TextColumn(name, is_right=True, is_optional=is_optional)
 
 
-def cut(name: str) -> Column:
+def cut(name: str) -> TextColumn:
     """Return a column that is cut when there is no room."""
-    return Column(name, least=_CUT_LEAST)
+    return TextColumn(name, least=_CUT_LEAST)
 
 
 @dataclass(slots=True)
 class Listing:
     """Rows under names of columns; a column without a name and without content is not shown."""
 
-    columns: Sequence[Column]
+    columns: Sequence[TextColumn]
     rows: list[tuple[list[Text], str]] = field(default_factory=list)
 
     def add(self, *cells: Text | str, style: str = "") -> None:

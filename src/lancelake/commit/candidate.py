@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from lancelake.commit.handler import Outcome
 from lancelake.commit.load import Loaded
 from lancelake.commit.lookup import taken_apart
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.manifest_codec import ManifestFile
 from lancelake.format.names import (
@@ -72,7 +72,7 @@ class Publisher:
 
     __slots__ = ("_line", "_stored")
 
-    def __init__(self, line: Line) -> None:
+    def __init__(self, line: VersionLine) -> None:
         """Publish on a line."""
         self._line = line
         self._stored: tuple[str, bytes] | None = None

@@ -8,8 +8,8 @@ from typing import assert_never
 from lancelake.commit.history import Landed, commits_after
 from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
-from lancelake.commit.rules import Means
-from lancelake.commit.version_line import Line
+from lancelake.commit.rules import CommitServices
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import (
     ConflictError,
     IncompatibleConflictError,
@@ -33,12 +33,16 @@ class Standing:
     """
 
     def __init__(
-        self, line: Line, request: CommitRequest, means: Means, base: Loaded | None = None
+        self,
+        line: VersionLine,
+        request: CommitRequest,
+        services: CommitServices,
+        base: Loaded | None = None,
     ) -> None:
         """Start from `base`, or load the version that was read."""
         self._line = line
         self._request = request
-        self._means = means
+        self._means = services
         self._needs_rebase = False
         self._fitted: Transaction | None = request.transaction
         self.judged = 0

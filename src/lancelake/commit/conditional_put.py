@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.handler import Outcome, Taken, Unknown, Written
+from lancelake.commit.handler import Outcome, PublishedVersion, Taken, Unknown
 from lancelake.commit.lookup import every_manifest, latest_manifest, manifest_of
 from lancelake.errors import AlreadyExistsError, StorageError
 from lancelake.format import layout
@@ -27,7 +27,7 @@ class ConditionalPut:
         except StorageError as error:
             # A disk can fail after it gave the file its name, and a reply can be lost.
             return Unknown(error)
-        return Written()
+        return PublishedVersion()
 
     def latest(self) -> ManifestName | None:
         """Find the newest version of the main line."""

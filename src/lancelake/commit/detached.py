@@ -10,8 +10,8 @@ from lancelake.commit.fixed_version import publish_single
 from lancelake.commit.load import Loaded
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.rules import Means
-from lancelake.commit.version_line import Line
+from lancelake.commit.rules import CommitServices
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.flags import ensure_writable
 from lancelake.format.ids import DETACHED_BIT, Version
@@ -19,7 +19,7 @@ from lancelake.format.names import ManifestNaming
 
 
 def commit_detached(
-    line: Line, request: CommitRequest, means: Means, *, base: Loaded
+    line: VersionLine, request: CommitRequest, services: CommitServices, *, base: Loaded
 ) -> CommitResult:
     """Publish a transaction as a version that follows `base`, under a number nobody else knows."""
     if base.name.naming is not ManifestNaming.V2:
@@ -29,19 +29,19 @@ def commit_detached(
             action="Migrate the manifest names to V2 first.",
         )
     ensure_writable(base.state.manifest.writer_feature_flags)
-    started_s = means.clock.monotonic_s()
+    started_s = services.clock.monotonic_s()
     publisher = Publisher(line)
     for attempt in range(request.max_attempts):
-        candidate = _candidate(request, means, base)
-        loaded = publish_single(line, candidate, publisher, means)
+        candidate = _candidate(request, services, base)
+        loaded = publish_single(line, candidate, publisher, services)
         if loaded is not None:
             metrics = CommitMetrics(
                 attempts=attempt + 1,
-                milliseconds=round((means.clock.monotonic_s() - started_s) * 1000),
+                milliseconds=round((services.clock.monotonic_s() - started_s) * 1000),
                 manifest_bytes=loaded.size_bytes,
             )
             return CommitResult(loaded=loaded, transaction=candidate.transaction, metrics=metrics)
-        means.clock.sleep(detached_delay_s(attempt, means.ids.random()))
+        services.clock.sleep(detached_delay_s(attempt, services.ids.random()))
     raise ContentionError(
         f"Failed to commit the transaction after {request.max_retries} retries. "
         "No free version was found",
@@ -49,8 +49,8 @@ def commit_detached(
     )
 
 
-def _candidate(request: CommitRequest, means: Means, base: Loaded) -> Candidate:
-    version = Version(means.ids.random_u64() | DETACHED_BIT)
-    options = replace(means.options_for(request.options, base.state), version=version)
-    state = means.rules.next_state(request.transaction, base.state, options)
+def _candidate(request: CommitRequest, services: CommitServices, base: Loaded) -> Candidate:
+    version = Version(services.ids.random_u64() | DETACHED_BIT)
+    options = replace(services.options_for(request.options, base.state), version=version)
+    state = services.rules.next_state(request.transaction, base.state, options)
     return make_candidate(request.transaction, state, ManifestNaming.V2)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
-from lancelake.commit.external_store import Entry
+from lancelake.commit.external_store import PublishedEntry
 from lancelake.errors import (
     CorruptTableError,
     InvalidRequestError,
@@ -81,18 +81,18 @@ class DynamoDb:
     table: str
     base_uri: str
 
-    def put_if_not_exists(self, entry: Entry) -> bool:
+    def put_if_not_exists(self, entry: PublishedEntry) -> bool:
         """Record a version; False if it has an entry."""
         condition = "attribute_not_exists(base_uri) AND attribute_not_exists(version)"
         return self._put(entry, condition)
 
-    def put_final(self, entry: Entry) -> None:
+    def put_final(self, entry: PublishedEntry) -> None:
         """Replace the entry of a version that has one."""
         condition = "attribute_exists(base_uri) AND attribute_exists(version)"
         if not self._put(entry, condition):
             raise StorageError(f"version {entry.version} has no entry in DynamoDB {self.table!r}")
 
-    def get(self, version: int) -> Entry | None:
+    def get(self, version: int) -> PublishedEntry | None:
         """Return the entry of a version."""
         with _Errors(self.table):
             found = self.client.get_item(
@@ -102,7 +102,7 @@ class DynamoDb:
             )
         return self._entry(found["Item"]) if "Item" in found else None
 
-    def get_latest(self) -> Entry | None:
+    def get_latest(self) -> PublishedEntry | None:
         """Return the entry of the highest version of the main line."""
         with _Errors(self.table):
             found = self.client.query(
@@ -118,7 +118,7 @@ class DynamoDb:
             )
         return next((self._entry(item) for item in found.get("Items", ())), None)
 
-    def _put(self, entry: Entry, condition: str) -> bool:
+    def _put(self, entry: PublishedEntry, condition: str) -> bool:
         item: Item = {
             "base_uri": {"S": self.base_uri},
             "version": {"N": str(entry.version)},
@@ -136,11 +136,11 @@ class DynamoDb:
             return False
         return True
 
-    def _entry(self, item: Item) -> Entry:
+    def _entry(self, item: Item) -> PublishedEntry:
         try:
             path = item["path"]["S"]
             size = item.get("size", {}).get("N")
-            entry = Entry(
+            entry = PublishedEntry(
                 version=int(item["version"]["N"]),
                 path=path.removeprefix(self._prefix),
                 size_bytes=None if size is None else int(size),

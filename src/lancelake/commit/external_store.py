@@ -12,7 +12,7 @@ from typing import Protocol
 
 from lancelake.clock import Ids
 from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.handler import Outcome, Taken, Unknown, Written
+from lancelake.commit.handler import Outcome, PublishedVersion, Taken, Unknown
 from lancelake.commit.lookup import every_manifest, latest_manifest, manifest_of, taken_apart
 from lancelake.errors import (
     CorruptTableError,
@@ -30,7 +30,7 @@ _SUFFIX = ".manifest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class PublishedEntry:
     """What the service knows about a version; `path` is relative to the line's root."""
 
     version: int
@@ -50,19 +50,19 @@ class ExternalManifestStore(Protocol):
     Its failures are those of a store.
     """
 
-    def put_if_not_exists(self, entry: Entry) -> bool:
+    def put_if_not_exists(self, entry: PublishedEntry) -> bool:
         """Record a version; False if it has an entry."""
         ...
 
-    def put_final(self, entry: Entry) -> None:
+    def put_final(self, entry: PublishedEntry) -> None:
         """Replace the entry of a version that has one."""
         ...
 
-    def get(self, version: int) -> Entry | None:
+    def get(self, version: int) -> PublishedEntry | None:
         """Return the entry of a version."""
         ...
 
-    def get_latest(self) -> Entry | None:
+    def get_latest(self) -> PublishedEntry | None:
         """Return the entry of the highest version of the main line."""
         ...
 
@@ -82,7 +82,7 @@ class ExternalHandler:
             return ConditionalPut(store=self.store).create(version, name, data)
         staged = f"{layout.manifest(name)}-{self.ids.uuid4()}"
         self.store.put(staged, data)
-        entry = Entry(version=version, path=staged, size_bytes=len(data))
+        entry = PublishedEntry(version=version, path=staged, size_bytes=len(data))
         try:
             is_mine = self.external.put_if_not_exists(entry) or self._is_recorded(entry)
         except StorageError as error:
@@ -93,7 +93,7 @@ class ExternalHandler:
             return Taken()
         with suppress(LanceTableError):
             self._finish(entry)
-        return Written()
+        return PublishedVersion()
 
     def latest(self) -> ManifestName | None:
         """Find the newest version; the object store is asked about lines the service never saw."""
@@ -110,12 +110,12 @@ class ExternalHandler:
         self.latest()
         return every_manifest(self.store)
 
-    def _is_recorded(self, entry: Entry) -> bool:
+    def _is_recorded(self, entry: PublishedEntry) -> bool:
         """Whether an earlier try of the same request got through unnoticed."""
         found = self.external.get(entry.version)
         return found is not None and found.path == entry.path
 
-    def _finish(self, entry: Entry) -> ManifestName:
+    def _finish(self, entry: PublishedEntry) -> ManifestName:
         """Bring a recorded manifest under its own name, if nobody did yet."""
         staged = confined_path(entry.path)
         path = _final_path(staged)
@@ -130,7 +130,9 @@ class ExternalHandler:
                 raise CorruptTableError(problem, path=staged) from error
             return name
         self.external.put_final(
-            Entry(version=entry.version, path=path, size_bytes=entry.size_bytes, e_tag=None)
+            PublishedEntry(
+                version=entry.version, path=path, size_bytes=entry.size_bytes, e_tag=None
+            )
         )
         self.store.delete(staged)
         return name

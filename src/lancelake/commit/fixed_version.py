@@ -6,18 +6,18 @@ from typing import assert_never
 
 from lancelake.commit.backoff import detached_delay_s
 from lancelake.commit.candidate import Candidate, Publisher
-from lancelake.commit.handler import Outcome, Taken, Unknown, Written
+from lancelake.commit.handler import Outcome, PublishedVersion, Taken, Unknown
 from lancelake.commit.load import Loaded
 from lancelake.commit.lost_reply import look_for, uncertain
-from lancelake.commit.rules import Means
-from lancelake.commit.version_line import Line
+from lancelake.commit.rules import CommitServices
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 
 _MOST_DOUBTS = 5
 
 
 def publish_single(
-    line: Line, candidate: Candidate, publisher: Publisher, means: Means
+    line: VersionLine, candidate: Candidate, publisher: Publisher, services: CommitServices
 ) -> Loaded | None:
     """Publish a candidate; None when its version is another's.
 
@@ -26,7 +26,7 @@ def publish_single(
     for doubts in range(_MOST_DOUBTS + 1):
         outcome = _published(line, candidate, publisher, is_in_doubt=doubts > 0)
         match outcome:
-            case Written():
+            case PublishedVersion():
                 return candidate.as_loaded()
             case Taken():
                 return look_for(line, candidate)
@@ -38,12 +38,12 @@ def publish_single(
                     raise cause
             case _:
                 assert_never(outcome)
-        means.clock.sleep(detached_delay_s(doubts, means.ids.random()))
+        services.clock.sleep(detached_delay_s(doubts, services.ids.random()))
     raise uncertain(line, candidate)
 
 
 def _published(
-    line: Line, candidate: Candidate, publisher: Publisher, *, is_in_doubt: bool
+    line: VersionLine, candidate: Candidate, publisher: Publisher, *, is_in_doubt: bool
 ) -> Outcome:
     try:
         return publisher.publish(candidate)

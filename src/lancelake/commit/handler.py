@@ -10,7 +10,7 @@ from lancelake.format.names import ManifestName
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class PublishedVersion:
     """The version was free and is ours."""
 
 
@@ -26,7 +26,7 @@ class Unknown:
     cause: StorageError
 
 
-Outcome = Written | Taken | Unknown
+Outcome = PublishedVersion | Taken | Unknown
 
 
 class CommitHandler(Protocol):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from lancelake.commit.load import Loaded, load, transaction_of
 from lancelake.commit.lookup import taken_apart
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import VersionNotFoundError
 from lancelake.format.names import ManifestName, manifest_name
 from lancelake.format.transaction import Transaction
@@ -27,13 +27,13 @@ class Landed:
     transaction: Transaction | None
 
 
-def landed_at(line: Line, name: ManifestName) -> Landed:
+def landed_at(line: VersionLine, name: ManifestName) -> Landed:
     """Read the commit that made a version."""
     loaded = load(line, name)
     return Landed(loaded=loaded, transaction=transaction_of(line, loaded))
 
 
-def commits_after(line: Line, seen: ManifestName, newest: ManifestName) -> Iterator[Landed]:
+def commits_after(line: VersionLine, seen: ManifestName, newest: ManifestName) -> Iterator[Landed]:
     """Yield the commits after `seen` up to `newest`, oldest first.
 
     A version between the two that is gone is a `VersionNotFoundError`.
@@ -48,7 +48,7 @@ def commits_after(line: Line, seen: ManifestName, newest: ManifestName) -> Itera
         yield landed_at(line, newest)
 
 
-def _read_ahead(line: Line, versions: range, newest: ManifestName) -> Iterator[Landed]:
+def _read_ahead(line: VersionLine, versions: range, newest: ManifestName) -> Iterator[Landed]:
     """Yield the commits in order while those that follow are being read."""
     pending: deque[Future[Landed]] = deque()
     with ThreadPoolExecutor(_AHEAD, thread_name_prefix="catch-up") as pool:
@@ -64,7 +64,7 @@ def _read_ahead(line: Line, versions: range, newest: ManifestName) -> Iterator[L
                 future.cancel()
 
 
-def _landed_between(line: Line, version: int, newest: ManifestName) -> Landed:
+def _landed_between(line: VersionLine, version: int, newest: ManifestName) -> Landed:
     """Read a version whose name is likely of the same scheme as the newest."""
     try:
         return landed_at(line, taken_apart(manifest_name(version, newest.naming)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.version_line import Line, open_line
+from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.manifest_codec import ManifestFile
@@ -36,7 +36,7 @@ def load_state(location: Location, name: ManifestName) -> tuple[ManifestFile, Ta
     return loaded.file, loaded.state
 
 
-def load(line: Line, name: ManifestName) -> Loaded:
+def load(line: VersionLine, name: ManifestName) -> Loaded:
     """Read a version."""
     try:
         data = line.store.get(layout.manifest(name.name))
@@ -54,7 +54,7 @@ def load(line: Line, name: ManifestName) -> Loaded:
     return Loaded(name=name, file=file, state=state, size_bytes=len(data))
 
 
-def transaction_of(line: Line, loaded: Loaded) -> Transaction | None:
+def transaction_of(line: VersionLine, loaded: Loaded) -> Transaction | None:
     """Return what led to a version: the inline copy, else the file; None when neither is there."""
     data = loaded.file.inline_transaction
     try:
@@ -65,7 +65,7 @@ def transaction_of(line: Line, loaded: Loaded) -> Transaction | None:
         raise error.at(line.location.uri, loaded.version) from error.__cause__
 
 
-def _transaction_file(line: Line, name: str) -> bytes | None:
+def _transaction_file(line: VersionLine, name: str) -> bytes | None:
     if not name:
         return None
     try:

@@ -7,14 +7,14 @@ from typing import assert_never
 from lancelake.commit.backoff import SlotBackoff
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
 from lancelake.commit.catch_up import Standing
-from lancelake.commit.handler import Taken, Unknown, Written
+from lancelake.commit.handler import PublishedVersion, Taken, Unknown
 from lancelake.commit.load import Loaded, load
 from lancelake.commit.lost_reply import look_for, uncertain
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.rules import Means
+from lancelake.commit.rules import CommitServices
 from lancelake.commit.version_hint import update_hint
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import (
     CommitError,
     ContentionError,
@@ -33,7 +33,11 @@ _MOST_DOUBTS = 5
 
 
 def commit(
-    line: Line, request: CommitRequest, means: Means, *, base: Loaded | None = None
+    line: VersionLine,
+    request: CommitRequest,
+    services: CommitServices,
+    *,
+    base: Loaded | None = None,
 ) -> CommitResult:
     """Publish a transaction exactly once, or raise with nothing of it visible.
 
@@ -41,22 +45,26 @@ def commit(
     version that was read, if the caller has it at hand. Only an `UncertainCommitError` leaves
     open what happened.
     """
-    return _Loop(line, request, means, base).run()
+    return _Loop(line, request, services, base).run()
 
 
 class _Loop:
     """One commit, from attempt to attempt."""
 
     def __init__(
-        self, line: Line, request: CommitRequest, means: Means, base: Loaded | None
+        self,
+        line: VersionLine,
+        request: CommitRequest,
+        services: CommitServices,
+        base: Loaded | None,
     ) -> None:
         self._line = line
         self._request = request
-        self._means = means
-        self._started_s = means.clock.monotonic_s()
+        self._means = services
+        self._started_s = services.clock.monotonic_s()
         self._backoff: SlotBackoff | None = None
         self._publisher = Publisher(line)
-        self._standing = Standing(line, request, means, base)
+        self._standing = Standing(line, request, services, base)
         self._attempts = 0
         self._lost = 0
         self._doubts = 0
@@ -107,7 +115,7 @@ class _Loop:
         outcome = self._publisher.publish(candidate)
         self._learn_pace(self._means.clock.monotonic_s() - begun_s)
         match outcome:
-            case Written():
+            case PublishedVersion():
                 return self._result(candidate.as_loaded(), candidate.transaction)
             case Taken():
                 return self._after_lost_race(candidate)

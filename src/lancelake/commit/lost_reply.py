@@ -5,11 +5,11 @@ from __future__ import annotations
 from lancelake.commit.candidate import Candidate
 from lancelake.commit.history import landed_at
 from lancelake.commit.load import Loaded
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import LanceTableError, UncertainCommitError, VersionNotFoundError
 
 
-def look_for(line: Line, candidate: Candidate) -> Loaded | None:
+def look_for(line: VersionLine, candidate: Candidate) -> Loaded | None:
     """Return the version if it is the candidate's, None if it is free or another's.
 
     When looking fails as well, an `UncertainCommitError` says so.
@@ -27,7 +27,7 @@ def look_for(line: Line, candidate: Candidate) -> Loaded | None:
     return landed.loaded if is_mine else None
 
 
-def uncertain(line: Line, candidate: Candidate) -> UncertainCommitError:
+def uncertain(line: VersionLine, candidate: Candidate) -> UncertainCommitError:
     """Say that nobody knows whether a candidate landed."""
     uuid = candidate.transaction.uuid
     return UncertainCommitError(

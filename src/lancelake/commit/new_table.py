@@ -10,60 +10,64 @@ from lancelake.commit.load import Loaded
 from lancelake.commit.lost_reply import look_for
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
-from lancelake.commit.rules import Means
+from lancelake.commit.rules import CommitServices
 from lancelake.commit.version_hint import update_hint
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.names import ManifestNaming
 from lancelake.txn.state import TableState
 
 
 def create_table(
-    line: Line,
+    line: VersionLine,
     request: CommitRequest,
-    means: Means,
+    services: CommitServices,
     *,
     naming: ManifestNaming = ManifestNaming.V2,
 ) -> CommitResult:
     """Publish version 1 of a table, or raise `AlreadyExistsError`."""
-    options = replace(request.options, timestamp_ns=means.clock.now_ns())
-    state = means.rules.create(request.transaction, options)
-    return _publish_first(line, means, make_candidate(request.transaction, state, naming))
+    options = replace(request.options, timestamp_ns=services.clock.now_ns())
+    state = services.rules.create(request.transaction, options)
+    return _publish_first(line, services, make_candidate(request.transaction, state, naming))
 
 
 def clone_table(
-    line: Line,
+    line: VersionLine,
     request: CommitRequest,
-    means: Means,
+    services: CommitServices,
     *,
     source: TableState,
     source_uri: str,
     naming: ManifestNaming = ManifestNaming.V2,
 ) -> CommitResult:
     """Publish the first version of a clone, which has the number of the version it copies."""
-    options = replace(request.options, timestamp_ns=means.clock.now_ns())
-    state = means.rules.clone(request.transaction, source, source_uri, options)
-    return _publish_first(line, means, make_candidate(request.transaction, state, naming))
+    options = replace(request.options, timestamp_ns=services.clock.now_ns())
+    state = services.rules.clone(request.transaction, source, source_uri, options)
+    return _publish_first(line, services, make_candidate(request.transaction, state, naming))
 
 
-def _publish_first(line: Line, means: Means, candidate: Candidate) -> CommitResult:
-    started_s = means.clock.monotonic_s()
-    loaded = _landed_or_published(line, means, candidate)
+def _publish_first(
+    line: VersionLine, services: CommitServices, candidate: Candidate
+) -> CommitResult:
+    started_s = services.clock.monotonic_s()
+    loaded = _landed_or_published(line, services, candidate)
     update_hint(line, loaded.version)
     metrics = CommitMetrics(
         attempts=1,
-        milliseconds=round((means.clock.monotonic_s() - started_s) * 1000),
+        milliseconds=round((services.clock.monotonic_s() - started_s) * 1000),
         manifest_bytes=loaded.size_bytes,
     )
     return CommitResult(loaded=loaded, transaction=candidate.transaction, metrics=metrics)
 
 
-def _landed_or_published(line: Line, means: Means, candidate: Candidate) -> Loaded:
+def _landed_or_published(
+    line: VersionLine, services: CommitServices, candidate: Candidate
+) -> Loaded:
     # The first version of an old table may be gone, so any version counts.
     if line.handler.latest() is not None:
         loaded = look_for(line, candidate)
     else:
-        loaded = publish_single(line, candidate, Publisher(line), means)
+        loaded = publish_single(line, candidate, Publisher(line), services)
     if loaded is None:
         uri = line.location.uri
         raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import UnsupportedError
 from lancelake.format import layout
 from lancelake.format.names import ManifestName
 
 
-def set_aside(line: Line, name: ManifestName) -> str:
+def set_aside(line: VersionLine, name: ManifestName) -> str:
     """Move a manifest out of the line of versions and return where it lies now.
 
     Its number is free then, and the next commit may take it.

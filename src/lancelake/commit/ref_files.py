@@ -27,7 +27,7 @@ _MOST_CHANGES = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class RefTarget:
     """The version that a tag or branch starts from: on a branch, or None for the main line."""
 
     branch: str | None
@@ -38,7 +38,7 @@ class Target:
 def create_tag(
     store: ObjectStore,
     name: str,
-    target: Target,
+    target: RefTarget,
     *,
     clock: Clock,
     metadata: Mapping[str, str] | None = None,
@@ -58,7 +58,7 @@ def create_tag(
     return tag
 
 
-def move_tag(store: ObjectStore, name: str, target: Target, *, clock: Clock) -> Tag:
+def move_tag(store: ObjectStore, name: str, target: RefTarget, *, clock: Clock) -> Tag:
     """Point a tag to another version; of several who do it at once, each builds on the last."""
     ensure_tag_name(name)
 
@@ -106,7 +106,7 @@ def remove_tag(store: ObjectStore, name: str) -> None:
 def create_branch(
     store: ObjectStore,
     name: str,
-    target: Target,
+    target: RefTarget,
     *,
     lineage: tuple[Fork, ...],
     clock: Clock,

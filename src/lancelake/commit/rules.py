@@ -8,7 +8,7 @@ from typing import Protocol
 from lancelake.clock import Clock, Ids
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
-from lancelake.txn.facts import Facts, Wanted
+from lancelake.txn.facts import Facts, MissingFacts
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows, Context, KeyPort, RebasePort, Retryable, Verdict
 from lancelake.txn.state import TableState
@@ -33,7 +33,7 @@ class CommitRules(Protocol):
         """Fit mine to the newest version."""
         ...
 
-    def wanted(self, state: TableState) -> Wanted:
+    def wanted(self, state: TableState) -> MissingFacts:
         """Say which facts must be read from files before the next version is built."""
         ...
 
@@ -66,13 +66,13 @@ class CommitRules(Protocol):
 class FactsPort(Protocol):
     """Reads from files what old writers left out of manifests."""
 
-    def learn(self, state: TableState, wanted: Wanted) -> Facts:
+    def learn(self, state: TableState, wanted: MissingFacts) -> Facts:
         """Return the facts that are wanted of a version."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
+class CommitServices:
     """What a commit works with beside the line itself.
 
     Without `keys`, rows that other commits added cannot be examined for the keys of an upsert.

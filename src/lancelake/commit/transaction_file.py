@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from lancelake.commit.load import load
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.format import layout
 from lancelake.format.names import ManifestName
 from lancelake.storage.confined import confined_path
 
 
-def rewrite_transaction_file(line: Line, name: ManifestName) -> None:
+def rewrite_transaction_file(line: VersionLine, name: ManifestName) -> None:
     """Write the file that a manifest names from the copy that it holds; nothing without one."""
     loaded = load(line, name)
     file, data = loaded.state.manifest.transaction_file, loaded.file.inline_transaction

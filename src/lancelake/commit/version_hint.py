@@ -6,13 +6,13 @@ import json
 from contextlib import suppress
 
 from lancelake.commit.lookup import hinted_version
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
 from lancelake.format.ids import is_detached
 
 
-def update_hint(line: Line, version: int) -> None:
+def update_hint(line: VersionLine, version: int) -> None:
     """Raise the hint to a version that landed, where readers use one; failures do not matter."""
     if is_detached(version):
         return
@@ -24,13 +24,13 @@ def update_hint(line: Line, version: int) -> None:
             correct_hint(line, version)
 
 
-def correct_hint(line: Line, version: int) -> None:
+def correct_hint(line: VersionLine, version: int) -> None:
     """Let the hint name a version, whatever it named before."""
     body = json.dumps({"version": version}, separators=(",", ":"))
     line.store.put(layout.VERSION_HINT, body.encode())
 
 
-def _known(line: Line) -> int | None:
+def _known(line: VersionLine) -> int | None:
     """Return what the hint says, 0 for nonsense; None when there is none."""
     try:
         return hinted_version(line.store.get(layout.VERSION_HINT)) or 0

@@ -18,7 +18,7 @@ _IDS: Ids = SystemIds()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class VersionLine:
     """A root, its store, and the handler of its versions.
 
     `creates_hint` says that readers need the hint to find the newest version quickly.
@@ -30,18 +30,18 @@ class Line:
     creates_hint: bool = False
 
 
-def open_line(location: Location, *, ids: Ids = _IDS) -> Line:
+def open_line(location: Location, *, ids: Ids = _IDS) -> VersionLine:
     """Return the line at a root; opening it again is cheap."""
     store = open_store(location)
     match location.scheme:
         case "file" | "memory":
-            return Line(location=location, store=store, handler=ConditionalPut(store=store))
+            return VersionLine(location=location, store=store, handler=ConditionalPut(store=store))
         case "s3+ddb":
             external = open_dynamodb(location)
             handler = ExternalHandler(store=store, external=external, ids=ids)
-            return Line(location=location, store=store, handler=handler)
+            return VersionLine(location=location, store=store, handler=handler)
         case _:
-            return Line(
+            return VersionLine(
                 location=location,
                 store=store,
                 handler=ConditionalPut(store=store),

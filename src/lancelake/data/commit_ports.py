@@ -18,7 +18,7 @@ from lancelake.format.ids import FragmentId, Version
 from lancelake.format.index_meta import IndexFile
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.txn.facts import Facts, FileKey, Wanted
+from lancelake.txn.facts import Facts, FileKey, MissingFacts
 from lancelake.txn.state import TableState
 
 
@@ -81,7 +81,7 @@ class FilesFactsPort:
 
     root: Location
 
-    def learn(self, state: TableState, wanted: Wanted) -> Facts:
+    def learn(self, state: TableState, wanted: MissingFacts) -> Facts:
         """Return the facts that are wanted of a version."""
         files = TableFiles(root=self.root, bases=state.manifest.base_paths)
         fragments = state.fragments_by_id()

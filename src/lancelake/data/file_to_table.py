@@ -16,12 +16,12 @@ _TYPES = 1024
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class FileShape:
     """A node of a column: its name in the file, its type in the table, and what lies below."""
 
     file_name: str
     target: pa.DataType
-    children: tuple[Shape, ...] = ()
+    children: tuple[FileShape, ...] = ()
     positions_in: FileVersion | None = None
     """Set for positions and sizes of blobs: the version says which of them are nulls."""
 

@@ -21,7 +21,7 @@ _NOT_AHEAD = ("random()", "uuid()", "subquery>")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Planned:
+class PlannedFilter:
     """What a scan can check of the conditions of a plan."""
 
     predicate: Predicate
@@ -29,7 +29,7 @@ class Planned:
     """Whether that is all of the conditions, not only some of them."""
 
 
-def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> Planned | None:
+def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> PlannedFilter | None:
     """Join the conditions that can be evaluated on rows of the table alone; None without any."""
     parts = [part for condition in conditions for part in chain(condition, "AND")]
     known = [part for part in parts if _columns(part, table, schema)]
@@ -38,7 +38,7 @@ def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> Planne
     found = all_of([_condition(part, table, schema) for part in known])
     text = " AND ".join(part.canonical_name() for part in known)
     predicate = Predicate(condition=found, text=text)
-    return Planned(predicate=predicate, is_complete=len(known) == len(parts))
+    return PlannedFilter(predicate=predicate, is_complete=len(known) == len(parts))
 
 
 def table_scans(plan: LogicalPlan) -> list[tuple[LogicalPlan, ...]]:

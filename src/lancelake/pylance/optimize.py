@@ -19,7 +19,7 @@ from lancelake.scan.request import Ordering
 from lancelake.table.compact import options as core_options
 from lancelake.table.compact import plan as planning
 from lancelake.table.compact.commit import Rewritten, land
-from lancelake.table.compact.run import CompactionMetrics as Counted
+from lancelake.table.compact.run import CompactionCounts as Counted
 from lancelake.table.compact.run import CompactionRun, compact, rewritten
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.snapshot import Snapshot
@@ -120,7 +120,7 @@ class CompactionTask:
     def execute(self, dataset: LanceDataset) -> RewriteResult:
         """Write the rows into new files; the table refers to them once they are committed."""
         base = _at(dataset._snapshot, self.read_version)
-        chosen = _to_options(self._options, core_options.CompactionOptions())
+        chosen = _to_options(self._options, core_options.CompactionSettings())
         group = planning.group_for(base, [to_fragment(f) for f in self.fragments], chosen)
         done = rewritten(group, [task.run() for task in group.tasks])
         return _from_rewritten(done, self.read_version)
@@ -237,14 +237,14 @@ def _at(snapshot: Snapshot, version: int) -> Snapshot:
     return open_snapshot(snapshot.location, AtVersion(version), main=snapshot.main_location)
 
 
-def _chosen(base: Snapshot, options: CompactionOptions) -> core_options.CompactionOptions:
+def _chosen(base: Snapshot, options: CompactionOptions) -> core_options.CompactionSettings:
     return _to_options(options, core_options.from_config(base.manifest.config))
 
 
 def _to_options(
-    given: Mapping[str, Json], default: core_options.CompactionOptions
-) -> core_options.CompactionOptions:
-    known = {field.name for field in fields(core_options.CompactionOptions)}
+    given: Mapping[str, Json], default: core_options.CompactionSettings
+) -> core_options.CompactionSettings:
+    known = {field.name for field in fields(core_options.CompactionSettings)}
     chosen: dict[str, Json] = {}
     for name, value in given.items():
         if name not in known | _WITHOUT_EFFECT:
@@ -255,7 +255,7 @@ def _to_options(
     return replace(default, **chosen)
 
 
-def _from_options(options: core_options.CompactionOptions) -> dict[str, Json]:
+def _from_options(options: core_options.CompactionSettings) -> dict[str, Json]:
     shown: dict[str, Json] = {f.name: getattr(options, f.name) for f in fields(options)}
     mode = options.compaction_mode
     shown["compaction_mode"] = None if mode is None else mode.value

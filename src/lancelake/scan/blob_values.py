@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 
 from lancelake.data.arrays.retype import struct_of
-from lancelake.data.blobs.reads import Blob, locate, read_all
+from lancelake.data.blobs.reads import StoredBlob, locate, read_all
 from lancelake.errors import UnsupportedError
 from lancelake.format.blobs import has_blobs
 from lancelake.format.schema import Field, quote_segment
@@ -16,7 +16,7 @@ from lancelake.scan.plan import ScanTask
 
 _BATCH_BYTES = 32 << 20
 
-_Found = list[Blob | None]
+_Found = list[StoredBlob | None]
 
 
 def with_blob_values(task: ScanTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data.blobs.reads import Blob, locate
+from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.arrays import at_path
@@ -35,7 +35,7 @@ class RowBlob:
     """The blob of a row; None where it is null."""
 
     address: int
-    blob: Blob | None
+    blob: StoredBlob | None
 
 
 def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> list[RowBlob]:
@@ -46,7 +46,7 @@ def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> l
     table = take_at(source, addresses, ScanRequest(columns=(column,)))
     descriptors = _descriptors(table, [field.name for field in trail])
     numbers = fragment_of(addresses)
-    found: list[Blob | None] = [None] * len(addresses)
+    found: list[StoredBlob | None] = [None] * len(addresses)
     fragments = {fragment.id: fragment for fragment in source.manifest.fragments}
     for number in np.unique(numbers).tolist():
         at = np.flatnonzero(numbers == number)

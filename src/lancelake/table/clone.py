@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lancelake.commit import ref_files
-from lancelake.commit.ref_files import Target
+from lancelake.commit.ref_files import RefTarget
 from lancelake.commit.version_line import open_line
 from lancelake.data.table_files import FileAt
 from lancelake.format import layout
@@ -42,7 +42,7 @@ def create_branch(
     ref_files.create_branch(
         open_store(main),
         name,
-        Target(
+        RefTarget(
             branch=source.branch,
             version=Version(source.version),
             manifest_size=source.manifest_size,

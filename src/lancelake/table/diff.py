@@ -26,7 +26,7 @@ class Pair(Generic[T]):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class ColumnFacts:
     """A field of the schema without those below it."""
 
     id: int
@@ -54,7 +54,7 @@ class IndexFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refs:
+class RefsBetween:
     """Tags that name a version, and branches that forked from it."""
 
     tags: tuple[str, ...]
@@ -65,12 +65,12 @@ class Refs:
 class Diff:
     """All that differs; things that are the same are not listed.
 
-    Refs are those at each of the versions, which makes no difference between them.
+    RefsBetween are those at each of the versions, which makes no difference between them.
     """
 
-    refs: Pair[Refs]
+    refs: Pair[RefsBetween]
     rows: Pair[int]
-    columns: tuple[Pair[Column], ...]
+    columns: tuple[Pair[ColumnFacts], ...]
     config: tuple[Pair[str], ...]
     table_metadata: tuple[Pair[str], ...]
     schema_metadata: tuple[Pair[str], ...]
@@ -111,7 +111,7 @@ def _pairs(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[Pair[T], ...]:
     return tuple(pair for pair in pairs if pair.before != pair.after)
 
 
-def _columns(old: Schema, new: Schema) -> tuple[Pair[Column], ...]:
+def _columns(old: Schema, new: Schema) -> tuple[Pair[ColumnFacts], ...]:
     """Pair columns by id, so that a renamed one is one that changed."""
     before, after = _by_id(old), _by_id(new)
     pairs = (
@@ -121,12 +121,12 @@ def _columns(old: Schema, new: Schema) -> tuple[Pair[Column], ...]:
     return tuple(pair for pair in pairs if pair.before != pair.after)
 
 
-def _by_id(schema: Schema) -> dict[int, Column]:
+def _by_id(schema: Schema) -> dict[int, ColumnFacts]:
     return {field.id: _column(schema, field) for field in schema.walk()}
 
 
-def _column(schema: Schema, field: Field) -> Column:
-    return Column(
+def _column(schema: Schema, field: Field) -> ColumnFacts:
+    return ColumnFacts(
         id=field.id,
         path=schema.path_of(field.id) or field.name,
         type=field.logical_type,
@@ -176,7 +176,7 @@ def _indices(snapshot: Snapshot) -> dict[str, IndexFacts]:
     }
 
 
-def _refs(snapshot: Snapshot) -> Refs:
+def _refs(snapshot: Snapshot) -> RefsBetween:
     main = snapshot.main_location
     line = branch_location(main, snapshot.branch)
     tags = {n: (t.branch, t.version) for n, t in list_tags(main).items()}
@@ -189,7 +189,7 @@ def _refs(snapshot: Snapshot) -> Refs:
             if version == snapshot.version and branch_location(main, branch) == line
         )
 
-    return Refs(tags=here(tags), branches=here(forks))
+    return RefsBetween(tags=here(tags), branches=here(forks))
 
 
 def _features(snapshot: Snapshot) -> dict[str, str]:

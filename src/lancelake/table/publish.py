@@ -13,9 +13,9 @@ from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
 from lancelake.commit.result import CommitResult
-from lancelake.commit.rules import Means
+from lancelake.commit.rules import CommitServices
 from lancelake.commit.table_rules import TABLE_RULES
-from lancelake.commit.version_line import Line, open_line
+from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.data.table_files import TableFiles
@@ -120,12 +120,12 @@ def publish(
 ) -> Snapshot:
     """Commit a change of an existing table and return the version it made."""
     line = _line(base.location, choices)
-    means = _means(base.files, choices)
+    services = _services(base.files, choices)
     loaded = _loaded(base)
     request = _request(transaction, choices)
     if choices.is_detached:
-        return _snapshot(line, commit_detached(line, request, means, base=loaded))
-    made = _snapshot(line, commit(line, request, means, base=loaded))
+        return _snapshot(line, commit_detached(line, request, services, base=loaded))
+    made = _snapshot(line, commit(line, request, services, base=loaded))
     run_after(choices.after, made)
     return made
 
@@ -135,8 +135,8 @@ def publish_first(
 ) -> Snapshot:
     """Commit the first version of a table."""
     line = _line(location, choices)
-    means = _means(TableFiles(root=location), choices)
-    result = create_table(line, _request(transaction, choices), means, naming=choices.naming)
+    services = _services(TableFiles(root=location), choices)
+    result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
     made = _snapshot(line, result)
     run_after(choices.after, made)
     return made
@@ -150,11 +150,11 @@ def publish_clone(
 ) -> Snapshot:
     """Commit the first version of a copy of another table's version."""
     line = _line(location, choices)
-    means = _means(TableFiles(root=location), choices)
+    services = _services(TableFiles(root=location), choices)
     result = clone_table(
         line,
         _request(transaction, choices),
-        means,
+        services,
         source=TableState(manifest=source.manifest, indices=source.indices),
         source_uri=source.location.uri,
         naming=choices.naming,
@@ -162,16 +162,16 @@ def publish_clone(
     return _snapshot(line, result)
 
 
-def _line(location: Location, choices: CommitChoices) -> Line:
+def _line(location: Location, choices: CommitChoices) -> VersionLine:
     line = open_line(location)
     if choices.lock is None:
         return line
     return replace(line, handler=LockedHandler(inner=line.handler, lock=choices.lock))
 
 
-def _means(files: TableFiles, choices: CommitChoices) -> Means:
+def _services(files: TableFiles, choices: CommitChoices) -> CommitServices:
     around = choices.surroundings
-    return Means(
+    return CommitServices(
         rules=TABLE_RULES,
         port=DeletionPort(root=files.root, bases=files, ids=around.ids),
         facts=FilesFactsPort(root=files.root),
@@ -209,6 +209,6 @@ def _loaded(snapshot: Snapshot) -> Loaded:
     )
 
 
-def _snapshot(line: Line, result: CommitResult) -> Snapshot:
+def _snapshot(line: VersionLine, result: CommitResult) -> Snapshot:
     loaded = result.loaded
     return Snapshot(line.location, loaded.name, loaded.file, loaded.size_bytes)

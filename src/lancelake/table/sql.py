@@ -32,7 +32,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 from lancelake.table.snapshot import Snapshot
-from lancelake.table.sql_reads import ALL_ROWS, Reads, every_read, only_read
+from lancelake.table.sql_reads import ALL_ROWS, QueryReads, every_read, only_read
 
 _MEMORY_BYTES = 512 << 20
 _OUT_OF_MEMORY = "Resources exhausted"
@@ -102,7 +102,7 @@ class Query:
                 raise _refused(self._request.text, error) from error
             yield from Query(self._snapshot, self._request, spills=True)._batches()
 
-    def _needed(self) -> Reads | None:
+    def _needed(self) -> QueryReads | None:
         """Say what rows are needed, if the table is read once at most."""
         try:
             scans = self._reads()
@@ -111,11 +111,11 @@ class Query:
             return None
         if scans is None or len(scans) > 1:
             return None
-        return only_read(scans[0], _ROWS, self._rows.filter_schema) if scans else Reads()
+        return only_read(scans[0], _ROWS, self._rows.filter_schema) if scans else QueryReads()
 
-    def _needed_by_all(self) -> Reads:
+    def _needed_by_all(self) -> QueryReads:
         scans = self._reads()
-        return Reads() if scans is None else every_read(scans, _ROWS, self._rows.filter_schema)
+        return QueryReads() if scans is None else every_read(scans, _ROWS, self._rows.filter_schema)
 
     def _reads(self) -> list[tuple[LogicalPlan, ...]] | None:
         """Return the reads of the table; None if the plan hides some, as queries inside do."""
@@ -168,7 +168,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         ]
         return pa.schema(fields)
 
-    def narrow(self, reads: Reads) -> None:
+    def narrow(self, reads: QueryReads) -> None:
         """Read only the rows that the query needs."""
         self._request = replace(self._request, filter=reads.condition, limit=reads.limit)
 

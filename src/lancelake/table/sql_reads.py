@@ -18,14 +18,14 @@ ALL_ROWS = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reads:
+class QueryReads:
     """What holds for all rows that a query needs: a condition, and how many of them it needs."""
 
     condition: Predicate | None = None
     limit: int | None = None
 
 
-def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> Reads | None:
+def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> QueryReads | None:
     """Say what the only read of a query needs; None if a scan cannot see to it alone.
 
     Conditions that the plan has given to the read are checked nowhere else, those right above it
@@ -37,10 +37,10 @@ def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> Rea
     if given and (must is None or not must.is_complete):
         return None
     may = planned([*given, *_filters(above)], table, schema)
-    return Reads(condition=None if may is None else may.predicate, limit=_limit(read.fetch()))
+    return QueryReads(condition=None if may is None else may.predicate, limit=_limit(read.fetch()))
 
 
-def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Schema) -> Reads:
+def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Schema) -> QueryReads:
     """Say what all reads of a query need, each of them below a limit of `ALL_ROWS`."""
     conditions: list[Predicate] = []
     limits: list[int] = []
@@ -52,7 +52,7 @@ def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Sc
         found = planned(_filters(above) if is_free else [], table, schema)
         conditions += [] if found is None else [found.predicate]
     is_common = bool(conditions) and len(conditions) == len(scans)
-    return Reads(
+    return QueryReads(
         condition=_either(conditions) if is_common else None,
         limit=_limit(max(limits, default=ALL_ROWS)),
     )

@@ -17,8 +17,8 @@ from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.names import ManifestNaming
 from lancelake.format.refs import Branch, Tag
 from lancelake.table.check.file_sizes import FileSizes
-from lancelake.table.check.refs import Refs
-from lancelake.table.check.version_lines import Line
+from lancelake.table.check.refs import CheckedRefs
+from lancelake.table.check.version_lines import CheckedLine
 from lancelake.table.history import VersionSummary, summarize
 from lancelake.table.snapshot import Snapshot
 
@@ -108,12 +108,12 @@ class _Description:
         return summarize(self._snapshot)
 
     @cached_property
-    def _line(self) -> Line:
-        return Line.load(self._snapshot.location, self._snapshot.branch)
+    def _line(self) -> CheckedLine:
+        return CheckedLine.load(self._snapshot.location, self._snapshot.branch)
 
     @cached_property
-    def _refs(self) -> Refs:
-        return Refs.load(self._snapshot.main_location)
+    def _refs(self) -> CheckedRefs:
+        return CheckedRefs.load(self._snapshot.main_location)
 
     @cached_property
     def _data_bytes(self) -> tuple[int, int]:

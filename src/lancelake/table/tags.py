@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lancelake.commit import ref_files
-from lancelake.commit.ref_files import Target
+from lancelake.commit.ref_files import RefTarget
 from lancelake.format.ids import Version
 from lancelake.format.refs import Tag
 from lancelake.storage.open import open_store
@@ -42,8 +42,8 @@ def _store(base: Snapshot) -> ObjectStore:
     return open_store(base.main_location)
 
 
-def _target(base: Snapshot, reference: Reference) -> Target:
+def _target(base: Snapshot, reference: Reference) -> RefTarget:
     found = open_snapshot(base.location, reference, main=base.main_location)
-    return Target(
+    return RefTarget(
         branch=found.branch, version=Version(found.version), manifest_size=found.manifest_size
     )

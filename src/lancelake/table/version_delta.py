@@ -11,7 +11,7 @@ from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class VersionDelta:
     """Rows and fragments added and removed; rows are None where the manifests do not tell."""
 
     rows_added: int | None
@@ -20,7 +20,7 @@ class Change:
     fragments_removed: int
 
 
-def change(before: Snapshot | None, after: Snapshot, operation: Operation | None) -> Change:
+def change(before: Snapshot | None, after: Snapshot, operation: Operation | None) -> VersionDelta:
     """Compare a version with the one before it; None stands for a table that was not there yet.
 
     Rows that an update moves count as removed and added, rows that a compaction moves do not.
@@ -35,7 +35,7 @@ def change(before: Snapshot | None, after: Snapshot, operation: Operation | None
     come = [f for i, f in new.items() if i not in same]
     deleted = [_difference(old[i], new[i]) for i in same]
     is_rewrite = isinstance(operation, Rewrite)
-    return Change(
+    return VersionDelta(
         rows_added=0 if is_rewrite else _total([f.live_rows for f in come], deleted, -1),
         rows_removed=0 if is_rewrite else _total([f.live_rows for f in gone], deleted, 1),
         fragments_added=len(come),

@@ -16,7 +16,7 @@ from lancelake.format.transaction import Transaction
 from lancelake.txn import cloning, features, fragments, migrations, validate
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.registry import rules_of
-from lancelake.txn.rules import Target
+from lancelake.txn.rules import VersionTarget
 from lancelake.txn.state import TableState
 
 __all__ = ["BuildOptions", "clone", "create", "next_state"]
@@ -40,7 +40,7 @@ def next_state(
 ) -> TableState:
     """Build the version after `head`; `restored` is the version that a Restore names."""
     flags.ensure_writable(head.manifest.writer_feature_flags)
-    target = Target(
+    target = VersionTarget(
         version=options.version or Version(head.manifest.version + 1),
         transaction_uuid=transaction.uuid,
         options=options,
@@ -70,7 +70,7 @@ def clone(
     flags.ensure_writable(source.manifest.writer_feature_flags)
     copied = cloning.copied(operation, source, source_uri)
     authored = replace(copied, manifest=replace(copied.manifest, writer_version=options.writer))
-    target = Target(
+    target = VersionTarget(
         version=options.version or source.manifest.version,
         transaction_uuid=transaction.uuid,
         options=options,
@@ -98,7 +98,7 @@ def _ordered(state: TableState) -> TableState:
     return replace(state, manifest=replace(state.manifest, fragments=listed.ordered()))
 
 
-def _finished(state: TableState, transaction: Transaction, target: Target) -> TableState:
+def _finished(state: TableState, transaction: Transaction, target: VersionTarget) -> TableState:
     options, manifest = target.options, state.manifest
     ids = list(state.fragments.ids)
     if manifest.max_fragment_id is not None:

@@ -34,7 +34,7 @@ FIRST, SECOND = FragmentId(0), FragmentId(1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Example:
     """An operation, what it does in a few words, and the rows it is known to take."""
 
     name: str
@@ -115,23 +115,25 @@ def without_rows(fragment_id: FragmentId, *rows: int) -> Fragment:
     return replace(fragment(fragment_id), deletion_file=deletion)
 
 
-def shapes() -> dict[type[Operation], tuple[Shape, ...]]:
+def shapes() -> dict[type[Operation], tuple[Example, ...]]:
     """Return the examples by kind of operation."""
     return {
-        ops.Append: (Shape(name="rows", operation=ops.Append(fragments=(_new("a"),))),),
+        ops.Append: (Example(name="rows", operation=ops.Append(fragments=(_new("a"),))),),
         ops.Delete: _deletes(),
         ops.Overwrite: _overwrites(),
         ops.CreateIndex: _indices(),
         ops.Rewrite: tuple(_rewrite(i) for i in (FIRST, SECOND)),
         ops.Merge: _merges(),
-        ops.Restore: (Shape(name="old version", operation=ops.Restore(version=VERSION)),),
-        ops.ReserveFragments: (Shape(name="ids", operation=ops.ReserveFragments(num_fragments=2)),),
+        ops.Restore: (Example(name="old version", operation=ops.Restore(version=VERSION)),),
+        ops.ReserveFragments: (
+            Example(name="ids", operation=ops.ReserveFragments(num_fragments=2)),
+        ),
         ops.Update: _updates(),
         ops.Project: _projections(),
         ops.UpdateConfig: _settings(),
         ops.DataReplacement: _replacements(),
         ops.UpdateMemWalState: _progress(),
-        ops.Clone: (Shape(name="copy", operation=_clone()),),
+        ops.Clone: (Example(name="copy", operation=_clone()),),
         ops.UpdateBases: tuple(_base(n) for n in ("x", "y")),
     }
 
@@ -149,25 +151,25 @@ def _new(path: str) -> Fragment:
     return fragment(FragmentId(0), path=f"{path}.lance")
 
 
-def _deletes() -> tuple[Shape, ...]:
+def _deletes() -> tuple[Example, ...]:
     found = [
         _delete(fragment_id, rows) for fragment_id in (FIRST, SECOND) for rows in ((1, 2), (3, 4))
     ]
     gone = ops.Delete(updated_fragments=(), deleted_fragment_ids=(FIRST,), predicate="all")
-    return (*found, *_unknown_rows(found), Shape(name="fragment 0", operation=gone))
+    return (*found, *_unknown_rows(found), Example(name="fragment 0", operation=gone))
 
 
-def _unknown_rows(known: Iterable[Shape]) -> tuple[Shape, ...]:
+def _unknown_rows(known: Iterable[Example]) -> tuple[Example, ...]:
     """Return the same changes as they look when only the fragments are known."""
     found = {
-        fragment_id: Shape(name=f"some rows of fragment {fragment_id}", operation=s.operation)
+        fragment_id: Example(name=f"some rows of fragment {fragment_id}", operation=s.operation)
         for s in known
         for fragment_id in s.rows or ()
     }
     return tuple(found.values())
 
 
-def _delete(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
+def _delete(fragment_id: FragmentId, rows: tuple[int, ...]) -> Example:
     op = ops.Delete(
         updated_fragments=(without_rows(fragment_id, *rows),),
         deleted_fragment_ids=(),
@@ -175,39 +177,41 @@ def _delete(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
     )
     numbers = ", ".join(str(r) for r in rows)
     name = f"rows {numbers} of fragment {fragment_id}"
-    return Shape(name=name, operation=op, rows=FrozenMap({fragment_id: rows}))
+    return Example(name=name, operation=op, rows=FrozenMap({fragment_id: rows}))
 
 
-def _overwrites() -> tuple[Shape, ...]:
+def _overwrites() -> tuple[Example, ...]:
     op = ops.Overwrite(fragments=(_new("o"),), schema=table().manifest.schema)
     with_config = replace(op, config_upsert_values=FrozenMap({"a": "1"}))
     return (
-        Shape(name="rows", operation=op),
-        Shape(name="rows and config a", operation=with_config),
+        Example(name="rows", operation=op),
+        Example(name="rows and config a", operation=with_config),
     )
 
 
-def _indices() -> tuple[Shape, ...]:
+def _indices() -> tuple[Example, ...]:
     by_value = ops.CreateIndex(new_indices=(index("by_value", VALUE, FIRST),))
     by_text = ops.CreateIndex(new_indices=(index("by_text", TEXT, SECOND),))
     removal = ops.CreateIndex(new_indices=(), removed_indices=by_value.new_indices)
     uncovered = replace(by_value.new_indices[0], fragment_bitmap=b"", name="uncovered")
     return (
-        Shape(name="value over fragment 0", operation=by_value),
-        Shape(name="text over fragment 1", operation=by_text),
-        Shape(name="value removed", operation=removal),
-        Shape(name="unknown coverage", operation=ops.CreateIndex(new_indices=(uncovered,))),
-        Shape(name="MemWAL at 5", operation=ops.CreateIndex(new_indices=(mem_wal(mark("r", 5)),))),
+        Example(name="value over fragment 0", operation=by_value),
+        Example(name="text over fragment 1", operation=by_text),
+        Example(name="value removed", operation=removal),
+        Example(name="unknown coverage", operation=ops.CreateIndex(new_indices=(uncovered,))),
+        Example(
+            name="MemWAL at 5", operation=ops.CreateIndex(new_indices=(mem_wal(mark("r", 5)),))
+        ),
     )
 
 
-def _rewrite(old: FragmentId) -> Shape:
+def _rewrite(old: FragmentId) -> Example:
     new = fragment(FragmentId(10 + old), path=f"compacted-{old}.lance")
     group = RewriteGroup(old_fragments=(fragment(old),), new_fragments=(new,))
-    return Shape(name=f"fragment {old}", operation=ops.Rewrite(groups=(group,)))
+    return Example(name=f"fragment {old}", operation=ops.Rewrite(groups=(group,)))
 
 
-def _merges() -> tuple[Shape, ...]:
+def _merges() -> tuple[Example, ...]:
     before = table().manifest
     added = Field(name="added", id=ADDED, logical_type="int32")
     cast = replace(before.schema.fields[1], id=ADDED, logical_type="int64")
@@ -220,25 +224,25 @@ def _merges() -> tuple[Shape, ...]:
     op = ops.Merge(fragments=fragments, schema=widened)
     kept = replace(op, preserves_nullability=True)
     return (
-        Shape(name="a column", operation=op),
-        Shape(name="a column, nulls as before", operation=kept),
-        Shape(name="a cast, nulls as before", operation=replace(kept, schema=recast)),
+        Example(name="a column", operation=op),
+        Example(name="a column, nulls as before", operation=kept),
+        Example(name="a cast, nulls as before", operation=replace(kept, schema=recast)),
     )
 
 
-def _projections() -> tuple[Shape, ...]:
+def _projections() -> tuple[Example, ...]:
     schema = table().manifest.schema
     op = ops.Project(schema=replace(schema, fields=schema.fields[:2]))
     return (
-        Shape(name="without text", operation=op),
-        Shape(
+        Example(name="without text", operation=op),
+        Example(
             name="without text, nulls as before",
             operation=replace(op, preserves_nullability=True),
         ),
     )
 
 
-def _updates() -> tuple[Shape, ...]:
+def _updates() -> tuple[Example, ...]:
     rows = tuple(_update(i, r) for i in (FIRST, SECOND) for r in ((1, 2), (3, 4)))
     inserts = ops.Update(new_fragments=(_new("u"),))
     some = key_bloom.build((KEY,), [[pa.array(range(5), pa.int64())]])
@@ -247,11 +251,11 @@ def _updates() -> tuple[Shape, ...]:
     return (
         *rows,
         *_unknown_rows(rows),
-        Shape(name="fragment 0", operation=gone),
-        Shape(name="keys 0 to 4", operation=replace(inserts, inserted_rows=some)),
-        Shape(name="keys 100 to 104", operation=replace(inserts, inserted_rows=others)),
+        Example(name="fragment 0", operation=gone),
+        Example(name="keys 0 to 4", operation=replace(inserts, inserted_rows=some)),
+        Example(name="keys 100 to 104", operation=replace(inserts, inserted_rows=others)),
         *(
-            Shape(
+            Example(
                 name=f"generation {m.generation}",
                 operation=ops.Update(merged_generations=(m,)),
             )
@@ -260,7 +264,7 @@ def _updates() -> tuple[Shape, ...]:
     )
 
 
-def _update(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
+def _update(fragment_id: FragmentId, rows: tuple[int, ...]) -> Example:
     moved = replace(_new(f"u{fragment_id}"), physical_rows=len(rows))
     op = ops.Update(
         updated_fragments=(without_rows(fragment_id, *rows),),
@@ -269,27 +273,27 @@ def _update(fragment_id: FragmentId, rows: tuple[int, ...]) -> Shape:
     )
     numbers = ", ".join(str(r) for r in rows)
     name = f"rows {numbers} of fragment {fragment_id}"
-    return Shape(name=name, operation=op, rows=FrozenMap({fragment_id: rows}))
+    return Example(name=name, operation=op, rows=FrozenMap({fragment_id: rows}))
 
 
-def _settings() -> tuple[Shape, ...]:
+def _settings() -> tuple[Example, ...]:
     a, b = (MapUpdate(entries=FrozenMap({k: "1"})) for k in ("a", "b"))
     return (
-        Shape(name="config a", operation=ops.UpdateConfig(config=a)),
-        Shape(name="config b", operation=ops.UpdateConfig(config=b)),
-        Shape(name="table metadata a", operation=ops.UpdateConfig(table_metadata=a)),
-        Shape(name="schema metadata a", operation=ops.UpdateConfig(schema_metadata=a)),
-        Shape(
+        Example(name="config a", operation=ops.UpdateConfig(config=a)),
+        Example(name="config b", operation=ops.UpdateConfig(config=b)),
+        Example(name="table metadata a", operation=ops.UpdateConfig(table_metadata=a)),
+        Example(name="schema metadata a", operation=ops.UpdateConfig(schema_metadata=a)),
+        Example(
             name="metadata of value",
             operation=ops.UpdateConfig(field_metadata=FrozenMap({VALUE: a})),
         ),
     )
 
 
-def _replacements() -> tuple[Shape, ...]:
+def _replacements() -> tuple[Example, ...]:
     cases = ((VALUE, FIRST), (VALUE, SECOND), (TEXT, FIRST))
     return tuple(
-        Shape(
+        Example(
             name=f"field {field} of fragment {fragment_id}",
             operation=ops.DataReplacement(
                 replacements=(
@@ -304,10 +308,10 @@ def _replacements() -> tuple[Shape, ...]:
     )
 
 
-def _progress() -> tuple[Shape, ...]:
+def _progress() -> tuple[Example, ...]:
     marks = (mark("r", 5), mark("r", 6), mark("other", 1))
     return tuple(
-        Shape(
+        Example(
             name=f"generation {m.generation} of {m.region_id.hex[:4]}",
             operation=ops.UpdateMemWalState(merged_generations=(m,)),
         )
@@ -319,6 +323,6 @@ def _clone() -> ops.Clone:
     return ops.Clone(is_shallow=True, ref_name=None, ref_version=VERSION, ref_path="memory:///t")
 
 
-def _base(name: str) -> Shape:
+def _base(name: str) -> Example:
     base = BasePath(id=BaseId(0), name=name, is_dataset_root=False, path=f"memory:///{name}")
-    return Shape(name=f"base {name}", operation=ops.UpdateBases(new_bases=(base,)))
+    return Example(name=f"base {name}", operation=ops.UpdateBases(new_bases=(base,)))

@@ -25,7 +25,7 @@ class Facts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class MissingFacts:
     """Which facts a version lacks."""
 
     physical_rows: frozenset[FragmentId] = frozenset()

@@ -14,13 +14,13 @@ from lancelake.format.manifest import WriterVersion
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
 from lancelake.txn import build, examples, registry
-from lancelake.txn.examples import Shape
+from lancelake.txn.examples import Example
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows, Compatible, Context, Incompatible, Retryable, Verdict
 from lancelake.txn.state import TableState
 
 
-class Outcome(Enum):
+class PairOutcome(Enum):
     """What becomes of mine; the value is its mark in the printed matrix."""
 
     OK = "·"
@@ -29,12 +29,12 @@ class Outcome(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class MatrixCase:
     """One pair of examples and its verdict."""
 
     mine: str
     theirs: str
-    outcome: Outcome
+    outcome: PairOutcome
     reason: str = ""
 
 
@@ -44,17 +44,17 @@ class Cell:
 
     mine: type[Operation]
     theirs: type[Operation]
-    cases: tuple[Case, ...]
+    cases: tuple[MatrixCase, ...]
 
     @property
-    def outcomes(self) -> frozenset[Outcome]:
+    def outcomes(self) -> frozenset[PairOutcome]:
         """Return every outcome that occurs."""
         return frozenset(c.outcome for c in self.cases)
 
     @property
     def mark(self) -> str:
         """Return the marks of all outcomes, the mildest first."""
-        return "".join(o.value for o in Outcome if o in self.outcomes)
+        return "".join(o.value for o in PairOutcome if o in self.outcomes)
 
     @property
     def conditions(self) -> tuple[str, ...]:
@@ -95,32 +95,32 @@ def _line(cells: Iterable[str]) -> str:
 
 
 def _cases(
-    mine: tuple[Shape, ...], theirs: tuple[tuple[Shape, TableState], ...]
-) -> tuple[Case, ...]:
+    mine: tuple[Example, ...], theirs: tuple[tuple[Example, TableState], ...]
+) -> tuple[MatrixCase, ...]:
     return tuple(_case(one, other, after) for one in mine for other, after in theirs)
 
 
-def _case(mine: Shape, theirs: Shape, after: TableState) -> Case:
+def _case(mine: Example, theirs: Example, after: TableState) -> MatrixCase:
     rows: AffectedRows | None = None if mine.rows is None else AffectedRows(dict(mine.rows))
     context = Context(base=examples.table(), theirs_after=after, affected_rows=rows)
     verdict = registry.conflicts(mine.operation, theirs.operation, context)
     outcome, reason = _outcome(verdict)
-    return Case(mine=mine.name, theirs=theirs.name, outcome=outcome, reason=reason)
+    return MatrixCase(mine=mine.name, theirs=theirs.name, outcome=outcome, reason=reason)
 
 
-def _outcome(verdict: Verdict) -> tuple[Outcome, str]:
+def _outcome(verdict: Verdict) -> tuple[PairOutcome, str]:
     match verdict:
         case Compatible():
-            return Outcome.OK, ""
+            return PairOutcome.OK, ""
         case Retryable(reason):
-            return Outcome.RETRY, reason
+            return PairOutcome.RETRY, reason
         case Incompatible(reason):
-            return Outcome.REFUSED, reason
+            return PairOutcome.REFUSED, reason
         case _:
             assert_never(verdict)
 
 
-def _after(shape: Shape) -> TableState:
+def _after(shape: Example) -> TableState:
     """Return the table after an example; a clone begins a table and leaves this one alone."""
     base = examples.table()
     writer = WriterVersion(library="lancelake", version="0.0.0")

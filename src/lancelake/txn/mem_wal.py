@@ -12,13 +12,15 @@ from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexMetadata
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.unknown import parse
 from lancelake.proto import table_pb2
-from lancelake.txn.rules import OK, Incompatible, Retryable, Target, Verdict
+from lancelake.txn.rules import OK, Incompatible, Retryable, Verdict, VersionTarget
 
 Indices = tuple[IndexMetadata, ...]
 _NS_PER_MS = 1_000_000
 
 
-def advanced(indices: Indices, marks: tuple[MergedGeneration, ...], target: Target) -> Indices:
+def advanced(
+    indices: Indices, marks: tuple[MergedGeneration, ...], target: VersionTarget
+) -> Indices:
     """Record that these generations are in the table."""
     if not marks:
         return indices
@@ -81,7 +83,7 @@ def _encoded(entry: IndexMetadata, details: table_pb2.MemWalIndexDetails) -> Ind
     return replace(entry.details, value=details.SerializeToString(deterministic=True))
 
 
-def _renewed(entry: IndexMetadata, target: Target) -> IndexMetadata:
+def _renewed(entry: IndexMetadata, target: VersionTarget) -> IndexMetadata:
     """Give the entry an id of its own, as each of its states has one."""
     return replace(
         entry,

@@ -19,20 +19,20 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.schema import Field
 from lancelake.txn import fragment_reuse
-from lancelake.txn.facts import Facts, Wanted
+from lancelake.txn.facts import Facts, MissingFacts
 from lancelake.txn.fragments import without_dropped_files
 from lancelake.txn.state import TableState
 
 _COVERAGE_IS_RIGHT_SINCE = (0, 8, 15)
 
 
-def wanted(state: TableState) -> Wanted:
+def wanted(state: TableState) -> MissingFacts:
     """Say which facts must be read from files before the next version is built."""
     fragments = state.fragments
     unsized = fragments.having(lambda t: t.lacks_file_size)
     files = (file for f in unsized for file in f.files)
     named = [i for i in state.indices if not i.is_system]
-    return Wanted(
+    return MissingFacts(
         physical_rows=frozenset(f.id for f in fragments.having(lambda t: t.lacks_rows)),
         deleted_rows=frozenset(f.id for f in fragments.having(lambda t: t.lacks_deleted_rows)),
         file_sizes=frozenset((f.base_id, f.path) for f in files if _lacks_size(f)),

@@ -35,8 +35,8 @@ from lancelake.txn.rules import (
     Rebasing,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
 )
 from lancelake.txn.state import TableState
 
@@ -45,7 +45,7 @@ from lancelake.txn.state import TableState
 class Bound:
     """The rules of one operation, with the operation filled in."""
 
-    apply: Callable[[TableState, Target], TableState]
+    apply: Callable[[TableState, VersionTarget], TableState]
     conflicts: Callable[[Operation, Context], Verdict]
     rebase: Callable[[Rebasing], Operation | Retryable]
 

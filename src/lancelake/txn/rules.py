@@ -106,7 +106,7 @@ class Rebasing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Target:
+class VersionTarget:
     """The version to be made, as far as it is settled before the operation is applied."""
 
     version: Version
@@ -122,7 +122,7 @@ Op = TypeVar("Op")
 class Rules(Generic[Op]):
     """What one kind of operation does, and what it does not tolerate."""
 
-    apply: Callable[[Op, TableState, Target], TableState]
+    apply: Callable[[Op, TableState, VersionTarget], TableState]
     conflicts: Callable[[Op, Operation, Context], Verdict]
     rebase: Callable[[Op, Rebasing], Op | Retryable]
 

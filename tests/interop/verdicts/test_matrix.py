@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.txn.matrix import Outcome, matrix
+from lancelake.txn.matrix import PairOutcome, matrix
 from tests.interop.verdicts.golden import load_verdicts
 from tests.support.official import RELEASES
 
@@ -36,7 +36,7 @@ NAMES = {
     ("DataReplacement", "field 1 of fragment 1"): "replace value in 1",
     ("DataReplacement", "field 2 of fragment 0"): "replace text in 0",
 }
-SAID = {"ok": Outcome.OK, "retry": Outcome.RETRY, "conflict": Outcome.REFUSED}
+SAID = {"ok": PairOutcome.OK, "retry": PairOutcome.RETRY, "conflict": PairOutcome.REFUSED}
 INDEX = ("CreateIndex", "text over fragment 1")
 # An index on a column that is gone would be published (decision 16).
 DELIBERATE = {

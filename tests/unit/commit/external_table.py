@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from lancelake.clock import SystemIds
-from lancelake.commit.external_store import Entry, ExternalHandler
-from lancelake.commit.version_line import Line
+from lancelake.commit.external_store import ExternalHandler, PublishedEntry
+from lancelake.commit.version_line import VersionLine
 from lancelake.storage.location import Location
 from lancelake.storage.store import ObjectStore
 
@@ -15,23 +15,23 @@ from lancelake.storage.store import ObjectStore
 class DictEntries:
     """Entries of one line."""
 
-    entries: dict[int, Entry] = field(default_factory=dict)
+    entries: dict[int, PublishedEntry] = field(default_factory=dict)
 
-    def put_if_not_exists(self, entry: Entry) -> bool:
+    def put_if_not_exists(self, entry: PublishedEntry) -> bool:
         return self.entries.setdefault(entry.version, entry) is entry
 
-    def put_final(self, entry: Entry) -> None:
+    def put_final(self, entry: PublishedEntry) -> None:
         assert entry.version in self.entries
         self.entries[entry.version] = entry
 
-    def get(self, version: int) -> Entry | None:
+    def get(self, version: int) -> PublishedEntry | None:
         return self.entries.get(version)
 
-    def get_latest(self) -> Entry | None:
+    def get_latest(self) -> PublishedEntry | None:
         return self.entries[max(self.entries)] if self.entries else None
 
 
-def external_line(store: ObjectStore, entries: DictEntries, *, seed: int = 0) -> Line:
+def external_line(store: ObjectStore, entries: DictEntries, *, seed: int = 0) -> VersionLine:
     """Return a line whose versions are recorded in `entries`."""
     handler = ExternalHandler(store=store, external=entries, ids=SystemIds(seed))
-    return Line(location=Location(uri="memory://external"), store=store, handler=handler)
+    return VersionLine(location=Location(uri="memory://external"), store=store, handler=handler)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.handler import Taken, Unknown, Written
+from lancelake.commit.handler import PublishedVersion, Taken, Unknown
 from lancelake.errors import StorageDeniedError, StorageUnavailableError, UnsupportedError
 from lancelake.format.names import ManifestNaming, manifest_name
 from tests.support.failing_store import FailingCalls
@@ -14,7 +14,7 @@ NAME = manifest_name(1, ManifestNaming.V2)
 
 def test_a_free_version_is_written() -> None:
     store = DictStore()
-    assert ConditionalPut(store=store).create(1, NAME, b"mine") == Written()
+    assert ConditionalPut(store=store).create(1, NAME, b"mine") == PublishedVersion()
     assert store.objects == {f"_versions/{NAME}": b"mine"}
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from lancelake.commit.dynamodb import DynamoDb, open_dynamodb
-from lancelake.commit.external_store import Entry
+from lancelake.commit.external_store import PublishedEntry
 from lancelake.errors import (
     CorruptTableError,
     StorageDeniedError,
@@ -18,7 +18,7 @@ from lancelake.storage.location import Location
 from tests.support.s3_server import S3Server, s3_server
 from tests.unit.commit.dynamodb_table import client, items, new_table, options_for
 
-ENTRY = Entry(version=2, path="_versions/2.manifest-staged", size_bytes=7, e_tag="tag")
+ENTRY = PublishedEntry(version=2, path="_versions/2.manifest-staged", size_bytes=7, e_tag="tag")
 
 
 @pytest.fixture(scope="module")
@@ -65,13 +65,13 @@ def test_an_entry_reads_back(entries: DynamoDb) -> None:
 
 def test_a_version_is_recorded_once(entries: DynamoDb) -> None:
     entries.put_if_not_exists(ENTRY)
-    assert not entries.put_if_not_exists(Entry(version=2, path="other"))
+    assert not entries.put_if_not_exists(PublishedEntry(version=2, path="other"))
     assert entries.get(2) == ENTRY
 
 
 def test_a_final_entry_replaces_the_first(entries: DynamoDb) -> None:
     entries.put_if_not_exists(ENTRY)
-    final = Entry(version=2, path="_versions/2.manifest", size_bytes=7)
+    final = PublishedEntry(version=2, path="_versions/2.manifest", size_bytes=7)
     entries.put_final(final)
     assert entries.get(2) == final
 
@@ -85,8 +85,10 @@ def test_the_latest_is_the_highest_of_the_main_line_of_this_table(
     server: S3Server, table: str, entries: DynamoDb
 ) -> None:
     for version in (9, 10, 2, DETACHED_BIT | 1):
-        entries.put_if_not_exists(Entry(version=version, path=f"_versions/{version}.manifest"))
-    _open(server, table, "db/other.lance").put_if_not_exists(Entry(version=11, path="p"))
+        entries.put_if_not_exists(
+            PublishedEntry(version=version, path=f"_versions/{version}.manifest")
+        )
+    _open(server, table, "db/other.lance").put_if_not_exists(PublishedEntry(version=11, path="p"))
     latest = entries.get_latest()
     assert latest is not None and latest.version == 10
 

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from lancelake.commit.external_store import Entry
-from lancelake.commit.handler import Taken, Unknown, Written
+from lancelake.commit.external_store import PublishedEntry
+from lancelake.commit.handler import PublishedVersion, Taken, Unknown
 from lancelake.commit.loop import commit
 from lancelake.errors import CorruptTableError, StorageUnavailableError
 from lancelake.format.ids import DETACHED_BIT
@@ -26,9 +26,9 @@ STAGED = f"{FINAL}-staged"
 
 def test_a_created_manifest_ends_under_its_own_name() -> None:
     store, entries = DictStore(), DictEntries()
-    assert external_line(store, entries).handler.create(2, NAME, b"bytes") == Written()
+    assert external_line(store, entries).handler.create(2, NAME, b"bytes") == PublishedVersion()
     assert store.objects == {FINAL: b"bytes"}
-    assert entries.entries == {2: Entry(version=2, path=FINAL, size_bytes=5)}
+    assert entries.entries == {2: PublishedEntry(version=2, path=FINAL, size_bytes=5)}
 
 
 def test_a_recorded_version_is_taken_and_nothing_is_left_aside() -> None:
@@ -40,7 +40,7 @@ def test_a_recorded_version_is_taken_and_nothing_is_left_aside() -> None:
 
 def test_a_lost_reply_of_the_service_is_unknown_and_keeps_the_staged_manifest() -> None:
     class Silent(DictEntries):
-        def put_if_not_exists(self, entry: Entry) -> bool:
+        def put_if_not_exists(self, entry: PublishedEntry) -> bool:
             super().put_if_not_exists(entry)
             raise StorageUnavailableError("no reply")
 
@@ -52,17 +52,17 @@ def test_a_lost_reply_of_the_service_is_unknown_and_keeps_the_staged_manifest() 
 
 def test_an_entry_of_an_earlier_try_of_the_same_request_is_mine() -> None:
     class Repeating(DictEntries):
-        def put_if_not_exists(self, entry: Entry) -> bool:
+        def put_if_not_exists(self, entry: PublishedEntry) -> bool:
             super().put_if_not_exists(entry)
             return False
 
     store = DictStore()
-    assert external_line(store, Repeating()).handler.create(2, NAME, b"bytes") == Written()
+    assert external_line(store, Repeating()).handler.create(2, NAME, b"bytes") == PublishedVersion()
 
 
 def test_a_version_that_was_only_recorded_is_finished_by_whoever_finds_it() -> None:
     store = DictStore({STAGED: b"bytes"})
-    entries = DictEntries({2: Entry(version=2, path=STAGED, size_bytes=5)})
+    entries = DictEntries({2: PublishedEntry(version=2, path=STAGED, size_bytes=5)})
     found = external_line(store, entries).handler.latest()
     assert found is not None and found.name == NAME
     assert store.objects == {FINAL: b"bytes"}
@@ -71,20 +71,20 @@ def test_a_version_that_was_only_recorded_is_finished_by_whoever_finds_it() -> N
 
 def test_a_version_finished_by_another_in_between_is_found() -> None:
     store = DictStore({FINAL: b"bytes"})
-    entries = DictEntries({2: Entry(version=2, path=STAGED)})
+    entries = DictEntries({2: PublishedEntry(version=2, path=STAGED)})
     found = external_line(store, entries).handler.find(2)
     assert found is not None and found.name == NAME
 
 
 def test_a_recorded_manifest_that_is_nowhere_is_corruption() -> None:
-    entries = DictEntries({2: Entry(version=2, path=STAGED)})
+    entries = DictEntries({2: PublishedEntry(version=2, path=STAGED)})
     with pytest.raises(CorruptTableError):
         external_line(DictStore(), entries).handler.latest()
 
 
 @pytest.mark.parametrize("path", ["../other/_versions/1.manifest", "_versions/no name"])
 def test_an_entry_that_names_no_manifest_of_the_table_is_corruption(path: str) -> None:
-    entries = DictEntries({2: Entry(version=2, path=path)})
+    entries = DictEntries({2: PublishedEntry(version=2, path=path)})
     with pytest.raises(CorruptTableError):
         external_line(DictStore(), entries).handler.latest()
 
@@ -99,7 +99,9 @@ def test_a_detached_version_is_not_recorded() -> None:
     store, entries = DictStore(), DictEntries()
     version = DETACHED_BIT | 5
     name = manifest_name(version, ManifestNaming.V2)
-    assert external_line(store, entries).handler.create(version, name, b"bytes") == Written()
+    assert (
+        external_line(store, entries).handler.create(version, name, b"bytes") == PublishedVersion()
+    )
     assert (list(store.objects), entries.entries) == ([f"_versions/{name}"], {})
 
 
@@ -128,4 +130,4 @@ def test_a_commit_that_breaks_off_anywhere_lands_once_when_repeated(
         _commit(FailingCalls([number], stop=stop, error=error).on(store), entries)
     assert _commit(store, entries).version == 2
     assert [name.version for name in external_line(store, entries).handler.every()] == [1, 2]
-    assert replace(entries.entries[2], size_bytes=None) == Entry(version=2, path=FINAL)
+    assert replace(entries.entries[2], size_bytes=None) == PublishedEntry(version=2, path=FINAL)

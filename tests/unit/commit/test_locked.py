@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from lancelake.commit.conditional_put import ConditionalPut
-from lancelake.commit.handler import Taken, Written
+from lancelake.commit.handler import PublishedVersion, Taken
 from lancelake.commit.locked import LockedHandler
 from lancelake.errors import ConflictError, StorageError
 from lancelake.format.names import ManifestNaming, manifest_name
@@ -34,7 +34,7 @@ def test_the_lock_is_held_while_a_version_is_published(store: DictStore) -> None
         seen.append((version, _is_there(store)))
 
     handler = LockedHandler(inner=ConditionalPut(store=store), lock=lock)
-    assert handler.create(1, NAME, b"x") == Written()
+    assert handler.create(1, NAME, b"x") == PublishedVersion()
     assert seen == [(1, False), (1, True)]
 
 
@@ -64,7 +64,7 @@ def test_a_lock_that_is_not_released_does_not_undo_what_is_published(store: Dict
 
     handler = LockedHandler(inner=ConditionalPut(store=store), lock=lock)
     with pytest.warns(RuntimeWarning, match="not released: 1 is stuck"):
-        assert handler.create(1, NAME, b"x") == Written()
+        assert handler.create(1, NAME, b"x") == PublishedVersion()
     assert _is_there(store)
 
 

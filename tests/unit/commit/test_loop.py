@@ -9,7 +9,7 @@ from lancelake.clock import ManualClock
 from lancelake.commit.loop import commit
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
-from lancelake.commit.version_line import Line
+from lancelake.commit.version_line import VersionLine
 from lancelake.errors import (
     ContentionError,
     CorruptTableError,
@@ -319,7 +319,7 @@ def test_a_known_base_saves_reading_it(store: DictStore) -> None:
             gets.append(path)
         return carry_out()
 
-    line: Line = line_on(InterceptedStore(store, around))
+    line: VersionLine = line_on(InterceptedStore(store, around))
     commit(line, request(APPEND, unique=1), means(store, TOY_RULES), base=base)
     assert gets == []
 

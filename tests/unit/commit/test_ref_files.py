@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.clock import ManualClock, SystemIds
 from lancelake.commit.ref_files import (
-    Target,
+    RefTarget,
     annotate_branch,
     annotate_tag,
     create_branch,
@@ -34,8 +34,8 @@ from lancelake.storage.open import open_store
 from tests.support.failing_store import FailingCalls, InterceptedStore, Stop
 from tests.support.scheduled_store import DictStore
 
-TARGET = Target(branch=None, version=Version(3), manifest_size=500)
-NEXT = Target(branch="side", version=Version(4), manifest_size=600)
+TARGET = RefTarget(branch=None, version=Version(3), manifest_size=500)
+NEXT = RefTarget(branch="side", version=Version(4), manifest_size=600)
 CREATES = frozenset({"create"})
 NS = 1_794_765_572_123_456_789
 

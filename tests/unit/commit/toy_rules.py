@@ -18,7 +18,7 @@ from lancelake.format.operations import (
     UpdateConfig,
 )
 from lancelake.format.transaction import Transaction
-from lancelake.txn.facts import Wanted
+from lancelake.txn.facts import MissingFacts
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import (
     AffectedRows,
@@ -61,8 +61,8 @@ class ToyRules:
             return Retryable("both deleted the same fragment")
         return replace(mine, read_version=head.manifest.version)
 
-    def wanted(self, state: TableState) -> Wanted:
-        return Wanted()
+    def wanted(self, state: TableState) -> MissingFacts:
+        return MissingFacts()
 
     def create(self, transaction: Transaction, options: BuildOptions) -> TableState:
         assert isinstance(transaction.operation, Overwrite)

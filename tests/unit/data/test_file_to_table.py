@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lancelake.data.file_to_table import Shape
+from lancelake.data.file_to_table import FileShape
 
 INT = pa.int64()
 
 
 def test_column_of_the_same_type_is_passed_on() -> None:
     array = pa.array([1, None])
-    assert Shape(file_name="x", target=INT).apply(array) is array
+    assert FileShape(file_name="x", target=INT).apply(array) is array
 
 
 def test_leaf_is_cast() -> None:
-    found = Shape(file_name="x", target=INT).apply(pa.array([1, None], pa.int32()))
+    found = FileShape(file_name="x", target=INT).apply(pa.array([1, None], pa.int32()))
     assert (found.type, found.to_pylist()) == (INT, [1, None])
 
 
@@ -25,10 +25,10 @@ def test_members_are_found_by_their_name_in_the_file_in_any_order() -> None:
     )
     target = pa.struct([("b", pa.string()), ("new", INT)])
     members = (
-        Shape(file_name="b", target=pa.string()),
-        Shape(file_name="old", target=INT),
+        FileShape(file_name="b", target=pa.string()),
+        FileShape(file_name="old", target=INT),
     )
-    found = Shape(file_name="s", target=target, children=members).apply(array)
+    found = FileShape(file_name="s", target=target, children=members).apply(array)
     assert found.type == target
     assert found.to_pylist() == [{"b": "x", "new": 1}, None]
 
@@ -37,11 +37,11 @@ def test_members_inside_lists_are_renamed() -> None:
     stored = pa.list_(pa.struct([("old", INT)]))
     array = pa.array([[{"old": 1}, None], [], None, [{"old": None}]], stored)
     item = pa.struct([("new", INT)])
-    member = Shape(file_name="old", target=INT)
-    shape = Shape(
+    member = FileShape(file_name="old", target=INT)
+    shape = FileShape(
         file_name="l",
         target=pa.list_(item),
-        children=(Shape(file_name="item", target=item, children=(member,)),),
+        children=(FileShape(file_name="item", target=item, children=(member,)),),
     )
     expected = [[{"new": 1}, None], [], None, [{"new": None}]]
     assert shape.apply(array).to_pylist() == expected
@@ -50,10 +50,10 @@ def test_members_inside_lists_are_renamed() -> None:
 
 def test_items_of_fixed_size_lists_are_cast_in_slices() -> None:
     array = pa.array([[1, 2], None, [3, None]], pa.list_(pa.int8(), 2))
-    shape = Shape(
+    shape = FileShape(
         file_name="v",
         target=pa.list_(pa.int16(), 2),
-        children=(Shape(file_name="item", target=pa.int16()),),
+        children=(FileShape(file_name="item", target=pa.int16()),),
     )
     assert shape.apply(array.slice(1)).to_pylist() == [None, [3, None]]
 
@@ -66,7 +66,7 @@ def with_null_word() -> pa.DictionaryArray:
 
 def test_null_of_a_dictionary_becomes_a_null_index() -> None:
     array = with_null_word()
-    found = Shape(file_name="d", target=array.type).apply(array)
+    found = FileShape(file_name="d", target=array.type).apply(array)
     assert found.type == array.type
     assert found.to_pylist() == ["a", None, None, "a"]
     assert found.dictionary.null_count == 0
@@ -75,8 +75,8 @@ def test_null_of_a_dictionary_becomes_a_null_index() -> None:
 def test_null_of_a_nested_dictionary_becomes_a_null_index() -> None:
     array = with_null_word()
     struct = pa.StructArray.from_arrays([array], names=["d"])
-    leaf = Shape(file_name="d", target=array.type)
-    found = Shape(file_name="s", target=struct.type, children=(leaf,)).apply(struct)
+    leaf = FileShape(file_name="d", target=array.type)
+    found = FileShape(file_name="s", target=struct.type, children=(leaf,)).apply(struct)
     assert found.field(0).dictionary.null_count == 0
     assert found.to_pylist() == struct.to_pylist()
 
@@ -84,4 +84,4 @@ def test_null_of_a_nested_dictionary_becomes_a_null_index() -> None:
 def test_packed_struct_is_one_column() -> None:
     array = pa.array([{"a": 1, "b": 2}], pa.struct([("a", pa.int8()), ("b", pa.int8())]))
     target = pa.struct([("a", pa.int16()), ("b", pa.int16())])
-    assert Shape(file_name="p", target=target).apply(array).to_pylist() == [{"a": 1, "b": 2}]
+    assert FileShape(file_name="p", target=target).apply(array).to_pylist() == [{"a": 1, "b": 2}]

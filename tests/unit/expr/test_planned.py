@@ -7,7 +7,7 @@ import pytest
 from datafusion import SessionContext
 from datafusion.expr import Expr, Filter
 
-from lancelake.expr.planned import Planned, planned, table_scans
+from lancelake.expr.planned import PlannedFilter, planned, table_scans
 
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.string()), ("c", pa.float64())])
 
@@ -23,12 +23,12 @@ def conditions(query: str) -> list[Expr]:
     return [Expr(node.predicate()) for node in nodes if isinstance(node, Filter)]
 
 
-def found(where: str) -> Planned | None:
+def found(where: str) -> PlannedFilter | None:
     """Return what a scan can check of a condition."""
     return planned(conditions(f"SELECT a FROM t WHERE {where}"), "t", SCHEMA)
 
 
-def mask(found: Planned) -> list[bool | None]:
+def mask(found: PlannedFilter) -> list[bool | None]:
     """Return the truth for a few rows."""
     values = {"a": [1, 2, None], "b": ["x", "y", "x"], "c": [0.5, float("nan"), 2.0]}
     truth: list[bool | None] = found.predicate(

@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.failures import error_of
-from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
 
 
 def session(version: str) -> Any:
@@ -19,14 +19,14 @@ def session(version: str) -> Any:
 
 def test_an_unknown_spark_is_refused_by_version() -> None:
     with pytest.raises(UnsupportedError, match=r"not on 5\.0\.0"):
-        open_door(session("5.0.0"))
+        open_gateway(session("5.0.0"))
 
 
 def test_connect_is_told_to_use_a_classic_session() -> None:
     connect: Any = SimpleNamespace(version="4.3.0")
     assert not is_classic(connect)
     with pytest.raises(UnsupportedError, match="Spark Connect session"):
-        open_door(connect)
+        open_gateway(connect)
 
 
 def test_an_error_of_a_worker_is_found_in_its_traceback() -> None:

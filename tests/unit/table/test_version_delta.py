@@ -10,7 +10,7 @@ import pytest
 from lancelake.proto.table_pb2 import Manifest
 from lancelake.storage.location import Location
 from lancelake.table.open import AtVersion, open_snapshot
-from lancelake.table.version_delta import Change, change, live_rows
+from lancelake.table.version_delta import VersionDelta, change, live_rows
 from tests.support.official import Official
 from tests.support.table_surgery import edit_manifest
 
@@ -20,7 +20,7 @@ def _change(root: Path, version: int) -> tuple[int | None, int | None, int, int]
     after = open_snapshot(location, AtVersion(version))
     before = open_snapshot(location, AtVersion(version - 1)) if version > 1 else None
     transaction = after.transaction
-    found: Change = change(before, after, transaction.operation if transaction else None)
+    found: VersionDelta = change(before, after, transaction.operation if transaction else None)
     return (
         found.rows_added,
         found.rows_removed,

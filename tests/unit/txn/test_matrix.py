@@ -3,12 +3,12 @@ from __future__ import annotations
 import pytest
 
 from lancelake.format import operations as ops
-from lancelake.txn.matrix import Cell, Outcome, markdown, matrix
+from lancelake.txn.matrix import Cell, PairOutcome, markdown, matrix
 
-OK, R, X = Outcome.OK, Outcome.RETRY, Outcome.REFUSED
+OK, R, X = PairOutcome.OK, PairOutcome.RETRY, PairOutcome.REFUSED
 
 # What each letter of the table below can come to.
-CONDITIONS: dict[str, set[Outcome]] = {
+CONDITIONS: dict[str, set[PairOutcome]] = {
     "·": {OK},
     "R": {R},
     "X": {X},

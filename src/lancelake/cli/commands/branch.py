@@ -13,7 +13,7 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.documents import branch_document
 from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, target_text, version_body, version_rows
-from lancelake.cli.tables import Column, Listing, cut, right
+from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.commit.versions import latest_version
 from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
@@ -46,7 +46,7 @@ def list_command(
         body = [{**branch_document(n, b), "latest_version": heads[n]} for n, b in branches.items()]
         print_json({"uri": main.uri, "branches": body})
         return
-    table = Listing([cut("branch"), Column("from"), right("latest")])
+    table = Listing([cut("branch"), TextColumn("from"), right("latest")])
     for name, branch in branches.items():
         origin = target_text(branch.parent_branch or "main", branch.parent_version)
         table.add(words.printable(name), words.printable(origin), str(heads[name] or "?"))

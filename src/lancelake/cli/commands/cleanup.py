@@ -15,7 +15,7 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.job_bar import job_bar
 from lancelake.cli.options import Branch, Output, StorageOptions, Uri, location
 from lancelake.cli.report import version_body, version_rows
-from lancelake.cli.tables import Column, Listing, cut, facts, right
+from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
 from lancelake.format.durations import parse_duration
 from lancelake.table.cleanup.plan import PlannedFile, PlannedVersion, Reason
@@ -112,7 +112,7 @@ def _age(text: str) -> timedelta:
 def _show(base: Snapshot, report: CleanupReport, milliseconds: int, *, files: bool) -> None:
     console = stdout()
     console.print(facts(_rows(base, report, milliseconds)))
-    table = Listing([Column("kind"), right("files"), right("size")])
+    table = Listing([TextColumn("kind"), right("files"), right("size")])
     for each in (report, *_below(report)):
         on = f"{each.plan.branch}: " if each is not report else ""
         for kind, total in each.totals.items():
@@ -120,7 +120,9 @@ def _show(base: Snapshot, report: CleanupReport, milliseconds: int, *, files: bo
     if table.rows:
         console.print(table)
     if report.is_dry_run and files:
-        listing = Listing([Column(""), Column("kind"), right("size"), cut("file"), cut("why")])
+        listing = Listing(
+            [TextColumn(""), TextColumn("kind"), right("size"), cut("file"), cut("why")]
+        )
         for sign, each_file in _signed(report):
             size = words.size(each_file.size_bytes)
             path = Text(words.printable(each_file.path))

@@ -28,8 +28,8 @@ from lancelake.clock import SystemClock
 from lancelake.engine.port import JobProgress
 from lancelake.engine.port import Progress as JobStep
 from lancelake.scan.request import Ordering
-from lancelake.table.compact.options import CompactionOptions, from_config
-from lancelake.table.compact.plan import CompactionPlan, plan
+from lancelake.table.compact.options import CompactionSettings, from_config
+from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import Compacted, CompactionRun, compact
 from lancelake.table.publish import CommitChoices
 from lancelake.table.snapshot import Snapshot
@@ -163,7 +163,7 @@ def _chosen(
     target_rows: int | None,
     target_bytes: int | None,
     deleted_share: float | None,
-) -> CompactionOptions:
+) -> CompactionSettings:
     config = from_config(base.manifest.config)
     share = config.materialize_deletions_threshold if deleted_share is None else deleted_share
     return replace(
@@ -195,7 +195,7 @@ def _watched() -> Iterator[JobStep | None]:
         yield step
 
 
-def _report_plan(output: OutputFormat, base: Snapshot, planned: CompactionPlan) -> None:
+def _report_plan(output: OutputFormat, base: Snapshot, planned: RewritePlan) -> None:
     fragments = [fragment for group in planned.groups for fragment in group.fragments]
     size = sum(file.file_size_bytes or 0 for fragment in fragments for file in fragment.files)
     body = {

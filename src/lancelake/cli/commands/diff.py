@@ -17,7 +17,15 @@ from lancelake.cli.documents import document, flag_names
 from lancelake.cli.options import Output, StorageOptions, Uri, location
 from lancelake.cli.report import target_text, version_body
 from lancelake.cli.schema_text import logical_type_text
-from lancelake.table.diff import Column, Diff, FragmentFacts, IndexFacts, Pair, Refs, diff
+from lancelake.table.diff import (
+    ColumnFacts,
+    Diff,
+    FragmentFacts,
+    IndexFacts,
+    Pair,
+    RefsBetween,
+    diff,
+)
 from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -77,7 +85,7 @@ def _print(console: Console, old: Snapshot, new: Snapshot, found: Diff) -> None:
     _section(console, "indices", found.indices, _index)
 
 
-def _end(snapshot: Snapshot, refs: Refs | None) -> str:
+def _end(snapshot: Snapshot, refs: RefsBetween | None) -> str:
     """Say a version, and in brackets what else it goes by, as --at takes it."""
     names = [] if refs is None else [*refs.tags, *(f"{name}:" for name in refs.branches)]
     text = target_text(snapshot.branch, snapshot.version)
@@ -110,13 +118,13 @@ def _value(value: str) -> str:
     return words.shortened(words.printable(value), _VALUE_MOST)
 
 
-def _column(column: Column) -> str:
+def _column(column: ColumnFacts) -> str:
     parts = [logical_type_text(column.type), *([] if column.nullable else ["not null"])]
     parts += [f"{k}={_value(v)}" for k, v in sorted(column.metadata.items())]
     return ", ".join(map(words.printable, parts))
 
 
-def _renamed(pair: Pair[Column]) -> Pair[Column]:
+def _renamed(pair: Pair[ColumnFacts]) -> Pair[ColumnFacts]:
     """Name a column by both its names where it has two."""
     if pair.before is None or pair.after is None or pair.before.path == pair.after.path:
         return pair

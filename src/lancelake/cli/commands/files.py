@@ -11,7 +11,7 @@ from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.tables import Column, Listing, cut, right
+from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId
 from lancelake.table.history import summarize
@@ -32,8 +32,8 @@ def files(
         return
     has_bases = bool(snapshot.manifest.base_paths)
     numbers = [right(name) for name in ("fragment", "rows", "deleted", "size")]
-    more = [right("columns", is_optional=True), Column("format", is_optional=True)]
-    bases = [Column("base")] if has_bases else []
+    more = [right("columns", is_optional=True), TextColumn("format", is_optional=True)]
+    bases = [TextColumn("base")] if has_bases else []
     table = Listing([*numbers, *more, *bases, cut("file")])
     for fragment in snapshot.manifest.fragments:
         _add(table, snapshot, fragment, has_bases=has_bases)

@@ -15,7 +15,7 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.documents import document, field_document, flag_names, writer_text
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.schema_text import tree, type_text
-from lancelake.cli.tables import Column, Listing, cut, facts, right
+from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
 from lancelake.table.snapshot import Snapshot
 from lancelake.table.summary import IndexSummary, TableSummary, describe
@@ -123,7 +123,7 @@ def _target(branch: str | None, version: int) -> str:
 
 def _print_columns(console: Console, snapshot: Snapshot) -> None:
     rows = list(tree(snapshot.manifest.schema))
-    table = Listing([cut("column"), cut("type"), Column("")])
+    table = Listing([cut("column"), cut("type"), TextColumn("")])
     for field, name in rows[:_MOST_FIELDS]:
         key = Text("primary key", "cyan") if field.unenforced_primary_key else Text()
         notes = key if field.nullable else Text("not null ", "dim") + key
@@ -139,7 +139,7 @@ def _print_indices(console: Console, indices: tuple[IndexSummary, ...]) -> None:
     if not indices:
         return
     table = Listing(
-        [cut("index"), Column("kind"), cut("columns"), right("rows covered"), right("size")]
+        [cut("index"), TextColumn("kind"), cut("columns"), right("rows covered"), right("size")]
     )
     for index in indices:
         covered = words.number(index.indexed_rows)

@@ -17,17 +17,17 @@ from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.documents import document, writer_text
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.tables import Column, Listing, cut, right
+from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.clock import SystemClock
 from lancelake.commit.versions import list_versions
 from lancelake.errors import LanceTableError
 from lancelake.format.names import ManifestName
 from lancelake.format.operations import Clone
 from lancelake.format.transaction import Transaction
-from lancelake.table.check.refs import Refs
+from lancelake.table.check.refs import CheckedRefs
 from lancelake.table.history import summarize
 from lancelake.table.snapshot import Snapshot
-from lancelake.table.version_delta import Change, change, live_rows
+from lancelake.table.version_delta import VersionDelta, change, live_rows
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -35,7 +35,7 @@ _THREADS = 8
 _COLUMNS = (
     right("version"),
     right("when"),
-    Column("operation"),
+    TextColumn("operation"),
     *(right(name) for name in ("rows", "", "")),
     *(right(name, is_optional=True) for name in ("fragments", "", "")),
     cut("what"),
@@ -47,13 +47,13 @@ Limit = Annotated[
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LogEntry:
     """A version in the log; without a snapshot when its manifest cannot be read."""
 
     version: int
     snapshot: Snapshot | None = None
     transaction: Transaction | None = None
-    change: Change | None = None
+    change: VersionDelta | None = None
     damage: str | None = None
     tags: tuple[str, ...] = ()
 
@@ -80,9 +80,9 @@ def log(
     _print(list(entries), older=max(0, len(names) - count))
 
 
-def _entries(newest: Snapshot, names: list[ManifestName]) -> Iterator[Entry]:
+def _entries(newest: Snapshot, names: list[ManifestName]) -> Iterator[LogEntry]:
     """Yield versions newest first, each compared with the one before it."""
-    tags = Refs.load(newest.main_location).tags
+    tags = CheckedRefs.load(newest.main_location).tags
     tagged: dict[int, list[str]] = {}
     for label, tag in tags.items():
         if (tag.branch if tag.branch != "main" else None) == newest.branch:
@@ -93,7 +93,7 @@ def _entries(newest: Snapshot, names: list[ManifestName]) -> Iterator[Entry]:
         if isinstance(found, Snapshot):
             yield _entry(found, before, labels)
         elif found is not None:
-            yield Entry(version=name.version, damage=found.problem, tags=labels)
+            yield LogEntry(version=name.version, damage=found.problem, tags=labels)
 
 
 def _snapshots(newest: Snapshot, names: list[ManifestName]) -> Iterator[Snapshot | LanceTableError]:
@@ -112,7 +112,7 @@ def _loaded(newest: Snapshot, name: ManifestName) -> Snapshot | LanceTableError:
 
 def _entry(
     found: Snapshot, before: Snapshot | LanceTableError | None, tags: tuple[str, ...]
-) -> Entry:
+) -> LogEntry:
     transaction = _transaction(found)
     operation = None if transaction is None else transaction.operation
     is_first = found.version == 1 or isinstance(operation, Clone)
@@ -121,7 +121,7 @@ def _entry(
         difference = change(None, found, operation)
     elif isinstance(before, Snapshot) and before.version == found.version - 1:
         difference = change(before, found, operation)
-    return Entry(
+    return LogEntry(
         version=found.version,
         snapshot=found,
         transaction=transaction,
@@ -137,7 +137,7 @@ def _transaction(snapshot: Snapshot) -> Transaction | None:
         return None
 
 
-def _print(entries: list[Entry], *, older: int) -> None:
+def _print(entries: list[LogEntry], *, older: int) -> None:
     table = Listing(_COLUMNS)
     now_ns = SystemClock().now_ns()
     for entry in entries:
@@ -149,7 +149,7 @@ def _print(entries: list[Entry], *, older: int) -> None:
         console.print(Text(text, style="dim"))
 
 
-def _cells(entry: Entry, now_ns: int) -> list[Text]:
+def _cells(entry: LogEntry, now_ns: int) -> list[Text]:
     number = Text(str(entry.version), style="bold")
     if entry.snapshot is None:
         damage = Text(f"damaged: {words.printable(entry.damage or '')}", style="red")
@@ -177,7 +177,7 @@ def _signed(sign: str, count: int | None) -> Text:
     return Text(f"{sign}{count:,}" if count else "", style="green" if sign == "+" else "red")
 
 
-def _what(entry: Entry) -> Text:
+def _what(entry: LogEntry) -> Text:
     """Tags, the committer's message, and details of the operation."""
     parts = [Text(f"[{words.printable(tag)}]", style="bold cyan") for tag in entry.tags]
     if entry.transaction is not None:
@@ -189,7 +189,7 @@ def _what(entry: Entry) -> Text:
     return Text(" ").join(parts)
 
 
-def _document(entry: Entry) -> dict[str, Any]:  # JSON
+def _document(entry: LogEntry) -> dict[str, Any]:  # JSON
     snapshot, transaction = entry.snapshot, entry.transaction
     if snapshot is None:
         return {"version": entry.version, "damage": entry.damage, "tags": list(entry.tags)}

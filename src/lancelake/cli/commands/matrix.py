@@ -10,17 +10,19 @@ from rich.text import Text
 
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import Output
-from lancelake.cli.tables import Column, Listing, cut, right
+from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.errors import NotFoundError
-from lancelake.txn.matrix import Cell, Outcome, matrix
+from lancelake.txn.matrix import Cell, PairOutcome, matrix
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-_STYLES = {Outcome.OK: "dim", Outcome.RETRY: "yellow", Outcome.REFUSED: "red"}
+_STYLES = {PairOutcome.OK: "dim", PairOutcome.RETRY: "yellow", PairOutcome.REFUSED: "red"}
 _MEANINGS = {
-    Outcome.OK: "both are kept: mine is committed on top of theirs, unless both took the same rows",
-    Outcome.RETRY: "mine has to be done again, on the newest version",
-    Outcome.REFUSED: "mine contradicts theirs: someone has to decide",
+    PairOutcome.OK: (
+        "both are kept: mine is committed on top of theirs, unless both changed the same rows"
+    ),
+    PairOutcome.RETRY: "mine has to be done again, on the newest version",
+    PairOutcome.REFUSED: "mine contradicts theirs: someone has to decide",
 }
 
 Mine = Annotated[
@@ -58,7 +60,7 @@ def matrix_command(
     else:
         _print_cases(console, chosen[0])
     console.print()
-    for outcome in Outcome:
+    for outcome in PairOutcome:
         console.print(_mark(outcome.value) + Text(f"  {_MEANINGS[outcome]}", style="dim"))
 
 
@@ -70,7 +72,7 @@ def _is_meant(cell: Cell, mine: str | None, theirs: str | None) -> bool:
 def _print_grid(console: Console, rows: tuple[tuple[Cell, ...], ...]) -> None:
     """Print all pairs; columns have the numbers of the rows."""
     numbers = [right(str(i)) for i in range(1, len(rows) + 1)]
-    table = Listing([right(""), Column("mine \\ theirs"), *numbers])
+    table = Listing([right(""), TextColumn("mine \\ theirs"), *numbers])
     for number, row in enumerate(rows, start=1):
         marks = [_mark(cell.mark) for cell in row]
         table.add(Text(str(number), style="dim"), row[0].mine.__name__, *marks)
@@ -78,7 +80,7 @@ def _print_grid(console: Console, rows: tuple[tuple[Cell, ...], ...]) -> None:
 
 
 def _print_row(console: Console, cells: list[Cell]) -> None:
-    table = Listing([Column("mine"), Column("theirs"), Column("outcome"), cut("why")])
+    table = Listing([TextColumn("mine"), TextColumn("theirs"), TextColumn("outcome"), cut("why")])
     for cell in cells:
         why = [condition.partition(": ")[2] for condition in cell.conditions]
         names = (cell.mine.__name__, cell.theirs.__name__)
@@ -89,7 +91,7 @@ def _print_row(console: Console, cells: list[Cell]) -> None:
 def _print_cases(console: Console, cell: Cell) -> None:
     heads = (cell.mine.__name__, cell.theirs.__name__)
     table = Listing(
-        [cut(f"my {heads[0]}"), cut(f"their {heads[1]}"), Column("outcome"), cut("why")]
+        [cut(f"my {heads[0]}"), cut(f"their {heads[1]}"), TextColumn("outcome"), cut("why")]
     )
     for case in cell.cases:
         table.add(case.mine, case.theirs, _mark(case.outcome.value), Text(case.reason, "dim"))
@@ -97,18 +99,18 @@ def _print_cases(console: Console, cell: Cell) -> None:
 
 
 def _mark(text: str) -> Text:
-    return Text().join(Text(letter, style=_STYLES[Outcome(letter)]) for letter in text)
+    return Text().join(Text(letter, style=_STYLES[PairOutcome(letter)]) for letter in text)
 
 
 def _meanings() -> dict[str, str]:
-    return {outcome.name.lower(): _MEANINGS[outcome] for outcome in Outcome}
+    return {outcome.name.lower(): _MEANINGS[outcome] for outcome in PairOutcome}
 
 
 def _document(cell: Cell) -> dict[str, Any]:  # JSON
     return {
         "mine": cell.mine.__name__,
         "theirs": cell.theirs.__name__,
-        "outcomes": [o.name.lower() for o in Outcome if o in cell.outcomes],
+        "outcomes": [o.name.lower() for o in PairOutcome if o in cell.outcomes],
         "cases": [
             {
                 "mine": case.mine,

@@ -10,7 +10,7 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.documents import document, field_document
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.schema_text import notes, tree, type_text
-from lancelake.cli.tables import Column, Listing, cut, facts, right
+from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.cli.words import printable, shortened
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -34,7 +34,7 @@ def schema(
         }
         print_json(body)
         return
-    table = Listing([cut("column"), right("id"), cut("type"), Column("nulls"), cut("notes")])
+    table = Listing([cut("column"), right("id"), cut("type"), TextColumn("nulls"), cut("notes")])
     for field, name in tree(found):
         nulls = Text("yes", "dim") if field.nullable else Text("no")
         number = Text(str(field.id), "dim")

@@ -13,7 +13,7 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.documents import tag_document
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, target_text
-from lancelake.cli.tables import Column, Listing, cut
+from lancelake.cli.tables import Listing, TextColumn, cut
 from lancelake.format.refs import Tag
 from lancelake.table.open import AtVersion
 from lancelake.table.refs import list_tags, load_tag
@@ -41,7 +41,7 @@ def list_command(
         body = [tag_document(name, tag) for name, tag in tags.items()]
         print_json({"uri": main.uri, "tags": body})
         return
-    table = Listing([cut("tag"), Column("version"), Column("created", is_optional=True)])
+    table = Listing([cut("tag"), TextColumn("version"), TextColumn("created", is_optional=True)])
     for name, tag in tags.items():
         version = target_text(tag.branch, tag.version)
         table.add(words.printable(name), version, Text(_day(tag.created_at), style="dim"))

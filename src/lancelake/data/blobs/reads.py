@@ -25,12 +25,12 @@ _GAP_BYTES = 64 << 10
 _MOST_AT_ONCE = 8 << 20
 _THREADS = 4
 
-Group = list[tuple[int, "Blob"]]
+Group = list[tuple[int, "StoredBlob"]]
 Numbers = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True)
-class Blob:
+class StoredBlob:
     """Bytes of a file: so many from a position on, or all of them."""
 
     place: FileAt
@@ -44,13 +44,13 @@ class Blob:
             return self.length
         return open_store(self.place.root).head(self.place.path).size_bytes - self.position
 
-    def part(self, start: int, length: int) -> Blob:
+    def part(self, start: int, length: int) -> StoredBlob:
         """Return a part of the blob, which must have it all."""
         end = start + length
         if start < 0 or length < 0 or end > self.size:
-            msg = f"Blob range end {end} exceeds blob size {self.size}"
+            msg = f"StoredBlob range end {end} exceeds blob size {self.size}"
             raise InvalidRequestError(msg, start=start, length=length)
-        return Blob(self.place, self.position + start, length)
+        return StoredBlob(self.place, self.position + start, length)
 
     def read(self, start: int, length: int) -> bytes:
         """Return bytes of the blob, which must have them all."""
@@ -62,7 +62,7 @@ class Blob:
 
 def locate(
     files: TableFiles, fragment: Fragment, column: Field, descriptors: pa.StructArray
-) -> list[Blob | None]:
+) -> list[StoredBlob | None]:
     """Find the blobs of some rows of a fragment, None for nulls; opens nothing."""
     file = next((file for file in fragment.files if column.id in file.fields), None)
     if file is None:
@@ -74,7 +74,7 @@ def locate(
         is_valid = is_valid & ~((sizes == 0) & (positions != 0))
         place = files.data_file(file)
         return [
-            Blob(place, position, size) if valid else None
+            StoredBlob(place, position, size) if valid else None
             for valid, position, size in zip(
                 is_valid.tolist(), positions.tolist(), sizes.tolist(), strict=True
             )
@@ -96,19 +96,19 @@ class _Finder:
     files: TableFiles
     file: DataFile
 
-    def find(self, kind: int, blob_id: int, position: int, size: int, uri: str) -> Blob:
+    def find(self, kind: int, blob_id: int, position: int, size: int, uri: str) -> StoredBlob:
         """Say where the blob of a descriptor lies."""
         place = self.files.data_file(self.file)
         beside = FileAt(root=place.root, path=side_file(place.path, blob_id))
         match kind:
             case BlobKind.INLINE:
-                return Blob(place, position, size)
+                return StoredBlob(place, position, size)
             case BlobKind.PACKED:
-                return Blob(beside, position, size)
+                return StoredBlob(beside, position, size)
             case BlobKind.DEDICATED:
-                return Blob(beside, 0, size)
+                return StoredBlob(beside, 0, size)
             case BlobKind.EXTERNAL:
-                return Blob(self._external(blob_id, uri), position, size or None)
+                return StoredBlob(self._external(blob_id, uri), position, size or None)
             case _:
                 msg = f"a blob of data file {place.path} is of the unknown kind {kind}"
                 raise CorruptTableError(msg, table=self.files.root.uri, path=place.path)
@@ -120,7 +120,7 @@ class _Finder:
         return self.files.named_by_blob(uri)
 
 
-def read_all(blobs: Sequence[Blob | None]) -> list[bytes | None]:
+def read_all(blobs: Sequence[StoredBlob | None]) -> list[bytes | None]:
     """Read blobs whole, those that lie close together at once."""
     out: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
     groups = list(_groups(blobs))
@@ -141,7 +141,7 @@ def read_all(blobs: Sequence[Blob | None]) -> list[bytes | None]:
     return out
 
 
-def _groups(blobs: Sequence[Blob | None]) -> Iterator[Group]:
+def _groups(blobs: Sequence[StoredBlob | None]) -> Iterator[Group]:
     """Yield blobs of one file, with their rows, that one read brings."""
     by_place: dict[FileAt, Group] = {}
     for row, blob in enumerate(blobs):

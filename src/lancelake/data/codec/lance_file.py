@@ -16,7 +16,7 @@ from lancelake.data.codec.read_groups import read_groups
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.data.codec.transplanted import TransplantedColumns
 from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.file_to_table import Shape
+from lancelake.data.file_to_table import FileShape
 from lancelake.data.projection import prune
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.table_files import FileAt
@@ -48,7 +48,7 @@ class LanceFile:
     schema: pa.Schema
     _place: FileAt
     _reader: CodecReader
-    _shapes: tuple[Shape, ...]
+    _shapes: tuple[FileShape, ...]
 
     @property
     def num_rows(self) -> int:
@@ -142,7 +142,7 @@ class WantedColumns:
     columns: tuple[FieldId, ...]
     names: tuple[str, ...]
     schema: pa.Schema
-    shapes: tuple[Shape, ...]
+    shapes: tuple[FileShape, ...]
 
     @staticmethod
     def of(fields: tuple[Field, ...]) -> WantedColumns:
@@ -165,7 +165,7 @@ class WantedColumns:
 
     def shaped(
         self, columns: dict[FieldId, PhysicalColumn], version: FileVersion
-    ) -> tuple[Shape, ...]:
+    ) -> tuple[FileShape, ...]:
         """Say how each field is built from columns as they are in a file."""
         paths = {field_id: column.path for field_id, column in columns.items()}
         shaper = _Shaper(paths, version)
@@ -221,7 +221,7 @@ class _Shaper:
     paths: dict[FieldId, tuple[str, ...]]
     version: FileVersion | None = None
 
-    def shape(self, field: Field, depth: int) -> Shape:
+    def shape(self, field: Field, depth: int) -> FileShape:
         """Build a field from the columns that lie `depth` levels down."""
         leaf = field
         while not leaf.owns_column:
@@ -234,9 +234,9 @@ class _Shaper:
         target = storage_field(described(field)).type
         if field.owns_column:
             positions_in = self.version if field.is_blob_v1 else None
-            return Shape(file_name=name, target=target, positions_in=positions_in)
+            return FileShape(file_name=name, target=target, positions_in=positions_in)
         children = tuple(self.shape(child, depth + 1) for child in field.children)
-        return Shape(file_name=name, target=target, children=children)
+        return FileShape(file_name=name, target=target, children=children)
 
 
 def _trails(nodes: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:

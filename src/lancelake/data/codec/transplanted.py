@@ -17,7 +17,7 @@ from lancelake.data.codec.container import Container
 from lancelake.data.codec.readers import explained
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.file_to_table import Shape
+from lancelake.data.file_to_table import FileShape
 
 # Bytes of the original that lie on local disk at a time.
 _WINDOW_BYTES = 64 << 20
@@ -31,7 +31,7 @@ class TransplantedColumns:
     schema: pa.Schema
     container: Container
     plan: Transplant
-    shapes: tuple[Shape, ...]
+    shapes: tuple[FileShape, ...]
 
     @property
     def num_rows(self) -> int:

@@ -12,8 +12,8 @@ from lancelake.data.byte_source import ByteSource
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.legacy import layout, pages
 from lancelake.data.legacy.layout import Layout
-from lancelake.data.legacy.pages import Column, Page, Runs
-from lancelake.data.legacy.reads import Decoding, Int64s, Reads, damage_in, together
+from lancelake.data.legacy.pages import LegacyColumn, Page, Runs
+from lancelake.data.legacy.reads import Decoding, Int64s, LegacyReads, damage_in, together
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.fragment import DataFile
@@ -28,7 +28,7 @@ class LegacyFile:
 
     source: ByteSource
     layout: Layout
-    root: Column
+    root: LegacyColumn
 
     @staticmethod
     def open(
@@ -49,7 +49,9 @@ class LegacyFile:
         with damage_in(source):
             found = layout.load(source, file, wanted)
             columns = tuple(_column(field, found, dictionaries) for field in fields)
-            root = Column(name="", type=root_type, nullable=False, pages=None, children=columns)
+            root = LegacyColumn(
+                name="", type=root_type, nullable=False, pages=None, children=columns
+            )
             _ensure_lengths(root, found.group_rows)
         return LegacyFile(source=source, layout=found, root=root)
 
@@ -82,7 +84,7 @@ class LegacyFile:
 
     def _read(self, runs: Runs) -> pa.RecordBatch:
         size_bytes = self.layout.size_bytes
-        reads = Reads(self.source, size_bytes=size_bytes, known=[self.layout.tail])
+        reads = LegacyReads(self.source, size_bytes=size_bytes, known=[self.layout.tail])
         with damage_in(self.source):
             arrays = reads.run(
                 together(
@@ -116,8 +118,8 @@ def _by_group(row_offsets: Int64s, runs: Runs) -> Iterator[tuple[int, Runs]]:
         yield group, Runs.of(starts - start, stops - start)
 
 
-def _column(field: Field, layout: Layout, dictionaries: Mapping[FieldId, pa.Array]) -> Column:
-    return Column(
+def _column(field: Field, layout: Layout, dictionaries: Mapping[FieldId, pa.Array]) -> LegacyColumn:
+    return LegacyColumn(
         name=field.name,
         type=storage_field(field).type,
         nullable=field.nullable,
@@ -127,7 +129,7 @@ def _column(field: Field, layout: Layout, dictionaries: Mapping[FieldId, pa.Arra
     )
 
 
-def _ensure_lengths(column: Column, group_rows: Int64s) -> None:
+def _ensure_lengths(column: LegacyColumn, group_rows: Int64s) -> None:
     if column.pages is None:
         for child in column.children:
             _ensure_lengths(child, group_rows)
@@ -148,7 +150,7 @@ def _dictionaries(nodes: list[Field], manifest: ByteSource | None) -> dict[Field
     with damage_in(manifest):
         size_bytes = manifest.size_bytes()
         parts = [_dictionary(field, size_bytes) for field in fields]
-        values = Reads(manifest, size_bytes=size_bytes).run(together(parts))
+        values = LegacyReads(manifest, size_bytes=size_bytes).run(together(parts))
     return {field.id: array for field, array in zip(fields, values, strict=True)}
 
 

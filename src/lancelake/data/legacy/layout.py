@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from lancelake.data.byte_source import ByteSource
-from lancelake.data.legacy.reads import Chunk, Int64s, Reads, Spans
+from lancelake.data.legacy.reads import Chunk, Int64s, LegacyReads, Spans
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format.fragment import DataFile
 from lancelake.format.ids import FieldId
@@ -59,7 +59,7 @@ def load(source: ByteSource, file: DataFile, wanted: Iterable[FieldId]) -> Layou
     size_bytes = source.size_bytes()
     start = max(0, size_bytes - TAIL_BYTES)
     tail = Chunk(start, source.read(start, size_bytes - start))
-    reads = Reads(source, size_bytes=size_bytes, known=[tail])
+    reads = LegacyReads(source, size_bytes=size_bytes, known=[tail])
     metadata = reads.run(_metadata(tail))
     row_offsets = _row_offsets(metadata)
     geometry = _Geometry.of(file, metadata.page_table_position, row_offsets.size - 1)

@@ -78,18 +78,18 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class LegacyColumn:
     """A field to read: how it looks in Arrow, and where its pages are (structs have none)."""
 
     name: str
     type: pa.DataType
     nullable: bool
     pages: PageColumn | None
-    children: tuple[Column, ...] = ()
+    children: tuple[LegacyColumn, ...] = ()
     dictionary: pa.Array | None = None
 
 
-def decode(column: Column, group: int, runs: Runs, *, file_bytes: int) -> Decoding[pa.Array]:
+def decode(column: LegacyColumn, group: int, runs: Runs, *, file_bytes: int) -> Decoding[pa.Array]:
     """Read rows of one group."""
     if column.pages is None:
         parts = [decode(child, group, runs, file_bytes=file_bytes) for child in column.children]

@@ -77,7 +77,7 @@ class Chunk:
         return self.start + len(self.data)
 
 
-class Reads:
+class LegacyReads:
     """A file read in few pieces, which are kept for later questions."""
 
     def __init__(self, source: ByteSource, *, size_bytes: int, known: Iterable[Chunk] = ()) -> None:

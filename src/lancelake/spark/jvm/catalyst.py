@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 
 from lancelake.errors import InternalError
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 
 _CATALYST = "org.apache.spark.sql.catalyst"
 _UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
@@ -20,12 +20,12 @@ def items(found: Any) -> list[Any]:
     return [found.apply(position) for position in range(found.size())]
 
 
-def seq(door: Door, found: Iterable[Any]) -> Any:
+def seq(gateway: Gateway, found: Iterable[Any]) -> Any:
     """Return a Scala sequence."""
-    result = door.cls("java.util.ArrayList")()
+    result = gateway.cls("java.util.ArrayList")()
     for item in found:
         result.add(item)
-    return door.cls("scala.jdk.javaapi.CollectionConverters").asScala(result).toSeq()
+    return gateway.cls("scala.jdk.javaapi.CollectionConverters").asScala(result).toSeq()
 
 
 def kind(node: Any) -> str:
@@ -33,28 +33,30 @@ def kind(node: Any) -> str:
     return str(node.getClass().getSimpleName())
 
 
-def column(door: Door, expression: Any) -> Column:
+def column(gateway: Gateway, expression: Any) -> Column:
     """Return an expression as a column."""
-    return Column(door.cls(_UTILS).column(expression))
+    return Column(gateway.cls(_UTILS).column(expression))
 
 
-def expression(door: Door, found: Column) -> Any:
+def expression(gateway: Gateway, found: Column) -> Any:
     """Return the expression of a column."""
-    return door.spark._jsparkSession.expression(found._jc)
+    return gateway.spark._jsparkSession.expression(found._jc)
 
 
-def known_as(door: Door, found: Column, attribute: Any, name: str) -> Column:
+def known_as(gateway: Gateway, found: Column, attribute: Any, name: str) -> Column:
     """Return a column that resolved expressions take for an attribute."""
-    empty = seq(door, [])
-    make = door.cls(f"{_CATALYST}.expressions.Alias")
-    child = expression(door, found)
-    return column(door, make(child, name, attribute.exprId(), empty, door.none(), empty))
+    empty = seq(gateway, [])
+    make = gateway.cls(f"{_CATALYST}.expressions.Alias")
+    child = expression(gateway, found)
+    return column(gateway, make(child, name, attribute.exprId(), empty, gateway.none(), empty))
 
 
-def frame(door: Door, plan: Any) -> DataFrame:
+def frame(gateway: Gateway, plan: Any) -> DataFrame:
     """Return the rows of an analyzed plan."""
-    made = door.cls("org.apache.spark.sql.classic.Dataset").ofRows(door.spark._jsparkSession, plan)
-    return DataFrame(made, door.spark)
+    made = gateway.cls("org.apache.spark.sql.classic.Dataset").ofRows(
+        gateway.spark._jsparkSession, plan
+    )
+    return DataFrame(made, gateway.spark)
 
 
 def ids_named(found: Any) -> set[int]:
@@ -72,10 +74,10 @@ def conjuncts(found: Any) -> Iterator[Any]:
         yield found
 
 
-def analyzed(door: Door, command: Any) -> Any:
+def analyzed(gateway: Gateway, command: Any) -> Any:
     """Return the command that is running as it was before the optimizer changed its target."""
-    running = door.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
-    executions = door.cls("org.apache.spark.sql.execution.SQLExecution")
+    running = gateway.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
+    executions = gateway.cls("org.apache.spark.sql.execution.SQLExecution")
     execution = None if running is None else executions.getQueryExecution(int(running))
     plan = None if execution is None else execution.analyzed()
     if plan is None or kind(plan) != kind(command):
@@ -123,46 +125,46 @@ def attribute_id(attribute: Any) -> int:
     return int(attribute.exprId().id())
 
 
-def keeps_values_apart(door: Door, cast: Any) -> bool:
+def keeps_values_apart(gateway: Gateway, cast: Any) -> bool:
     """Whether a cast gives a value of its own to each value."""
-    casts = door.cls(f"{_CATALYST}.expressions.Cast$")
+    casts = gateway.cls(f"{_CATALYST}.expressions.Cast$")
     return bool(getattr(casts, "MODULE$").canUpCast(cast.child().dataType(), cast.dataType()))
 
 
-def python_object(door: Door, proxy: Any) -> Any:
+def python_object(gateway: Gateway, proxy: Any) -> Any:
     """Return the Python object that Java knows as a proxy."""
-    handler = door.member("java.lang.reflect.Proxy", "getInvocationHandler")(proxy)
+    handler = gateway.member("java.lang.reflect.Proxy", "getInvocationHandler")(proxy)
     field = handler.getClass().getDeclaredField("id")
     field.setAccessible(True)
-    return door.gateway.gateway_property.pool[field.get(handler)]
+    return gateway.gateway.gateway_property.pool[field.get(handler)]
 
 
-def aligned(door: Door, attributes: Any, assignments: Any, *, inserts: bool) -> list[Any]:
+def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: bool) -> list[Any]:
     """Return one assignment for each column, members of structs put in their places."""
     name = f"{_CATALYST}.analysis.AssignmentUtils"
     method = "alignInsertAssignments" if inserts else "alignUpdateAssignments"
-    every = door.member("java.lang.Class", "forName")(name).getMethods()
+    every = gateway.member("java.lang.Class", "forName")(name).getMethods()
     count = next(int(m.getParameterCount()) for m in every if m.getName() == method)
     flags = [False] * (count - 2)
-    return items(getattr(door.cls(name), method)(attributes, assignments, *flags))
+    return items(getattr(gateway.cls(name), method)(attributes, assignments, *flags))
 
 
-def translated(door: Door, condition: Any) -> Any:
+def translated(gateway: Gateway, condition: Any) -> Any:
     """Return a condition as Spark hands it to sources; None when it has no such form."""
-    strategy = door.cls("org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
+    strategy = gateway.cls("org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
     found = getattr(strategy, "MODULE$").translateFilterV2(condition)
     return found.get() if found.isDefined() else None
 
 
-def attribute_map(door: Door, pairs: Iterable[tuple[Any, Any]]) -> Any:
+def attribute_map(gateway: Gateway, pairs: Iterable[tuple[Any, Any]]) -> Any:
     """Return a map from attributes to attributes."""
-    tuples = seq(door, [door.cls("scala.Tuple2")(before, after) for before, after in pairs])
-    maps = door.cls(f"{_CATALYST}.expressions.AttributeMap$")
+    tuples = seq(gateway, [gateway.cls("scala.Tuple2")(before, after) for before, after in pairs])
+    maps = gateway.cls(f"{_CATALYST}.expressions.AttributeMap$")
     return getattr(maps, "MODULE$").apply(tuples)
 
 
-def renumbered(door: Door, found: Any, numbers: Any) -> Any:
+def renumbered(gateway: Gateway, found: Any, numbers: Any) -> Any:
     """Return an expression with other attributes, in its subqueries too."""
-    nothing = door.cls(f"{_CATALYST}.plans.logical.OneRowRelation")()
-    made = door.cls(f"{_CATALYST}.plans.logical.Filter")(found, nothing)
+    nothing = gateway.cls(f"{_CATALYST}.plans.logical.OneRowRelation")()
+    made = gateway.cls(f"{_CATALYST}.plans.logical.Filter")(found, nothing)
     return made.rewriteAttrs(numbers).condition()

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from lancelake.spark.jvm.catalyst import expression, kind, seq
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.relation import relation_over
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
 
@@ -23,7 +23,7 @@ Clause = UpdateSet[Column] | DeleteRow[Column] | InsertValues[Column]
 class Commands:
     """Builds commands on one table, which expressions name by `alias`."""
 
-    door: Door
+    gateway: Gateway
     table: Any
     alias: str
 
@@ -65,10 +65,10 @@ class Commands:
         return self._resolved(made)
 
     def _target(self) -> Any:
-        return self._named(self.alias, relation_over(self.door, self.table))
+        return self._named(self.alias, relation_over(self.gateway, self.table))
 
     def _actions(self, clauses: Iterable[Clause]) -> Any:
-        return seq(self.door, [self._action(clause) for clause in clauses])
+        return seq(self.gateway, [self._action(clause) for clause in clauses])
 
     def _action(self, clause: Clause) -> Any:
         holds = self._optional(clause.condition)
@@ -88,24 +88,24 @@ class Commands:
             self._made("Assignment", self._expression(f.col(name)), self._expression(value))
             for name, value in values.items()
         ]
-        return seq(self.door, pairs)
+        return seq(self.gateway, pairs)
 
     def _named(self, name: str, plan: Any) -> Any:
-        aliases = self.door.cls(f"{_PLANS}.SubqueryAlias$")
+        aliases = self.gateway.cls(f"{_PLANS}.SubqueryAlias$")
         return getattr(aliases, "MODULE$").apply(name, plan)
 
     def _made(self, name: str, *arguments: Any) -> Any:
-        return self.door.cls(f"{_PLANS}.{name}")(*arguments)
+        return self.gateway.cls(f"{_PLANS}.{name}")(*arguments)
 
     def _expression(self, found: Column) -> Any:
-        return expression(self.door, found)
+        return expression(self.gateway, found)
 
     def _optional(self, found: Column | None) -> Any:
         if found is None:
-            return self.door.none()
-        return self.door.member("scala.Option", "apply")(self._expression(found))
+            return self.gateway.none()
+        return self.gateway.member("scala.Option", "apply")(self._expression(found))
 
     def _resolved(self, plan: Any) -> Any:
-        modes = self.door.cls("org.apache.spark.sql.execution.CommandExecutionMode")
-        state = self.door.session_state()
+        modes = self.gateway.cls("org.apache.spark.sql.execution.CommandExecutionMode")
+        state = self.gateway.session_state()
         return state.executePlan(plan, modes.SKIP()).analyzed()

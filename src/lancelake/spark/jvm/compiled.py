@@ -15,7 +15,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError
 
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 
 _PACKAGE = "lancelake.spark.jvm"
 _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
@@ -24,59 +24,59 @@ _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
 _LOADERS: dict[str, Any] = {}
 
 
-def are_compiled(door: Door) -> bool:
+def are_compiled(gateway: Gateway) -> bool:
     """Whether there are classes of ours."""
-    return _loader(door) is not None
+    return _loader(gateway) is not None
 
 
-def make(door: Door, name: str, *arguments: Any) -> Any:
+def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
     """Return a new object of a class of ours; None when there are none."""
-    loader = _loader(door)
+    loader = _loader(gateway)
     if loader is None:
         return None
-    constructor = door.once(
+    constructor = gateway.once(
         f"constructor of {name}", lambda: loader.loadClass(f"lancelake.{name}").getConstructors()[0]
     )
-    return constructor.newInstance(door.array(door.cls("java.lang.Object"), arguments))
+    return constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
 
 
-def cook(door: Door, name: str, parent: Any = None) -> Any:
+def cook(gateway: Gateway, name: str, parent: Any = None) -> Any:
     """Compile one source file and return its compiler, which has the class."""
     source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")
-    compiler = door.cls("org.codehaus.janino.SimpleCompiler")()
-    thread = door.member("java.lang.Thread", "currentThread")()
+    compiler = gateway.cls("org.codehaus.janino.SimpleCompiler")()
+    thread = gateway.member("java.lang.Thread", "currentThread")()
     compiler.setParentClassLoader(parent or thread.getContextClassLoader())
     compiler.cook(source.read_text(encoding="utf-8"))
     return compiler
 
 
-def _loader(door: Door) -> Any:
-    if door.application not in _LOADERS:
+def _loader(gateway: Gateway) -> Any:
+    if gateway.application not in _LOADERS:
         try:
-            _LOADERS[door.application] = _loaded(door)
+            _LOADERS[gateway.application] = _loaded(gateway)
         except Py4JError:
-            _LOADERS[door.application] = None
-    return _LOADERS[door.application]
+            _LOADERS[gateway.application] = None
+    return _LOADERS[gateway.application]
 
 
-def _loaded(door: Door) -> Any:
+def _loaded(gateway: Gateway) -> Any:
     """Compile the classes, make them known to executors, and check that they fit this Spark."""
-    session = door.spark._jsparkSession
-    session.sessionState().resourceLoader().addJar(_jar(door))
+    session = gateway.spark._jsparkSession
+    session.sessionState().resourceLoader().addJar(_jar(gateway))
     loader = session.sharedState().jarClassLoader()
-    nothing = door.array(door.cls("java.lang.Class"), [])
+    nothing = gateway.array(gateway.cls("java.lang.Class"), [])
     check = loader.loadClass("lancelake.PythonWork").getMethod("check", nothing)
-    check.invoke(None, door.array(door.cls("java.lang.Object"), []))
+    check.invoke(None, gateway.array(gateway.cls("java.lang.Object"), []))
     return loader
 
 
-def _jar(door: Door) -> str:
+def _jar(gateway: Gateway) -> str:
     """Return the path of a jar with the compiled classes."""
     path = Path(tempfile.mkdtemp(prefix="lancelake-")) / "lancelake.jar"
     parent = None
     with zipfile.ZipFile(path, "w") as jar:
         for name in _SOURCES:
-            compiler = cook(door, name, parent)
+            compiler = cook(gateway, name, parent)
             parent = compiler.getClassLoader()
             for compiled, code in dict(compiler.getBytecodes()).items():
                 jar.writestr(compiled.replace(".", "/") + ".class", bytes(code))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.expr.condition import Column, Condition
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.reading.spark_conditions import Operand, SparkLiteral, spark_condition
 
 TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
@@ -25,7 +25,7 @@ _TEXT_TYPES = ("string",)
 class JavaExpressions:
     """Reads expressions about the columns of one table."""
 
-    door: Door
+    gateway: Gateway
     type_of: TypeOf
 
     def condition(self, predicate: Any) -> Condition | None:
@@ -58,20 +58,22 @@ class JavaExpressions:
         return None if dtype is None else Column(path=path, dtype=dtype)
 
     def _is_predicate(self, expression: Any) -> bool:
-        return bool(self.door.once("class of predicates", self._predicates).isInstance(expression))
+        return bool(
+            self.gateway.once("class of predicates", self._predicates).isInstance(expression)
+        )
 
     def _predicates(self) -> Any:
         name = "org.apache.spark.sql.connector.expressions.filter.Predicate"
-        return self.door.member("java.lang.Class", "forName")(name)
+        return self.gateway.member("java.lang.Class", "forName")(name)
 
     def _large_membership(self, predicate: Any, children: Any) -> Condition | None:
         """Read a long list of constants in one message."""
         column = self.operand(children[0])
-        utils = self.door.cls("org.apache.spark.sql.internal.connector.PredicateUtils")
+        utils = self.gateway.cls("org.apache.spark.sql.internal.connector.PredicateUtils")
         simple = utils.toV1(predicate)
         if not isinstance(column, Column) or simple.isEmpty():
             return None
-        pickler = self.door.cls("net.razorvine.pickle.Pickler")()
+        pickler = self.gateway.cls("net.razorvine.pickle.Pickler")()
         values = pickle.loads(pickler.dumps(simple.get().values()))  # from our own JVM
         if not all(value is None or type(value) in (int, str, bool) for value in values):
             return None

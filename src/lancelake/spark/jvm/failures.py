@@ -8,24 +8,24 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from lancelake.errors import LanceTableError, UnsupportedError, type_registry
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 
 _MARK = "lancelake-error:"
 _CATALOG = "org.apache.spark.sql.classic.Catalog"
 _IN_TRACEBACK = re.compile(r"lancelake\.errors\.(\w+): ([^\n]+)")
 
 
-def to_java(door: Door, error: LanceTableError) -> Py4JJavaError:
+def to_java(gateway: Gateway, error: LanceTableError) -> Py4JJavaError:
     """Return what to raise so that Spark sees one clear line, with the error inside."""
-    inside = door.cls("java.lang.RuntimeException")(_MARK + error.to_json())
+    inside = gateway.cls("java.lang.RuntimeException")(_MARK + error.to_json())
     if isinstance(error, UnsupportedError):
-        return thrown(door.cls("java.lang.UnsupportedOperationException")(str(error), inside))
-    return thrown(door.cls("java.lang.IllegalArgumentException")(str(error), inside))
+        return thrown(gateway.cls("java.lang.UnsupportedOperationException")(str(error), inside))
+    return thrown(gateway.cls("java.lang.IllegalArgumentException")(str(error), inside))
 
 
-def asks_for_existence(door: Door) -> bool:
+def asks_for_existence(gateway: Gateway) -> bool:
     """Whether Spark is about to answer `spark.catalog.tableExists`, seen from its calls."""
-    frames = door.member("java.lang.Thread", "currentThread")().getStackTrace()
+    frames = gateway.member("java.lang.Thread", "currentThread")().getStackTrace()
     return any(frame.getClassName() == _CATALOG for frame in frames)
 
 

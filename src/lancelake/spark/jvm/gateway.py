@@ -28,7 +28,7 @@ _NEEDED = (
 
 
 @dataclass(frozen=True, slots=True)
-class Door:
+class Gateway:
     """The Java side of one classic session."""
 
     spark: SparkSession
@@ -119,10 +119,10 @@ class Door:
         return str(self.spark.conf.get(key, default))
 
 
-_OPEN: dict[int, Door] = {}
+_OPEN: dict[int, Gateway] = {}
 
 
-def open_door(spark: SparkSession) -> Door:
+def open_gateway(spark: SparkSession) -> Gateway:
     """Return the Java side of a session; raise when it cannot be reached or is not known."""
     if not is_classic(spark):
         raise needs_classic("planning in Python")
@@ -134,7 +134,7 @@ def open_door(spark: SparkSession) -> Door:
         # A Java exception that a Python object raises on purpose reaches Spark as itself.
         parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
         parameters.propagate_java_exceptions = True
-        found = Door(spark, gateway, spark._jvm, str(spark.sparkContext.applicationId))
+        found = Gateway(spark, gateway, spark._jvm, str(spark.sparkContext.applicationId))
         _ensure_classes(found)
         _OPEN[id(gateway)] = found
     return found
@@ -151,15 +151,15 @@ def needs_classic(what: str) -> UnsupportedError:
     return UnsupportedError(problem, action="Use a classic session, or do without it.")
 
 
-def guarded(door: Door, action: Callable[[], Any], what: str) -> Any:
+def guarded(gateway: Gateway, action: Callable[[], Any], what: str) -> Any:
     """Touch internals; when they are not as expected, say which."""
     try:
         return action()
     except Py4JJavaError:
         raise
     except (Py4JError, TypeError) as error:
-        problem = f"Spark {door.spark.version} has no {what} as this package knows it: {error}"
-        raise UnsupportedError(problem, spark=door.spark.version) from error
+        problem = f"Spark {gateway.spark.version} has no {what} as this package knows it: {error}"
+        raise UnsupportedError(problem, spark=gateway.spark.version) from error
 
 
 def _ensure_known(spark: SparkSession) -> None:
@@ -170,7 +170,7 @@ def _ensure_known(spark: SparkSession) -> None:
         raise UnsupportedError(problem, spark=spark.version)
 
 
-def _ensure_classes(door: Door) -> None:
-    find = door.member("java.lang.Class", "forName")
+def _ensure_classes(gateway: Gateway) -> None:
+    find = gateway.member("java.lang.Class", "forName")
     for name in _NEEDED:
-        guarded(door, functools.partial(find, name), f"class {name}")
+        guarded(gateway, functools.partial(find, name), f"class {name}")

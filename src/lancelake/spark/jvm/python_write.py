@@ -10,22 +10,22 @@ from pyspark.sql import types as t
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes
-from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Door, guarded
+from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Gateway, guarded
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.row_work import command, row_work, source_of
 from lancelake.spark.writing.task_writer import WriteBatches
 
 
-def writer_factory(door: Door, task: WriteTask, schema: t.StructType) -> Any:
+def writer_factory(gateway: Gateway, task: WriteTask, schema: t.StructType) -> Any:
     """Return the factory whose writers put the rows of a task into data files."""
     work = WriteBatches(task)
-    found = row_work(door, work, schema)
+    found = row_work(gateway, work, schema)
     if found is not None:
         return found.writers()
-    make = door.cls(f"{PYTHON_SOURCE}.PythonBatchWriterFactory")
-    arguments = [source_of(door, work), bytearray(command(work)), java_schema(door, schema)]
-    arguments += [door.none()] * (_parameters(door, make) - len(arguments))
-    return guarded(door, lambda: make(*arguments), "writer for Python sources")
+    make = gateway.cls(f"{PYTHON_SOURCE}.PythonBatchWriterFactory")
+    arguments = [source_of(gateway, work), bytearray(command(work)), java_schema(gateway, schema)]
+    arguments += [gateway.none()] * (_parameters(gateway, make) - len(arguments))
+    return guarded(gateway, lambda: make(*arguments), "writer for Python sources")
 
 
 def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
@@ -34,7 +34,7 @@ def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
     return tuple(fragment for data in found for fragment in from_bytes(data))
 
 
-def _parameters(door: Door, make: Any) -> int:
+def _parameters(gateway: Gateway, make: Any) -> int:
     """Count the parameters of the factory, which differ between versions of Spark."""
-    cls = door.member("java.lang.Class", "forName")(make._fqn)
+    cls = gateway.member("java.lang.Class", "forName")(make._fqn)
     return int(cls.getConstructors()[0].getParameterCount())

@@ -7,37 +7,39 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from lancelake.spark.jvm.gateway import Door, guarded
+from lancelake.spark.jvm.gateway import Gateway, guarded
 
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 _DATASET = "org.apache.spark.sql.classic.Dataset"
 
 
-def relation_over(door: Door, table: Any, given: Mapping[str, str] | None = None) -> Any:
+def relation_over(gateway: Gateway, table: Any, given: Mapping[str, str] | None = None) -> Any:
     """Return a table as a plan; its scans get the options given."""
-    none = door.none()
-    options = door.options(given or {})
-    create = door.member(_RELATION, "create")
-    return guarded(door, lambda: create(table, none, none, options, none), "relation over a table")
+    none = gateway.none()
+    options = gateway.options(given or {})
+    create = gateway.member(_RELATION, "create")
+    return guarded(
+        gateway, lambda: create(table, none, none, options, none), "relation over a table"
+    )
 
 
-def data_frame(door: Door, table: Any, given: Mapping[str, str] | None = None) -> DataFrame:
+def data_frame(gateway: Gateway, table: Any, given: Mapping[str, str] | None = None) -> DataFrame:
     """Return the rows of a table as a DataFrame; the table's scans get the options given."""
 
     def build() -> Any:
-        relation = relation_over(door, table, given)
-        return door.member(_DATASET, "ofRows")(door.spark._jsparkSession, relation)
+        relation = relation_over(gateway, table, given)
+        return gateway.member(_DATASET, "ofRows")(gateway.spark._jsparkSession, relation)
 
-    return DataFrame(guarded(door, build, "relation over a table"), door.spark)
+    return DataFrame(guarded(gateway, build, "relation over a table"), gateway.spark)
 
 
-def put_catalog(door: Door, name: str, catalog: Any) -> None:
+def put_catalog(gateway: Gateway, name: str, catalog: Any) -> None:
     """Make a catalog known to the session under a name."""
 
     def put() -> None:
-        manager = door.session_state().catalogManager()
+        manager = gateway.session_state().catalogManager()
         field = manager.getClass().getDeclaredField("catalogs")
         field.setAccessible(True)
         field.get(manager).put(name, catalog)
 
-    guarded(door, put, "place for catalogs")
+    guarded(gateway, put, "place for catalogs")

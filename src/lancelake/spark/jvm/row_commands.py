@@ -16,7 +16,7 @@ from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.catalyst import items, seq
 from lancelake.spark.jvm.compiled import cook
 from lancelake.spark.jvm.failures import thrown
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.planning.proxy import Proxy
 
 _SOURCE = "RowCommands"
@@ -31,8 +31,8 @@ class _Handler(Proxy):
 
         implements = ("java.util.function.Function",)
 
-    def __init__(self, door: Door, run: Callable[[Any], None]) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, run: Callable[[Any], None]) -> None:
+        super().__init__(gateway)
         self._run = run
 
     def apply(self, plan: Any) -> None:
@@ -45,23 +45,23 @@ class _Handler(Proxy):
             raise thrown(error._origin) from error
 
 
-def take_row_commands(door: Door, run: Callable[[Any], None]) -> None:
+def take_row_commands(gateway: Gateway, run: Callable[[Any], None]) -> None:
     """Let `run` execute the commands of this session whose target is a table of ours."""
     try:
-        strategy = _constructor(door).newInstance(
-            door.array(door.cls("java.lang.Object"), [_Handler(door, run)])
+        strategy = _constructor(gateway).newInstance(
+            gateway.array(gateway.cls("java.lang.Object"), [_Handler(gateway, run)])
         )
-        methods = door.spark._jsparkSession.experimental()
+        methods = gateway.spark._jsparkSession.experimental()
         others = [s for s in items(methods.extraStrategies()) if _name(s) != _CLASS]
-        getattr(methods, "extraStrategies_$eq")(seq(door, [strategy, *others]))
+        getattr(methods, "extraStrategies_$eq")(seq(gateway, [strategy, *others]))
     except Py4JError as error:
-        problem = f"Spark {door.spark.version} does not let Python run UPDATE and MERGE: {error}"
-        raise UnsupportedError(problem, spark=door.spark.version) from error
+        problem = f"Spark {gateway.spark.version} does not let Python run UPDATE and MERGE: {error}"
+        raise UnsupportedError(problem, spark=gateway.spark.version) from error
 
 
 def _name(strategy: Any) -> str:
     return str(strategy.getClass().getName())
 
 
-def _constructor(door: Door) -> Any:
-    return cook(door, _SOURCE).getClassLoader().loadClass(_CLASS).getConstructors()[0]
+def _constructor(gateway: Gateway) -> Any:
+    return cook(gateway, _SOURCE).getClassLoader().loadClass(_CLASS).getConstructors()[0]

@@ -11,7 +11,7 @@ from pyspark.sql.udf import _wrap_function
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.compiled import make
-from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Door, is_classic, open_door
+from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Gateway, is_classic, open_gateway
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.session.on_executors import portable
 from lancelake.spark.session.task_messages import MESSAGE, Work
@@ -30,23 +30,23 @@ def messages_of(frame: DataFrame, work: Work) -> list[bytes]:
     return [bytes(message) for message in job.collect(rows._jdf.queryExecution())]
 
 
-def row_work(door: Door, work: Work, schema: t.StructType) -> Any:
+def row_work(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
     """Return a function as an object of Java; None when this Spark has no class for it."""
     return make(
-        door,
+        gateway,
         "RowWork",
-        source_of(door, work),
-        door.byte_array(command(work)),
-        java_schema(door, schema),
-        java_schema(door, ANSWER),
-        _batch_bytes(door),
+        source_of(gateway, work),
+        gateway.byte_array(command(work)),
+        java_schema(gateway, schema),
+        java_schema(gateway, ANSWER),
+        _batch_bytes(gateway),
     )
 
 
-def source_of(door: Door, work: Work) -> Any:
+def source_of(gateway: Gateway, work: Work) -> Any:
     """Return what tells Spark which interpreter to start, with which files."""
-    wrapped = _wrap_function(door.spark.sparkContext, work)
-    return door.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")(wrapped)
+    wrapped = _wrap_function(gateway.spark.sparkContext, work)
+    return gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")(wrapped)
 
 
 def command(work: Work) -> bytes:
@@ -59,12 +59,12 @@ def _job(frame: DataFrame, work: Work) -> Any:
     if not is_classic(frame.sparkSession):
         return None
     try:
-        return row_work(open_door(frame.sparkSession), work, frame.schema)
+        return row_work(open_gateway(frame.sparkSession), work, frame.schema)
     except UnsupportedError:
         return None
 
 
-def _batch_bytes(door: Door) -> int:
+def _batch_bytes(gateway: Gateway) -> int:
     """Return the setting `spark.sql.execution.arrow.maxBytesPerBatch`."""
-    limit = int(door.session_state().conf().arrowMaxBytesPerBatch())
+    limit = int(gateway.session_state().conf().arrowMaxBytesPerBatch())
     return limit if limit > 0 else _BATCH_BYTES

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 
 _CORES: dict[str, int] = {}
 
 
-def partition_bytes(door: Door) -> int:
+def partition_bytes(gateway: Gateway) -> int:
     """Return the setting `spark.sql.files.maxPartitionBytes`."""
-    return int(door.session_state().conf().filesMaxPartitionBytes())
+    return int(gateway.session_state().conf().filesMaxPartitionBytes())
 
 
-def cores(door: Door) -> int:
+def cores(gateway: Gateway) -> int:
     """Return how many tasks run at once; asked once, since it seldom changes."""
-    if door.application not in _CORES:
-        _CORES[door.application] = max(1, door.spark.sparkContext.defaultParallelism)
-    return _CORES[door.application]
+    if gateway.application not in _CORES:
+        _CORES[gateway.application] = max(1, gateway.spark.sparkContext.defaultParallelism)
+    return _CORES[gateway.application]

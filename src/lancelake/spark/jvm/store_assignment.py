@@ -7,28 +7,28 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from lancelake.spark.jvm.catalyst import frame as frame_of
-from lancelake.spark.jvm.gateway import Door, guarded
+from lancelake.spark.jvm.gateway import Gateway, guarded
 
 _APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
 _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 
 
-def assigned(door: Door, frame: DataFrame, table: Any) -> DataFrame:
+def assigned(gateway: Gateway, frame: DataFrame, table: Any) -> DataFrame:
     """Return the rows of a frame as an append by name would store them in a table.
 
     What Spark refuses to store it says itself.
     """
-    none = door.none()
-    relation = door.member(_RELATION, "create")(table, none, none, door.options({}), none)
-    append = guarded(door, lambda: _append(door, relation, frame), "append by name")
-    state = door.session_state()
+    none = gateway.none()
+    relation = gateway.member(_RELATION, "create")(table, none, none, gateway.options({}), none)
+    append = guarded(gateway, lambda: _append(gateway, relation, frame), "append by name")
+    state = gateway.session_state()
     mode = getattr(state, "executePlan$default$2")()
-    return frame_of(door, state.executePlan(append, mode).analyzed().query())
+    return frame_of(gateway, state.executePlan(append, mode).analyzed().query())
 
 
-def _append(door: Door, relation: Any, frame: DataFrame) -> Any:
-    cls = door.cls(_APPEND)
-    methods = door.member("java.lang.Class", "forName")(_APPEND).getMethods()
+def _append(gateway: Gateway, relation: Any, frame: DataFrame) -> Any:
+    cls = gateway.cls(_APPEND)
+    methods = gateway.member("java.lang.Class", "forName")(_APPEND).getMethods()
     count = next(int(m.getParameterCount()) for m in methods if m.getName() == "byName")
     # Options of the write, and since 4.2 whether columns may be added.
     defaults = [getattr(cls, f"byName$default${position}")() for position in range(3, count + 1)]

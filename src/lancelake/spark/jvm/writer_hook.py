@@ -144,7 +144,7 @@ def _is_ours(writer: DataFrameWriter) -> bool:
 
 
 def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | None = None) -> None:
-    from lancelake.spark.writing.write_plan import write_options  # noqa: PLC0415  # which imports the door
+    from lancelake.spark.writing.write_plan import write_options  # noqa: PLC0415  # which imports the gateway
 
     java = writer._jwrite
     for columns in (java.partitioningColumns(), java.bucketColumnNames()):

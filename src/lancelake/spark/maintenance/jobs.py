@@ -18,7 +18,7 @@ from lancelake.spark.session.engine import SparkEngine, described
 from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupRun, clean_up
-from lancelake.table.compact.options import CompactionOptions, from_config
+from lancelake.table.compact.options import CompactionSettings, from_config
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.optimize import OptimizeRun, optimize
 from lancelake.table.repair.options import Wishes
@@ -193,7 +193,7 @@ def columns_in(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _options(base: Snapshot, wishes: CompactionWishes) -> CompactionOptions:
+def _options(base: Snapshot, wishes: CompactionWishes) -> CompactionSettings:
     options = from_config(base.manifest.config)
     if wishes.target_rows is not None:
         options = replace(options, target_rows_per_fragment=wishes.target_rows)

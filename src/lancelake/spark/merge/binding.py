@@ -25,7 +25,7 @@ from lancelake.spark.jvm.catalyst import (
     known_as,
     renumbered,
 )
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.merge.explicit import ExplicitClause, quoted
 from lancelake.table.merge.clauses import DeleteRow
 
@@ -42,16 +42,16 @@ class Padded:
 class Binding:
     """The attributes of both sides of a command; those of the source by position."""
 
-    door: Door
+    gateway: Gateway
     target: dict[str, Any]
     source: tuple[Any, ...] = ()
     padded: Mapping[str, Padded] = field(default_factory=dict)
 
     @staticmethod
-    def of(door: Door, target: BareRelation, source: Sequence[Any] = ()) -> Binding:
+    def of(gateway: Gateway, target: BareRelation, source: Sequence[Any] = ()) -> Binding:
         """Bind the columns of a table, and those of a source."""
         attributes = {attribute.name(): attribute for attribute in items(target.shown.output())}
-        bound = Binding(door=door, target=attributes, source=tuple(source))
+        bound = Binding(gateway=gateway, target=attributes, source=tuple(source))
         if target.shown is target.relation:
             return bound
         stored = items(target.relation.output())
@@ -85,9 +85,9 @@ class Binding:
         stored = {name: found.stored.newInstance() for name, found in self.padded.items()}
         before = [*self.target.values(), *self.source, *(p.stored for p in self.padded.values())]
         pairs = zip(before, [*target.values(), *source, *stored.values()], strict=True)
-        numbers = attribute_map(self.door, pairs)
+        numbers = attribute_map(self.gateway, pairs)
         padded = {
-            name: Padded(stored=stored[name], value=renumbered(self.door, found.value, numbers))
+            name: Padded(stored=stored[name], value=renumbered(self.gateway, found.value, numbers))
             for name, found in self.padded.items()
         }
         return Renewed(
@@ -109,7 +109,7 @@ class Binding:
             every += [(source[0], member, attribute) for member, attribute in pairs]
         for number, (struct, member, attribute) in enumerate(every):
             value = f.col(quoted(struct)).getField(member)
-            found.append(known_as(self.door, value, attribute, f"__lance_{number}"))
+            found.append(known_as(self.gateway, value, attribute, f"__lance_{number}"))
         unpacked = rows.select(*found)
         padded = list(self._padded_columns(known))
         return unpacked.select("*", *padded) if padded else unpacked
@@ -121,16 +121,16 @@ class Binding:
     def _padded_columns(self, names: Iterable[str]) -> Iterator[Column]:
         for number, name in enumerate(names):
             if name in self.padded:
-                value = column(self.door, self.padded[name].value)
-                yield known_as(self.door, value, self.target[name], f"__lance_padded_{number}")
+                value = column(self.gateway, self.padded[name].value)
+                yield known_as(self.gateway, value, self.target[name], f"__lance_padded_{number}")
 
     def _ids(self, expressions: Iterable[Column]) -> set[int]:
-        named = (ids_named(expression(self.door, found)) for found in expressions)
+        named = (ids_named(expression(self.gateway, found)) for found in expressions)
         return set().union(*named)
 
     def _bound(self, found: Column, name: str) -> Column:
         attribute = self.target.get(name)
-        return found if attribute is None else known_as(self.door, found, attribute, name)
+        return found if attribute is None else known_as(self.gateway, found, attribute, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,5 +149,5 @@ class Renewed:
         return replace(clause, values=FrozenMap(values), condition=condition)
 
     def _column(self, found: Column) -> Column:
-        door = self.binding.door
-        return column(door, renumbered(door, expression(door, found), self.numbers))
+        gateway = self.binding.gateway
+        return column(gateway, renumbered(gateway, expression(gateway, found), self.numbers))

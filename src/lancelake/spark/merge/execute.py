@@ -14,7 +14,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 
 from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.explicit import (
     Change,
@@ -127,15 +127,15 @@ def _commands(spark: SparkSession, base: Snapshot, target_name: str) -> Any:
     from lancelake.spark.jvm.commands import Commands  # noqa: PLC0415  # classic sessions only
     from lancelake.spark.planning.writable_table import WritableTable  # noqa: PLC0415
 
-    door = open_door(spark)
-    table = WritableTable(door, base, f"lance.`{base.location.uri}`")
-    return Commands(door=door, table=table, alias=target_name)
+    gateway = open_gateway(spark)
+    table = WritableTable(gateway, base, f"lance.`{base.location.uri}`")
+    return Commands(gateway=gateway, table=table, alias=target_name)
 
 
 def _run(commands: Any, plan: Any, base: Snapshot, **options: Any) -> Merged:
     from lancelake.spark.merge.row_commands import RowCommand  # noqa: PLC0415  # classic sessions only
 
-    return RowCommand(commands.door, plan).run(base, **options)
+    return RowCommand(commands.gateway, plan).run(base, **options)
 
 
 def _keys_on_connect(request: MergeRequest) -> tuple[str, ...]:

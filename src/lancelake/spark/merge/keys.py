@@ -21,7 +21,7 @@ from lancelake.spark.jvm.catalyst import (
     keeps_values_apart,
     kind,
 )
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.merge.binding import Binding
 
 # Functions that Spark puts around a CHAR column before it compares it.
@@ -41,11 +41,11 @@ class Equality:
 
 def equalities(binding: Binding, condition: Column) -> list[tuple[Any, Equality | None]]:
     """Return the parts of a condition that must all hold, with the equality that each is."""
-    door = binding.door
+    gateway = binding.gateway
     mine = {attribute_id(attribute): name for name, attribute in binding.target.items()}
     theirs = {attribute_id(attribute) for attribute in binding.source}
-    parts = conjuncts(expression(door, condition))
-    return [(part, _equality(door, part, mine, theirs)) for part in parts]
+    parts = conjuncts(expression(gateway, condition))
+    return [(part, _equality(gateway, part, mine, theirs)) for part in parts]
 
 
 def key_columns(binding: Binding, condition: Column) -> tuple[str, ...]:
@@ -60,23 +60,25 @@ def with_char_keys(binding: Binding, condition: Column, chars: Container[str]) -
     Spark pads literals that are compared with a CHAR column, but not values of a source, which
     an insert would store padded: a second row of the same key.
     """
-    parts = (_compared(binding.door, *part, chars) for part in equalities(binding, condition))
+    parts = (_compared(binding.gateway, *part, chars) for part in equalities(binding, condition))
     return reduce(and_, parts)
 
 
-def _compared(door: Door, part: Any, found: Equality | None, chars: Container[str]) -> Column:
+def _compared(gateway: Gateway, part: Any, found: Equality | None, chars: Container[str]) -> Column:
     if found is None or found.name not in chars:
-        return column(door, part)
-    mine, theirs = (f.rtrim(column(door, side)) for side in (found.target, found.source))
+        return column(gateway, part)
+    mine, theirs = (f.rtrim(column(gateway, side)) for side in (found.target, found.source))
     return mine.eqNullSafe(theirs) if found.is_null_safe else mine == theirs
 
 
-def _equality(door: Door, part: Any, mine: Mapping[int, str], theirs: Set[int]) -> Equality | None:
+def _equality(
+    gateway: Gateway, part: Any, mine: Mapping[int, str], theirs: Set[int]
+) -> Equality | None:
     if kind(part) not in ("EqualTo", "EqualNullSafe"):
         return None
     sides = items(part.children())
     for target, source in (sides, sides[::-1]):
-        name = mine.get(_deciding(door, target))
+        name = mine.get(_deciding(gateway, target))
         named = ids_named(source)
         if name is not None and named and named <= theirs:
             is_null_safe = kind(part) == "EqualNullSafe"
@@ -84,8 +86,8 @@ def _equality(door: Door, part: Any, mine: Mapping[int, str], theirs: Set[int]) 
     return None
 
 
-def _deciding(door: Door, found: Any) -> int:
+def _deciding(gateway: Gateway, found: Any) -> int:
     """Return the number of the column that decides a value, as far as values stay apart."""
-    while kind(found) in _PADDING or (kind(found) == "Cast" and keeps_values_apart(door, found)):
+    while kind(found) in _PADDING or (kind(found) == "Cast" and keeps_values_apart(gateway, found)):
         found = items(found.children())[0]
     return attribute_id(found) if kind(found) == "AttributeReference" else _NO_COLUMN

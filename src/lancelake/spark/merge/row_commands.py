@@ -23,7 +23,7 @@ from lancelake.spark.jvm.catalyst import (
     relation_name,
     translated,
 )
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.explicit import Change, ExplicitClauses
@@ -46,11 +46,11 @@ _VERBS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable"
 class RowCommand:
     """One resolved command on one table."""
 
-    def __init__(self, door: Door, plan: Any) -> None:
-        self._door = door
+    def __init__(self, gateway: Gateway, plan: Any) -> None:
+        self._door = gateway
         self._plan = plan
         self._target = _target(plan)
-        self._binding = Binding.of(door, self._target)
+        self._binding = Binding.of(gateway, self._target)
         self._table = self._opened()
 
     def run(
@@ -169,9 +169,9 @@ class RowCommand:
         return FrozenMap({a.key().name(): column(self._door, a.value()) for a in changed})
 
 
-def run_row_command(door: Door, plan: Any) -> None:
+def run_row_command(gateway: Gateway, plan: Any) -> None:
     """Run a command that Spark has planned."""
-    RowCommand(door, analyzed(door, plan)).run()
+    RowCommand(gateway, analyzed(gateway, plan)).run()
 
 
 def _target(plan: Any) -> BareRelation:

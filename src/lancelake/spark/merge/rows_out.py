@@ -50,7 +50,7 @@ class KeyColumns:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class MergedPart:
     """What one partition did."""
 
     fragments: bytes
@@ -86,7 +86,7 @@ class WriteParts:
     key: KeyColumns | None
     keeps_row_ids: bool
 
-    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Part:
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> MergedPart:
         """Write the rows of a partition."""
         return _Tally(self).written(batches)
 
@@ -103,12 +103,12 @@ class _Tally:
     updated: int = 0
     deleted: int = 0
 
-    def written(self, batches: Iterator[pa.RecordBatch]) -> Part:
+    def written(self, batches: Iterator[pa.RecordBatch]) -> MergedPart:
         fragments = written(self.spec.task, self._rows(batches))
         if self.spec.keeps_row_ids and self.row_ids:
             fragments = with_row_ids(fragments, self.row_ids)
         nothing = np.array([], dtype=np.uint64)
-        return Part(
+        return MergedPart(
             fragments=to_bytes(fragments),
             addresses=np.concatenate([nothing, *self.addresses]).tobytes(),
             inserted=self.inserted,
@@ -143,7 +143,7 @@ class _Tally:
         return kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
 
 
-def together(parts: Sequence[Part]) -> Parts:
+def together(parts: Sequence[MergedPart]) -> Parts:
     """Put together what partitions did; a row that two of them change is refused."""
     every = [np.frombuffer(part.addresses, dtype=np.uint64) for part in parts]
     addresses = np.sort(np.concatenate([np.array([], dtype=np.uint64), *every]))

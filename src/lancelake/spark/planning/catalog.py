@@ -8,7 +8,7 @@ from lancelake.errors import AlreadyExistsError, TableNotFoundError, Unsupported
 from lancelake.spark.catalog.warehouse import CHANGES, Directory, Named, Namespace, is_path
 from lancelake.spark.jvm.changelog import changelog_versions
 from lancelake.spark.jvm.failures import asks_for_existence
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.planning.facts_table import FactsTable
 from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
 from lancelake.spark.planning.proxy import implements
@@ -36,9 +36,9 @@ from lancelake.table.snapshot import Snapshot
 class LanceCatalog(TableChanges):
     """The tables below one folder, and any table by its path."""
 
-    def __init__(self, door: Door, name: str, root: str) -> None:
-        super().__init__(door)
-        storage, _ = split_storage(_settings(door, name))
+    def __init__(self, gateway: Gateway, name: str, root: str) -> None:
+        super().__init__(gateway)
+        storage, _ = split_storage(_settings(gateway, name))
         self.directory = Directory(root=location_at(root, storage))
         self._name = name
 
@@ -47,10 +47,10 @@ class LanceCatalog(TableChanges):
 
     def listTables(self, namespace: Any) -> Any:
         parts = self._known(namespace)
-        make = self.door.connector("catalog.Identifier")
+        make = self.gateway.connector("catalog.Identifier")
         names = self.directory.tables(parts)
-        found = [make.of(self.door.strings(parts), name) for name in names]
-        return self.door.array(make, found)
+        found = [make.of(self.gateway.strings(parts), name) for name in names]
+        return self.gateway.array(make, found)
 
     def loadTable(self, ident: Any, *context: Any) -> Any:
         named = self.directory.resolve(tuple(ident.namespace()), ident.name())
@@ -64,11 +64,11 @@ class LanceCatalog(TableChanges):
             raise
         name = f"{self._name}.{ident.toString()}"
         if named.facts == CHANGES:
-            return FeedTable(self.door, snapshot, Versions(), name)
+            return FeedTable(self.gateway, snapshot, Versions(), name)
         if named.facts is not None:
-            return FactsTable(self.door, snapshot, named.facts, name)
+            return FactsTable(self.gateway, snapshot, named.facts, name)
         is_newest = travel is None and named.tag is None
-        return (WritableTable if is_newest else VersionTable)(self.door, snapshot, name)
+        return (WritableTable if is_newest else VersionTable)(self.gateway, snapshot, name)
 
     def loadChangelog(self, ident: Any, context: Any, options: Any) -> Any:  # noqa: ARG002
         named = self.directory.resolve(tuple(ident.namespace()), ident.name())
@@ -77,7 +77,7 @@ class LanceCatalog(TableChanges):
         except TableNotFoundError as error:
             raise self.no_such_table(ident) from error
         name = f"{self._name}.{ident.toString()}"
-        return LanceChangelog(self.door, snapshot, changelog_versions(context), name)
+        return LanceChangelog(self.gateway, snapshot, changelog_versions(context), name)
 
     def tableExists(self, ident: Any) -> bool:
         named = self.directory.resolve(tuple(ident.namespace()), ident.name())
@@ -92,9 +92,9 @@ class LanceCatalog(TableChanges):
 
     def listNamespaces(self, *parent: Any) -> Any:
         parts = self._known(parent[0]) if parent else ()
-        found = [self.door.strings(n) for n in self.directory.namespaces(parts)]
-        result = self.door.gateway.new_array(self.door.cls("java.lang.String"), len(found), 0)
-        put = self.door.member("java.lang.reflect.Array", "set")
+        found = [self.gateway.strings(n) for n in self.directory.namespaces(parts)]
+        result = self.gateway.gateway.new_array(self.gateway.cls("java.lang.String"), len(found), 0)
+        put = self.gateway.member("java.lang.reflect.Array", "set")
         for position, names in enumerate(found):
             put(result, position, names)
         return result
@@ -103,7 +103,7 @@ class LanceCatalog(TableChanges):
         return self.directory.has_namespace(tuple(namespace))
 
     def loadNamespaceMetadata(self, namespace: Any) -> Any:
-        return self.door.map(self.directory.properties(self._known(namespace)))
+        return self.gateway.map(self.directory.properties(self._known(namespace)))
 
     def createNamespace(self, namespace: Any, properties: Any) -> None:
         try:
@@ -115,7 +115,7 @@ class LanceCatalog(TableChanges):
         return self.directory.drop_namespace(tuple(namespace), cascade=cascade)
 
     def _may_be_missing(self, context: tuple[Any, ...]) -> bool:
-        return _is_for_writing(context) or asks_for_existence(self.door)
+        return _is_for_writing(context) or asks_for_existence(self.gateway)
 
     def _known(self, namespace: Any) -> Namespace:
         parts = tuple(namespace)
@@ -127,7 +127,7 @@ class LanceCatalog(TableChanges):
         return self.directory.table(tuple(ident.namespace()), ident.name())
 
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
-        found = TableDefinition.of(self.door, self.location_of(ident), details)
+        found = TableDefinition.of(self.gateway, self.location_of(ident), details)
         if found.chosen_location is not None and not is_path(ident.name()):
             problem = "a table of this catalog lies where its name says"
             action = "Leave LOCATION away, or create the table by its path."
@@ -135,10 +135,10 @@ class LanceCatalog(TableChanges):
         return found
 
 
-def _settings(door: Door, name: str) -> dict[str, str]:
+def _settings(gateway: Gateway, name: str) -> dict[str, str]:
     """Return the settings `spark.sql.catalog.<name>.*`, where options of the store may be."""
     prefix = f"spark.sql.catalog.{name}."
-    every = door.spark.sparkContext.getConf().getAll()
+    every = gateway.spark.sparkContext.getConf().getAll()
     return {key.removeprefix(prefix): value for key, value in every if key.startswith(prefix)}
 
 

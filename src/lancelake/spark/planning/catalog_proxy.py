@@ -19,16 +19,16 @@ class CatalogProxy(Proxy):
         """Nothing is left to do: the catalog was made with all it needs."""
 
     def defaultNamespace(self) -> Any:
-        return self.door.strings([])
+        return self.gateway.strings([])
 
     def capabilities(self) -> Any:
-        return self.door.set([])
+        return self.gateway.set([])
 
     def tableStateOptionKeys(self) -> Any:
-        return self.door.set([])
+        return self.gateway.set([])
 
     def changelogStateOptionKeys(self) -> Any:
-        return self.door.set([])
+        return self.gateway.set([])
 
     def useNullableQuerySchema(self) -> bool:
         return True
@@ -37,9 +37,9 @@ class CatalogProxy(Proxy):
         """Nothing is kept: every load opens the newest version."""
 
     def listTableSummaries(self, namespace: Any) -> Any:
-        make = self.door.connector("catalog.TableSummary")
+        make = self.gateway.connector("catalog.TableSummary")
         found = [make.of(ident, "MANAGED") for ident in self.listTables(namespace)]
-        return self.door.array(make, found)
+        return self.gateway.array(make, found)
 
     def listTables(self, namespace: Any) -> Any:
         raise NotImplementedError
@@ -52,18 +52,18 @@ class CatalogProxy(Proxy):
 
     def no_such_table(self, ident: Any) -> Py4JJavaError:
         """Return what to raise when there is no such table."""
-        return thrown(self.door.cls(f"{_ANALYSIS}.NoSuchTableException")(ident))
+        return thrown(self.gateway.cls(f"{_ANALYSIS}.NoSuchTableException")(ident))
 
     def table_exists(self, ident: Any) -> Py4JJavaError:
         """Return what to raise when the name is taken."""
-        return thrown(self.door.cls(f"{_ANALYSIS}.TableAlreadyExistsException")(ident))
+        return thrown(self.gateway.cls(f"{_ANALYSIS}.TableAlreadyExistsException")(ident))
 
     def no_such_namespace(self, namespace: Any) -> Py4JJavaError:
         """Return what to raise when there is no such namespace."""
-        make = self.door.cls(f"{_ANALYSIS}.NoSuchNamespaceException")
-        return thrown(make(self.door.strings(list(namespace))))
+        make = self.gateway.cls(f"{_ANALYSIS}.NoSuchNamespaceException")
+        return thrown(make(self.gateway.strings(list(namespace))))
 
     def namespace_exists(self, namespace: Any) -> Py4JJavaError:
         """Return what to raise when there is such a namespace already."""
-        make = self.door.cls(f"{_ANALYSIS}.NamespaceAlreadyExistsException")
-        return thrown(make(self.door.strings(list(namespace))))
+        make = self.gateway.cls(f"{_ANALYSIS}.NamespaceAlreadyExistsException")
+        return thrown(make(self.gateway.strings(list(namespace))))

@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from lancelake.spark.catalog.metadata_tables import facts, facts_schema
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import (
     input_partitions,
     java_schema,
@@ -25,7 +25,7 @@ from lancelake.spark.planning.proxy import (
     TableProxy,
     implements,
 )
-from lancelake.spark.reading.spark_values import Conformer
+from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
 from lancelake.table.snapshot import Snapshot
 
@@ -39,7 +39,7 @@ class FactsPartition:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows in the Arrow types that Spark expects."""
-        conform = Conformer(self.schema)
+        conform = SparkConformer(self.schema)
         yield from (conform(batch) for batch in self.rows.combine_chunks().to_batches())
 
 
@@ -47,8 +47,8 @@ class FactsPartition:
 class FactsTable(TableProxy):
     """Facts about one version of a table."""
 
-    def __init__(self, door: Door, snapshot: Snapshot, facts: str, name: str) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, snapshot: Snapshot, facts: str, name: str) -> None:
+        super().__init__(gateway)
         self._snapshot, self._facts, self._name = snapshot, facts, name
         self._schema = t.StructType([spark_field(f) for f in facts_schema(facts)])
 
@@ -61,32 +61,36 @@ class FactsTable(TableProxy):
         return self._name
 
     def schema(self) -> Any:
-        return java_schema(self.door, self._schema)
+        return java_schema(self.gateway, self._schema)
 
     def capabilities(self) -> Any:
-        return self.door.set([self.door.connector("catalog.TableCapability").BATCH_READ])
+        return self.gateway.set([self.gateway.connector("catalog.TableCapability").BATCH_READ])
 
     def newScanBuilder(self, options: Any) -> Any:  # noqa: ARG002
-        return _Builder(self.door, self._snapshot, self._facts, self._schema)
+        return _Builder(self.gateway, self._snapshot, self._facts, self._schema)
 
 
 @implements("read.SupportsPushDownRequiredColumns")
 class _Builder(ScanBuilderProxy):
-    def __init__(self, door: Door, snapshot: Snapshot, name: str, schema: t.StructType) -> None:
-        super().__init__(door)
+    def __init__(
+        self, gateway: Gateway, snapshot: Snapshot, name: str, schema: t.StructType
+    ) -> None:
+        super().__init__(gateway)
         self._snapshot, self._facts, self._schema = snapshot, name, schema
 
     def pruneColumns(self, required: Any) -> None:
         self._schema = python_schema(required)
 
     def build(self) -> Any:
-        return _Scan(self.door, self._snapshot, self._facts, self._schema)
+        return _Scan(self.gateway, self._snapshot, self._facts, self._schema)
 
 
 @implements("read.Scan")
 class _Scan(ScanProxy):
-    def __init__(self, door: Door, snapshot: Snapshot, name: str, schema: t.StructType) -> None:
-        super().__init__(door)
+    def __init__(
+        self, gateway: Gateway, snapshot: Snapshot, name: str, schema: t.StructType
+    ) -> None:
+        super().__init__(gateway)
         self._snapshot, self._facts, self._schema = snapshot, name, schema
 
     def identity(self) -> str:
@@ -95,24 +99,24 @@ class _Scan(ScanProxy):
         return f"lance {self._facts} of {at.location.uri} (version {at.version}) [{columns}]"
 
     def readSchema(self) -> Any:
-        return java_schema(self.door, self._schema)
+        return java_schema(self.gateway, self._schema)
 
     def toBatch(self) -> Any:
         rows = facts(self._facts, self._snapshot)
-        return _Batch(self.door, rows, self._schema)
+        return _Batch(self.gateway, rows, self._schema)
 
 
 @implements("read.Batch")
 class _Batch(Proxy):
-    def __init__(self, door: Door, rows: pa.Table, schema: t.StructType) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, rows: pa.Table, schema: t.StructType) -> None:
+        super().__init__(gateway)
         self._rows, self._schema = rows, schema
 
     def planInputPartitions(self) -> Any:
         # Without any column a table of Arrow forgets how many rows it has.
         rows = self._rows.select(self._schema.fieldNames() or self._rows.column_names[:1])
         part = FactsPartition(rows, arrow_schema(self._schema))
-        return input_partitions(self.door, [pickle.dumps(part)])
+        return input_partitions(self.gateway, [pickle.dumps(part)])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.door, self._schema)
+        return reader_factory(self.gateway, self._schema)

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lancelake.expr.condition import Comparison, Condition, Operator
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import (
     input_partitions,
     java_schema,
@@ -48,9 +48,9 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 class _Feed(Proxy):
     """What tables and changelogs of a feed have in common."""
 
-    def __init__(self, door: Door, snapshot: Snapshot, versions: Versions, name: str) -> None:
-        super().__init__(door)
-        self._request = FeedRequest.of(snapshot, versions, cores(door))
+    def __init__(self, gateway: Gateway, snapshot: Snapshot, versions: Versions, name: str) -> None:
+        super().__init__(gateway)
+        self._request = FeedRequest.of(snapshot, versions, cores(gateway))
         self._name = name
 
     def identity(self) -> str:
@@ -64,9 +64,9 @@ class _Feed(Proxy):
         location = self._request.snapshot.location
         rest = given_to(location, given)
         ensure_known(rest, FEED_OPTIONS)
-        zoned = with_zones(self.door.spark, rest)
+        zoned = with_zones(self.gateway.spark, rest)
         request = self._request.over(TableOptions(location=location, rest=zoned))
-        return _Builder(self.door, request)
+        return _Builder(self.gateway, request)
 
 
 @implements("catalog.SupportsRead")
@@ -74,10 +74,10 @@ class FeedTable(_Feed, TableProxy):
     """The changes up to a version; options of a query say where they begin and end."""
 
     def schema(self) -> Any:
-        return java_schema(self.door, self._request.schema)
+        return java_schema(self.gateway, self._request.schema)
 
     def capabilities(self) -> Any:
-        return self.door.set([self.door.connector("catalog.TableCapability").BATCH_READ])
+        return self.gateway.set([self.gateway.connector("catalog.TableCapability").BATCH_READ])
 
 
 @implements("catalog.Changelog")
@@ -85,7 +85,7 @@ class LanceChangelog(_Feed):
     """The changes that `CHANGES FROM VERSION ...` asks for."""
 
     def columns(self) -> Any:
-        return v2_columns(self.door, java_schema(self.door, self._request.schema))
+        return v2_columns(self.gateway, java_schema(self.gateway, self._request.schema))
 
     def containsCarryoverRows(self) -> bool:
         return False
@@ -97,20 +97,20 @@ class LanceChangelog(_Feed):
         return False
 
     def rowId(self) -> Any:
-        make = self.door.connector("expressions.FieldReference")
-        kind = self.door.connector("expressions.NamedReference")
-        return self.door.array(kind, [make.column("_rowid")])
+        make = self.gateway.connector("expressions.FieldReference")
+        kind = self.gateway.connector("expressions.NamedReference")
+        return self.gateway.array(kind, [make.column("_rowid")])
 
     def rowVersion(self) -> Any:
-        return self.door.connector("expressions.FieldReference").column(COMMIT_VERSION)
+        return self.gateway.connector("expressions.FieldReference").column(COMMIT_VERSION)
 
 
 @implements("read.SupportsPushDownRequiredColumns", "read.SupportsPushDownV2Filters")
 class _Builder(ScanBuilderProxy):
-    def __init__(self, door: Door, request: FeedRequest) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, request: FeedRequest) -> None:
+        super().__init__(gateway)
         self._request = request
-        self._expressions = JavaExpressions(door, _types(request))
+        self._expressions = JavaExpressions(gateway, _types(request))
         self._pushed: list[Any] = []
 
     def pruneColumns(self, required: Any) -> None:
@@ -132,32 +132,32 @@ class _Builder(ScanBuilderProxy):
         return self._predicates(self._pushed)
 
     def build(self) -> Any:
-        return _Scan(self.door, self._request)
+        return _Scan(self.gateway, self._request)
 
     def _predicates(self, items: list[Any]) -> Any:
-        return self.door.array(self.door.connector("expressions.filter.Predicate"), items)
+        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), items)
 
 
 @implements("read.Scan")
 class _Scan(ScanProxy):
-    def __init__(self, door: Door, request: FeedRequest) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, request: FeedRequest) -> None:
+        super().__init__(gateway)
         self._request = request
 
     def identity(self) -> str:
         return describe(self._request)
 
     def readSchema(self) -> Any:
-        return java_schema(self.door, self._request.schema)
+        return java_schema(self.gateway, self._request.schema)
 
     def toBatch(self) -> Any:
-        return _Batch(self.door, self._request)
+        return _Batch(self.gateway, self._request)
 
 
 @implements("read.Batch")
 class _Batch(Proxy):
-    def __init__(self, door: Door, request: FeedRequest) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, request: FeedRequest) -> None:
+        super().__init__(gateway)
         self._request = request
 
     def identity(self) -> str:
@@ -165,10 +165,10 @@ class _Batch(Proxy):
 
     def planInputPartitions(self) -> Any:
         parts = [pickle.dumps(part) for part in feed_partitions(self._request)]
-        return input_partitions(self.door, parts)
+        return input_partitions(self.gateway, parts)
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.door, self._request.schema)
+        return reader_factory(self.gateway, self._request.schema)
 
 
 def narrowed(request: FeedRequest, condition: Condition) -> FeedRequest:

@@ -6,7 +6,7 @@ import zlib
 from dataclasses import replace
 
 from lancelake.format.ids import FragmentId
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.reading.read_plan import ReadRequest
 from lancelake.table.snapshot import Snapshot
@@ -19,9 +19,9 @@ class FragmentsTable(VersionTable):
     """
 
     def __init__(
-        self, door: Door, snapshot: Snapshot, name: str, ids: tuple[FragmentId, ...]
+        self, gateway: Gateway, snapshot: Snapshot, name: str, ids: tuple[FragmentId, ...]
     ) -> None:
-        super().__init__(door, snapshot, name)
+        super().__init__(gateway, snapshot, name)
         self._ids = ids
 
     def identity(self) -> str:

@@ -9,7 +9,7 @@ from pyspark.sql import types as t
 
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.procedures import Answer, Answers, Parameter, Procedure
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.session.options import TableOptions
@@ -23,9 +23,9 @@ class LanceProcedure(Proxy):
     """Runs on the driver, and may start jobs."""
 
     def __init__(
-        self, door: Door, procedure: Procedure, table_named: Callable[[str], TableOptions]
+        self, gateway: Gateway, procedure: Procedure, table_named: Callable[[str], TableOptions]
     ) -> None:
-        super().__init__(door)
+        super().__init__(gateway)
         self._procedure, self._table_named = procedure, table_named
 
     def identity(self) -> str:
@@ -44,9 +44,9 @@ class LanceProcedure(Proxy):
         return False
 
     def parameters(self) -> Any:
-        kind = self.door.connector("catalog.procedures.ProcedureParameter")
+        kind = self.gateway.connector("catalog.procedures.ProcedureParameter")
         found = [self._parameter(kind, p) for p in self._procedure.parameters]
-        return self.door.array(kind, found)
+        return self.gateway.array(kind, found)
 
     def call(self, row: Any) -> Any:
         given: dict[str, Any] = {}
@@ -55,14 +55,14 @@ class LanceProcedure(Proxy):
             if given[parameter.name] is None and parameter.default is None:
                 raise InvalidRequestError(f"argument {parameter.name} must not be null")
         table = self._table_named(given.pop("table"))
-        answer = self._procedure.run(self.door.spark, table, given)
-        scans = self.door.cls("java.util.ArrayList")()
-        scans.add(_Answer(self.door, self._procedure.answer, answer))
+        answer = self._procedure.run(self.gateway.spark, table, given)
+        scans = self.gateway.cls("java.util.ArrayList")()
+        scans.add(_Answer(self.gateway, self._procedure.answer, answer))
         return scans.iterator()
 
     def _parameter(self, kind: Any, parameter: Parameter) -> Any:
         schema = t.StructType([t.StructField("x", parameter.dtype)])
-        dtype = java_schema(self.door, schema).apply("x").dataType()
+        dtype = java_schema(self.gateway, schema).apply("x").dataType()
         builder = getattr(kind, "in")(parameter.name, dtype)
         if parameter.default is not None:
             builder = builder.defaultValue(parameter.default)
@@ -71,27 +71,27 @@ class LanceProcedure(Proxy):
 
 @implements("read.LocalScan")
 class _Answer(ScanProxy):
-    def __init__(self, door: Door, schema: t.StructType, answer: Answers) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, schema: t.StructType, answer: Answers) -> None:
+        super().__init__(gateway)
         self._schema, self._answer = schema, answer
 
     def readSchema(self) -> Any:
-        return java_schema(self.door, self._schema)
+        return java_schema(self.gateway, self._schema)
 
     def rows(self) -> Any:
         answer = self._answer
         every = [answer] if isinstance(answer, Mapping) else answer
-        kind = self.door.cls("org.apache.spark.sql.catalyst.InternalRow")
-        return self.door.array(kind, [self._row(one) for one in every])
+        kind = self.gateway.cls("org.apache.spark.sql.catalyst.InternalRow")
+        return self.gateway.array(kind, [self._row(one) for one in every])
 
     def _row(self, answer: Answer) -> Any:
-        row = self.door.cls(_ROW)(len(self._schema.fields))
+        row = self.gateway.cls(_ROW)(len(self._schema.fields))
         for position, field in enumerate(self._schema.fields):
             value = answer[field.name]
             if value is None:
                 row.setNullAt(position)
             elif isinstance(value, str):
-                row.update(position, self.door.cls(_TEXT).fromString(value))
+                row.update(position, self.gateway.cls(_TEXT).fromString(value))
             elif isinstance(value, bool):
                 row.setBoolean(position, value)
             else:

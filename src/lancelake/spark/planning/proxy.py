@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.spark.jvm.compiled import are_compiled
 from lancelake.spark.jvm.failures import to_java
-from lancelake.spark.jvm.gateway import CONNECTOR, Door
+from lancelake.spark.jvm.gateway import CONNECTOR, Gateway
 from lancelake.spark.jvm.python_read import v2_columns
 
 _Class = TypeVar("_Class", bound=type)
@@ -34,7 +34,7 @@ def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return method(self, *args)
         except LanceTableError as error:
-            raise to_java(self.door, error) from error
+            raise to_java(self.gateway, error) from error
 
     return call
 
@@ -42,8 +42,8 @@ def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
 class Proxy:
     """Root of all proxies: our errors reach Spark as Java exceptions that carry them."""
 
-    def __init__(self, door: Door) -> None:
-        self.door = door
+    def __init__(self, gateway: Gateway) -> None:
+        self.gateway = gateway
 
     def __init_subclass__(cls) -> None:
         for name, member in list(vars(cls).items()):
@@ -82,29 +82,31 @@ class ScanProxy(Proxy):
         raise UnsupportedError(f"this scan is not a continuous stream (checkpoint {checkpoint})")
 
     def supportedCustomMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
 
     def reportDriverMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
     def columnarSupportMode(self) -> Any:
         # Said once for all partitions, so that none is planned before the query runs.
         # Asked for again and again, so it is fetched from Java once.
-        application = self.door.application
+        application = self.gateway.application
         if application not in _MODES:
-            modes = self.door.connector("read.Scan$ColumnarSupportMode")
-            _MODES[application] = modes.SUPPORTED if are_compiled(self.door) else modes.UNSUPPORTED
+            modes = self.gateway.connector("read.Scan$ColumnarSupportMode")
+            _MODES[application] = (
+                modes.SUPPORTED if are_compiled(self.gateway) else modes.UNSUPPORTED
+            )
         return _MODES[application]
 
     def estimateSizeInBytes(self) -> Any:
-        return self.door.optional_long(None)
+        return self.gateway.optional_long(None)
 
     def reflectsFullyPushedDownFilters(self) -> bool:
         # Otherwise Spark applies the filters once more, for the sake of its estimates.
         return True
 
     def pushedPredicates(self) -> Any:
-        return self.door.array(self.door.connector("expressions.filter.Predicate"), [])
+        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), [])
 
     def supportsIterativePushdown(self) -> bool:
         return False
@@ -136,16 +138,16 @@ class TableProxy(Proxy):
         raise NotImplementedError
 
     def columns(self) -> Any:
-        return v2_columns(self.door, self.schema())
+        return v2_columns(self.gateway, self.schema())
 
     def partitioning(self) -> Any:
-        return self.door.array(self.door.connector("expressions.Transform"), [])
+        return self.gateway.array(self.gateway.connector("expressions.Transform"), [])
 
     def properties(self) -> Any:
-        return self.door.map({})
+        return self.gateway.map({})
 
     def constraints(self) -> Any:
-        return self.door.array(self.door.connector("catalog.constraints.Constraint"), [])
+        return self.gateway.array(self.gateway.connector("catalog.constraints.Constraint"), [])
 
     def canRenameConflictingMetadataColumns(self) -> bool:
         return False

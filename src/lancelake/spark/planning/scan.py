@@ -8,7 +8,7 @@ from typing import Any
 from lancelake.expr.condition import Condition
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import (
     driver_metrics,
     driver_values,
@@ -31,24 +31,24 @@ _AGGREGATE_BYTES = 1 << 20
 
 @implements("read.Statistics")
 class _Statistics(Proxy):
-    def __init__(self, door: Door, rows: int | None, size: int) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, rows: int | None, size: int) -> None:
+        super().__init__(gateway)
         self._rows, self._size = rows, size
 
     def sizeInBytes(self) -> Any:
-        return self.door.optional_long(self._size)
+        return self.gateway.optional_long(self._size)
 
     def numRows(self) -> Any:
-        return self.door.optional_long(self._rows)
+        return self.gateway.optional_long(self._rows)
 
     def columnStats(self) -> Any:
-        return self.door.map({})
+        return self.gateway.map({})
 
 
 @implements("read.Batch")
 class _Batch(Proxy):
-    def __init__(self, door: Door, request: ReadRequest, text: str) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, request: ReadRequest, text: str) -> None:
+        super().__init__(gateway)
         self._request, self._text = request, text
         self.driver_values: dict[str, int] = {}
 
@@ -62,18 +62,20 @@ class _Batch(Proxy):
         every = len(self._request.snapshot.manifest.fragments)
         self.driver_values[_SKIPPED] = every - len(fragments)
         self.driver_values[_PARTITIONS] = len(parts)
-        return input_partitions(self.door, [encode(part) for part in parts])
+        return input_partitions(self.gateway, [encode(part) for part in parts])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.door, self._request.schema)
+        return reader_factory(self.gateway, self._request.schema)
 
 
 @implements("read.SupportsReportStatistics", "read.SupportsRuntimeV2Filtering")
 class LanceScan(ScanProxy):
     """Reads rows, or partial aggregates of them."""
 
-    def __init__(self, door: Door, request: ReadRequest, expressions: JavaExpressions) -> None:
-        super().__init__(door)
+    def __init__(
+        self, gateway: Gateway, request: ReadRequest, expressions: JavaExpressions
+    ) -> None:
+        super().__init__(gateway)
         self._request = request
         self._expressions = expressions
         self._runtime: list[Any] = []
@@ -85,21 +87,21 @@ class LanceScan(ScanProxy):
         return describe(replace(self._request, filters=()), filters)
 
     def readSchema(self) -> Any:
-        return java_schema(self.door, self._request.schema)
+        return java_schema(self.gateway, self._request.schema)
 
     def toBatch(self) -> Any:
         filters = self._request.filters + self._runtime_filters
         request = replace(self._request, filters=filters)
         values = {} if self._batch is None else self._batch.driver_values
-        self._batch = _Batch(self.door, request, self.identity())
+        self._batch = _Batch(self.gateway, request, self.identity())
         self._batch.driver_values = values
         return self._batch
 
     def estimateStatistics(self) -> Any:
-        return _Statistics(self.door, *self._estimate())
+        return _Statistics(self.gateway, *self._estimate())
 
     def estimateSizeInBytes(self) -> Any:
-        return self.door.optional_long(self._estimate()[1])
+        return self.gateway.optional_long(self._estimate()[1])
 
     def _estimate(self) -> tuple[int | None, int]:
         """Rows and bytes; what filters leave of them is not known, so all are counted."""
@@ -112,23 +114,23 @@ class LanceScan(ScanProxy):
         return kept, max(1, size_bytes(request) * kept // max(1, rows))
 
     def supportedCustomMetrics(self) -> Any:
-        return self.door.once("metrics of scans", self._metrics)
+        return self.gateway.once("metrics of scans", self._metrics)
 
     def _metrics(self) -> Any:
-        metrics = [*python_metrics(self.door), *driver_metrics(self.door, _TEXTS)]
-        return self.door.array(self.door.connector("metric.CustomMetric"), metrics)
+        metrics = [*python_metrics(self.gateway), *driver_metrics(self.gateway, _TEXTS)]
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), metrics)
 
     def reportDriverMetrics(self) -> Any:
         values = {} if self._batch is None else self._batch.driver_values
-        return driver_values(self.door, values)
+        return driver_values(self.gateway, values)
 
     def filterAttributes(self) -> Any:
         names: list[str] = []
         if self._request.aggregation is None and self._request.limit is None:
             names = [f.name for f in self._request.schema.fields if "." not in f.name]
-        make = self.door.connector("expressions.FieldReference")
+        make = self.gateway.connector("expressions.FieldReference")
         refs = [make.column(n) for n in names if n not in metadata_columns.NAMES and "`" not in n]
-        return self.door.array(self.door.connector("expressions.NamedReference"), refs)
+        return self.gateway.array(self.gateway.connector("expressions.NamedReference"), refs)
 
     def filter(self, predicates: Any) -> None:
         found = [(p, self._expressions.condition(p)) for p in predicates]
@@ -136,30 +138,34 @@ class LanceScan(ScanProxy):
         self._runtime_filters = tuple(known for _, known in found if known is not None)
 
     def pushedPredicates(self) -> Any:
-        return self.door.array(self.door.connector("expressions.filter.Predicate"), self._runtime)
+        return self.gateway.array(
+            self.gateway.connector("expressions.filter.Predicate"), self._runtime
+        )
 
 
 @implements("read.LocalScan")
 class LocalCount(ScanProxy):
     """The number of rows, known from metadata: nothing is read."""
 
-    def __init__(self, door: Door, request: ReadRequest, columns: int) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, request: ReadRequest, columns: int) -> None:
+        super().__init__(gateway)
         self._request, self._columns = request, columns
 
     def identity(self) -> str:
         return f"{describe(self._request, [])}, counted from metadata"
 
     def readSchema(self) -> Any:
-        return java_schema(self.door, self._request.schema)
+        return java_schema(self.gateway, self._request.schema)
 
     def rows(self) -> Any:
         count = row_count(self._request.snapshot.source)
-        make = self.door.cls("org.apache.spark.sql.catalyst.expressions.GenericInternalRow")
+        make = self.gateway.cls("org.apache.spark.sql.catalyst.expressions.GenericInternalRow")
         row = make(self._columns)
         for position in range(self._columns):
             row.setLong(position, count)
-        return self.door.array(self.door.cls("org.apache.spark.sql.catalyst.InternalRow"), [row])
+        return self.gateway.array(
+            self.gateway.cls("org.apache.spark.sql.catalyst.InternalRow"), [row]
+        )
 
 
 def describe(request: ReadRequest, filters: list[str]) -> str:

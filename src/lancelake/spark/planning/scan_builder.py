@@ -9,7 +9,7 @@ from lancelake.expr.condition import all_of
 from lancelake.scan.prune import fragment_test
 from lancelake.scan.reduce.aggregate import Kind
 from lancelake.spark.jvm.expressions import JavaExpressions
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.planning.proxy import ScanBuilderProxy, implements
 from lancelake.spark.planning.scan import LanceScan, LocalCount
@@ -33,11 +33,11 @@ from lancelake.spark.reading.read_plan import ReadRequest
 class LanceScanBuilder(ScanBuilderProxy):
     """Collects what one scan has to do."""
 
-    def __init__(self, door: Door, request: ReadRequest) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, request: ReadRequest) -> None:
+        super().__init__(gateway)
         self._request = request
         types = column_types(request.snapshot.manifest.schema)
-        self._expressions = JavaExpressions(door, types)
+        self._expressions = JavaExpressions(gateway, types)
         self._pushed: list[Any] = []
         self._averages_longs = False
 
@@ -56,7 +56,7 @@ class LanceScanBuilder(ScanBuilderProxy):
     def _choose_fragments(self, predicates: list[Any]) -> None:
         """Leave out fragments by conditions on their id, which Spark still evaluates."""
         snapshot = self._request.snapshot
-        expressions = JavaExpressions(self.door, metadata_columns.fragment_type(snapshot))
+        expressions = JavaExpressions(self.gateway, metadata_columns.fragment_type(snapshot))
         found = [expressions.condition(predicate) for predicate in predicates]
         known = all_of([condition for condition in found if condition is not None])
         may_hold = fragment_test(known, {(metadata_columns.FRAGMENT_ID,): 0})
@@ -103,8 +103,8 @@ class LanceScanBuilder(ScanBuilderProxy):
         counts_only = aggregation is not None and aggregation.partial.counts_only
         if aggregation is not None and counts_only and not self._request.filters:
             columns = len(aggregation.partial.functions)
-            return LocalCount(self.door, self._request, columns)
-        return LanceScan(self.door, self._request, self._expressions)
+            return LocalCount(self.gateway, self._request, columns)
+        return LanceScan(self.gateway, self._request, self._expressions)
 
     def _counts_only(self, aggregation: Any) -> bool:
         """Whether the answer lies in metadata, so that nothing is left for Spark to add up."""
@@ -116,4 +116,4 @@ class LanceScanBuilder(ScanBuilderProxy):
         return all(f.kind is Kind.COUNT_ALL for f in found[0].partial.functions)
 
     def _predicates(self, items: list[Any]) -> Any:
-        return self.door.array(self.door.connector("expressions.filter.Predicate"), items)
+        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), items)

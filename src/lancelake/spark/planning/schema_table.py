@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.planning.proxy import TableProxy
 
@@ -19,15 +19,15 @@ class SchemaTable(TableProxy):
 
         implements = ("org.apache.spark.sql.connector.catalog.Table",)
 
-    def __init__(self, door: Door, schema: t.StructType, name: str) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, schema: t.StructType, name: str) -> None:
+        super().__init__(gateway)
         self._schema, self._name = schema, name
 
     def name(self) -> str:
         return self._name
 
     def schema(self) -> Any:
-        return java_schema(self.door, self._schema)
+        return java_schema(self.gateway, self._schema)
 
     def capabilities(self) -> Any:
-        return self.door.set([self.door.connector("catalog.TableCapability").BATCH_WRITE])
+        return self.gateway.set([self.gateway.connector("catalog.TableCapability").BATCH_WRITE])

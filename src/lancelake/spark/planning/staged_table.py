@@ -11,7 +11,7 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.spark.catalog.table_properties import config_of, creation_options
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import java_schema, python_schema
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
@@ -34,7 +34,7 @@ class TableDefinition:
     chosen_location: str | None
 
     @staticmethod
-    def of(door: Door, location: Location, details: tuple[Any, ...]) -> TableDefinition:
+    def of(gateway: Gateway, location: Location, details: tuple[Any, ...]) -> TableDefinition:
         """Read a definition, which newer versions of Spark hand over in one object."""
         if len(details) == 1:
             info = details[0]
@@ -45,7 +45,7 @@ class TableDefinition:
             problem = "Lance tables are not partitioned by columns"
             raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
         if "StructType" not in columns.getClass().getName():
-            columns = door.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
+            columns = gateway.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
         _ensure_ours(given.get("provider"), location)
         schema = python_schema(columns)
         if not schema.fields:
@@ -92,8 +92,10 @@ def _ensure_ours(provider: str | None, location: Location) -> None:
 class StagedTable(TableProxy):
     """A table in the making."""
 
-    def __init__(self, door: Door, definition: TableDefinition, mode: SaveMode, name: str) -> None:
-        super().__init__(door)
+    def __init__(
+        self, gateway: Gateway, definition: TableDefinition, mode: SaveMode, name: str
+    ) -> None:
+        super().__init__(gateway)
         self._definition, self._mode, self._name = definition, mode, name
         self._written: tuple[WritePlan, tuple[Fragment, ...]] | None = None
 
@@ -101,19 +103,19 @@ class StagedTable(TableProxy):
         return self._name
 
     def schema(self) -> Any:
-        return java_schema(self.door, self._definition.schema)
+        return java_schema(self.gateway, self._definition.schema)
 
     def properties(self) -> Any:
-        return self.door.map(self._definition.properties)
+        return self.gateway.map(self._definition.properties)
 
     def capabilities(self) -> Any:
-        can = self.door.connector("catalog.TableCapability")
-        return self.door.set([can.BATCH_WRITE, can.TRUNCATE])
+        can = self.gateway.connector("catalog.TableCapability")
+        return self.gateway.set([can.BATCH_WRITE, can.TRUNCATE])
 
     def newWriteBuilder(self, info: Any) -> Any:
         target = TableOptions(location=self._definition.location, rest={})
         return LanceWriteBuilder(
-            self.door, target, info, None, begin=self._begin, commit=self._keep, mode=self._mode
+            self.gateway, target, info, None, begin=self._begin, commit=self._keep, mode=self._mode
         )
 
     def commitStagedChanges(self) -> None:
@@ -127,7 +129,7 @@ class StagedTable(TableProxy):
         """Nothing was published; files of no version are for cleanup."""
 
     def reportDriverMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
     def _begin(
         self,

@@ -8,7 +8,7 @@ from typing import Any
 from lancelake.errors import InvalidRequestError
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.catalog.table_properties import shown_properties
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.settings import cores, partition_bytes
 from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
@@ -28,15 +28,15 @@ from lancelake.table.snapshot import Snapshot
 
 @implements("catalog.MetadataColumn")
 class _MetadataColumn(Proxy):
-    def __init__(self, door: Door, name: str) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, name: str) -> None:
+        super().__init__(gateway)
         self._name = name
 
     def name(self) -> str:
         return self._name
 
     def dataType(self) -> Any:
-        return self.door.member("org.apache.spark.sql.types.DataTypes", "LongType")
+        return self.gateway.member("org.apache.spark.sql.types.DataTypes", "LongType")
 
     def isNullable(self) -> bool:
         return False
@@ -55,8 +55,8 @@ class _MetadataColumn(Proxy):
 class VersionTable(TableProxy):
     """Reads one pinned version."""
 
-    def __init__(self, door: Door, snapshot: Snapshot, name: str) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
+        super().__init__(gateway)
         self.snapshot = snapshot
         self._name = name
         self._schema = shown_schema(snapshot.manifest.schema)
@@ -73,29 +73,29 @@ class VersionTable(TableProxy):
         return str(self.snapshot.version)
 
     def schema(self) -> Any:
-        return java_schema(self.door, declared(self._schema))
+        return java_schema(self.gateway, declared(self._schema))
 
     def properties(self) -> Any:
-        return self.door.map(shown_properties(self.snapshot))
+        return self.gateway.map(shown_properties(self.snapshot))
 
     def capabilities(self) -> Any:
-        return self.door.once("readable", self._readable)
+        return self.gateway.once("readable", self._readable)
 
     def _readable(self) -> Any:
-        return self.door.set([self.door.connector("catalog.TableCapability").BATCH_READ])
+        return self.gateway.set([self.gateway.connector("catalog.TableCapability").BATCH_READ])
 
     def metadataColumns(self) -> Any:
         if self._metadata is None:
             own = set(self._schema.fieldNames())
             names = [name for name in metadata_columns.NAMES if name not in own]
-            columns = [_MetadataColumn(self.door, name) for name in names]
-            kind = self.door.connector("catalog.MetadataColumn")
-            self._metadata = self.door.array(kind, columns)
+            columns = [_MetadataColumn(self.gateway, name) for name in names]
+            kind = self.gateway.connector("catalog.MetadataColumn")
+            self._metadata = self.gateway.array(kind, columns)
         return self._metadata
 
     def newScanBuilder(self, options: Any) -> Any:
         given = {} if options.isEmpty() else dict(options.asCaseSensitiveMap())
-        return LanceScanBuilder(self.door, self._request(given))
+        return LanceScanBuilder(self.gateway, self._request(given))
 
     def _request(self, given: dict[str, str]) -> ReadRequest:
         rest = given_to(self.snapshot.location, given)
@@ -124,5 +124,5 @@ class VersionTable(TableProxy):
             )
 
     def _limits(self, options: TableOptions) -> SplitLimits:
-        most = options.positive("maxPartitionBytes") or partition_bytes(self.door)
-        return SplitLimits(max_bytes=most, cores=cores(self.door))
+        most = options.positive("maxPartitionBytes") or partition_bytes(self.gateway)
+        return SplitLimits(max_bytes=most, cores=cores(self.gateway))

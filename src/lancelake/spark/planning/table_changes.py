@@ -47,7 +47,7 @@ class TableChanges(CatalogProxy):
         definition = self.definition(ident, details)
         self._ensure_free(ident)
         snapshot = definition.created(SaveMode.ERROR)
-        return WritableTable(self.door, snapshot, self._full(ident))
+        return WritableTable(self.gateway, snapshot, self._full(ident))
 
     def createTableLike(self, ident: Any, info: Any, source: Any) -> Any:  # noqa: ARG002
         return self.createTable(ident, info)
@@ -55,7 +55,7 @@ class TableChanges(CatalogProxy):
     def stageCreate(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)
         self._ensure_free(ident)
-        return StagedTable(self.door, definition, SaveMode.ERROR, self._full(ident))
+        return StagedTable(self.gateway, definition, SaveMode.ERROR, self._full(ident))
 
     def stageReplace(self, ident: Any, *details: Any) -> Any:
         if not self.directory.has_table(self.location_of(ident)):
@@ -64,18 +64,18 @@ class TableChanges(CatalogProxy):
 
     def stageCreateOrReplace(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)
-        return StagedTable(self.door, definition, SaveMode.OVERWRITE, self._full(ident))
+        return StagedTable(self.gateway, definition, SaveMode.OVERWRITE, self._full(ident))
 
     def supportedCustomMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
 
     def alterTable(self, ident: Any, changes: Any) -> Any:
         table = self.loadTable(ident)
         if not isinstance(table, WritableTable):
             raise UnsupportedError(f"{self._full(ident)} cannot be altered: it is not a table")
         every = [found for change in changes for found in changes_of(change)]
-        snapshot = altered(table.newest(), every, SparkEngine(self.door.spark))
-        return WritableTable(self.door, snapshot, self._full(ident))
+        snapshot = altered(table.newest(), every, SparkEngine(self.gateway.spark))
+        return WritableTable(self.gateway, snapshot, self._full(ident))
 
     def renameTable(self, old: Any, new: Any) -> None:
         source, target = self.location_of(old), self.location_of(new)
@@ -89,10 +89,10 @@ class TableChanges(CatalogProxy):
         self.directory.alter_namespace(tuple(namespace), dict(found))
 
     def listProcedures(self, namespace: Any) -> Any:
-        make = self.door.connector("catalog.Identifier")
-        home = self.door.strings([_SYSTEM])
+        make = self.gateway.connector("catalog.Identifier")
+        home = self.gateway.strings([_SYSTEM])
         names = procedure_names() if tuple(namespace) == (_SYSTEM,) else []
-        return self.door.array(make, [make.of(home, name) for name in names])
+        return self.gateway.array(make, [make.of(home, name) for name in names])
 
     def loadProcedure(self, ident: Any) -> Any:
         found = procedure_named(ident.name())
@@ -102,8 +102,8 @@ class TableChanges(CatalogProxy):
                 f"there is no procedure {self._full(ident)}",
                 action=f"{self.name()}.{_SYSTEM} has {known}.",
             )
-        spark, catalog = self.door.spark, self.name()
-        return LanceProcedure(self.door, found, lambda name: table_named(spark, name, catalog))
+        spark, catalog = self.gateway.spark, self.name()
+        return LanceProcedure(self.gateway, found, lambda name: table_named(spark, name, catalog))
 
     def _ensure_free(self, ident: Any) -> None:
         if self.directory.has_table(self.location_of(ident)):

@@ -8,7 +8,7 @@ from lancelake.errors import UnsupportedError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import Predicate, joined
 from lancelake.spark.jvm.expressions import JavaExpressions
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.planning.proxy import implements
 from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.planning.write import LanceWriteBuilder
@@ -38,18 +38,18 @@ _CAPABILITIES = (
 class WritableTable(VersionTable):
     """Reads the version that was newest when it was loaded; writes go on the newest."""
 
-    def __init__(self, door: Door, snapshot: Snapshot, name: str) -> None:
-        super().__init__(door, snapshot, name)
+    def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
+        super().__init__(gateway, snapshot, name)
         branch = snapshot.branch
         rest = {} if branch is None else {"branch": branch}
         self.options = TableOptions(location=snapshot.main_location, rest=rest)
 
     def capabilities(self) -> Any:
-        known = self.door.connector("catalog.TableCapability").values()
-        return self.door.set([can for can in known if can.name() in _CAPABILITIES])
+        known = self.gateway.connector("catalog.TableCapability").values()
+        return self.gateway.set([can for can in known if can.name() in _CAPABILITIES])
 
     def newWriteBuilder(self, info: Any) -> Any:
-        return LanceWriteBuilder(self.door, self.options, info, self._java_expressions())
+        return LanceWriteBuilder(self.gateway, self.options, info, self._java_expressions())
 
     def canDeleteWhere(self, predicates: Any) -> bool:
         return all(condition is not None for condition in self._conditions(predicates))
@@ -66,10 +66,10 @@ class WritableTable(VersionTable):
         return True
 
     def supportedCustomMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
 
     def reportDriverMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
     def newest(self) -> Snapshot:
         """Open the newest version."""
@@ -81,7 +81,7 @@ class WritableTable(VersionTable):
         return None if found is None else joined([found])
 
     def _delete(self, condition: Predicate | None) -> None:
-        engine = SparkEngine(self.door.spark)
+        engine = SparkEngine(self.gateway.spark)
         delete(self.newest(), condition, engine=engine, commits_nothing=False)
 
     def _conditions(self, predicates: Any) -> list[Condition | None]:
@@ -89,4 +89,4 @@ class WritableTable(VersionTable):
         return [expressions.condition(predicate) for predicate in predicates]
 
     def _java_expressions(self) -> JavaExpressions:
-        return JavaExpressions(self.door, column_types(self.snapshot.manifest.schema))
+        return JavaExpressions(self.gateway, column_types(self.snapshot.manifest.schema))

@@ -14,7 +14,7 @@ from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import joined
 from lancelake.format.fragment import Fragment
 from lancelake.spark.jvm.expressions import JavaExpressions
-from lancelake.spark.jvm.gateway import Door
+from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.jvm.python_write import fragments_of, writer_factory
 from lancelake.spark.planning.proxy import Proxy, implements
@@ -43,7 +43,7 @@ class LanceWriteBuilder(Proxy):
 
     def __init__(
         self,
-        door: Door,
+        gateway: Gateway,
         target: TableOptions,
         info: Any,
         expressions: JavaExpressions | None,
@@ -52,7 +52,7 @@ class LanceWriteBuilder(Proxy):
         commit: Commit | None = None,
         mode: SaveMode = SaveMode.APPEND,
     ) -> None:
-        super().__init__(door)
+        super().__init__(gateway)
         self._options = _with_given(target, dict(info.options().asCaseSensitiveMap()))
         self._schema = python_schema(info.schema())
         self._expressions = expressions
@@ -78,7 +78,7 @@ class LanceWriteBuilder(Proxy):
             raise InvalidRequestError(problem, table=self._options.location.uri)
         conditions = [self._condition(predicate) for predicate in predicates]
         self._replaces = RowsByFilter(
-            condition=joined(conditions), engine=SparkEngine(self.door.spark)
+            condition=joined(conditions), engine=SparkEngine(self.gateway.spark)
         )
         self._mode = SaveMode.OVERWRITE
         return self
@@ -88,10 +88,10 @@ class LanceWriteBuilder(Proxy):
         ensure_columns(schema, options)
         begin, commit = self._steps
         plan = functools.partial(
-            begin, options, schema, mode, spark=self.door.spark, replaces=self._replaces
+            begin, options, schema, mode, spark=self.gateway.spark, replaces=self._replaces
         )
         text = f"lance {mode.value} to {options.location.uri}"
-        return _Write(self.door, schema, plan, commit, text)
+        return _Write(self.gateway, schema, plan, commit, text)
 
     def buildForBatch(self) -> Any:
         return self.build().toBatch()
@@ -119,9 +119,9 @@ class LanceWriteBuilder(Proxy):
 @implements("write.Write")
 class _Write(Proxy):
     def __init__(
-        self, door: Door, schema: t.StructType, plan: Plan, commit: Commit, text: str
+        self, gateway: Gateway, schema: t.StructType, plan: Plan, commit: Commit, text: str
     ) -> None:
-        super().__init__(door)
+        super().__init__(gateway)
         self._parts = (schema, plan, commit)
         self._text = text
 
@@ -132,22 +132,22 @@ class _Write(Proxy):
         return self._text
 
     def toBatch(self) -> Any:
-        return _BatchWrite(self.door, *self._parts)
+        return _BatchWrite(self.gateway, *self._parts)
 
     def toStreaming(self) -> Any:
         raise UnsupportedError("this write is not a stream")
 
     def supportedCustomMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
 
     def reportDriverMetrics(self) -> Any:
-        return self.door.array(self.door.connector("metric.CustomTaskMetric"), [])
+        return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
 
 @implements("write.BatchWrite")
 class _BatchWrite(Proxy):
-    def __init__(self, door: Door, schema: t.StructType, plan: Plan, commit: Commit) -> None:
-        super().__init__(door)
+    def __init__(self, gateway: Gateway, schema: t.StructType, plan: Plan, commit: Commit) -> None:
+        super().__init__(gateway)
         self._schema, self._begin, self._publish = schema, plan, commit
         self._plan: WritePlan | None = None
 
@@ -156,7 +156,7 @@ class _BatchWrite(Proxy):
         self._plan = self._begin()
         if self._plan is None:
             raise UnsupportedError("there is nothing to write")
-        return writer_factory(self.door, self._plan.task, self._schema)
+        return writer_factory(self.gateway, self._plan.task, self._schema)
 
     def useCommitCoordinator(self) -> bool:
         # Attempts write files of their own and Spark hands over one message for each task. With

@@ -12,7 +12,7 @@ from lancelake.commit.versions import list_versions
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import joined
-from lancelake.spark.reading.spark_values import Conformer
+from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.session.options import TableOptions, parse_time
 from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.table.change_feed.execute import execute
@@ -97,7 +97,7 @@ class FeedPartition:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the changes; a column that the last version of the range lacks is null."""
-        conform = Conformer(self.schema)
+        conform = SparkConformer(self.schema)
         for task in self.tasks:
             for batch in execute(task):
                 yield conform(self._completed(batch))

@@ -1,4 +1,4 @@
-"""A table as a DataFrame: the door for programs that name no catalog."""
+"""A table as a DataFrame, for programs that name no catalog."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
-from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.jvm.relation import data_frame
 from lancelake.spark.planning.feed_table import FeedTable
 from lancelake.spark.planning.table import VersionTable
@@ -35,14 +35,14 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
 
 def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """Return the table that options name, as a DataFrame of a classic session."""
-    door = open_door(spark)
+    gateway = open_gateway(spark)
     parsed = parse(with_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS))
     snapshot = open_version(parsed)
     if parsed.flag(FEED, default=False):
         name = f"changes of lance.`{snapshot.location.uri}`"
-        return data_frame(door, FeedTable(door, snapshot, versions_of(parsed), name))
+        return data_frame(gateway, FeedTable(gateway, snapshot, versions_of(parsed), name))
     ensure_known(parsed.rest, READ_OPTIONS)
-    table = VersionTable(door, snapshot, f"lance.`{snapshot.location.uri}`")
+    table = VersionTable(gateway, snapshot, f"lance.`{snapshot.location.uri}`")
     # The version is settled and secrets stay out of the plan.
     rest = {name: value for name in SCAN_OPTIONS if (value := parsed.get(name)) is not None}
-    return data_frame(door, table, rest)
+    return data_frame(gateway, table, rest)

@@ -13,7 +13,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.reduce.aggregate import PartialAggregation
 from lancelake.scan.reduce.top_rows import TopRows
 from lancelake.spark.reading.metadata_columns import with_fragment_id
-from lancelake.spark.reading.spark_values import Conformer
+from lancelake.spark.reading.spark_values import SparkConformer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class ReadPartition:
             rows = self.aggregation.run(rows)
         elif self.top is not None:
             rows = self.top.run(rows)
-        conform = Conformer(self.schema)
+        conform = SparkConformer(self.schema)
         yield from (conform(batch) for batch in _first(rows, self.limit))
 
     def _rows(self) -> Iterator[pa.RecordBatch]:

@@ -8,7 +8,7 @@ from lancelake.data.arrays.retype import struct_of
 from lancelake.errors import InternalError
 
 
-class Conformer:
+class SparkConformer:
     """Gives batches the columns and types of a schema; columns are found by name."""
 
     def __init__(self, target: pa.Schema) -> None:

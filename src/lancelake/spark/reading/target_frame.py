@@ -15,7 +15,7 @@ from lancelake.data.row_meta import MetaColumn
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.split import SplitLimits
-from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.jvm.relation import data_frame
 from lancelake.spark.planning.fragments_table import FragmentsTable, StagedRowsTable
 from lancelake.spark.planning.table import VersionTable
@@ -51,10 +51,10 @@ def _columns(
     kind: type[VersionTable],
 ) -> DataFrame:
     if is_classic(spark):
-        door = open_door(spark)
-        table = kind(door, snapshot, f"lance.`{snapshot.location.uri}`")
+        gateway = open_gateway(spark)
+        table = kind(gateway, snapshot, f"lance.`{snapshot.location.uri}`")
         names = ["`" + name.replace("`", "``") + "`" for name in columns]
-        return data_frame(door, table).select(*[f.col(name) for name in [*names, *metas]])
+        return data_frame(gateway, table).select(*[f.col(name) for name in [*names, *metas]])
     limits = SplitLimits(cores=SparkEngine(spark).parallelism)
     return _through_tasks(spark, snapshot, columns, metas, limits)
 
@@ -68,9 +68,9 @@ def fragments_frame(
     """
     address = MetaColumn.ROW_ADDRESS.value
     if is_classic(spark):
-        door = open_door(spark)
+        gateway = open_gateway(spark)
         name = f"lance.`{snapshot.location.uri}`"
-        frame = data_frame(door, FragmentsTable(door, snapshot, name, tuple(ids)))
+        frame = data_frame(gateway, FragmentsTable(gateway, snapshot, name, tuple(ids)))
         return frame.select("*", address)
     limits = SplitLimits(cores=SparkEngine(spark).parallelism, whole_fragments=True)
     return _through_tasks(spark, snapshot, columns, (address,), limits, tuple(ids))

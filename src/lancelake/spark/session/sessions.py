@@ -13,7 +13,7 @@ from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.reading.plain_source import LanceDataSource
 from lancelake.spark.session.java import ensure_java
 from lancelake.spark.session.on_executors import portable_source
@@ -116,17 +116,17 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
 
-    door = open_door(spark)
-    warehouse = door.conf("spark.sql.warehouse.dir", "spark-warehouse")
-    place = root or door.conf(_ROOT, warehouse)
-    found = LanceCatalog(door, name, place)
-    put_catalog(door, name, found)
+    gateway = open_gateway(spark)
+    warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
+    place = root or gateway.conf(_ROOT, warehouse)
+    found = LanceCatalog(gateway, name, place)
+    put_catalog(gateway, name, found)
     remember(spark, name, found)
     read_by_planning(spark)
     stream_by_name(spark)
     write_by_planning(spark)
     try:
-        take_row_commands(door, functools.partial(run_row_command, door))
+        take_row_commands(gateway, functools.partial(run_row_command, gateway))
     except UnsupportedError as error:
         text = f"UPDATE and MERGE of SQL do not work, LanceTable does: {error}"
         warnings.warn(text, stacklevel=3)

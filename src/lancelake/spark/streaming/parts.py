@@ -15,7 +15,7 @@ from lancelake.scan.execute import execute as execute_scan
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan as plan_scan
 from lancelake.scan.request import ScanRequest
-from lancelake.spark.reading.spark_values import Conformer
+from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.streaming.identity import ReadPaths, read_paths
 from lancelake.table.change_feed.execute import execute as execute_change
 from lancelake.table.change_feed.planner import plan_changes
@@ -42,7 +42,7 @@ class StreamPart:
 
     def batches(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
-        conform = Conformer(self.schema)
+        conform = SparkConformer(self.schema)
         if isinstance(self.task, ScanTask):
             for batch in execute_scan(self.task):
                 yield conform(self._with_later_columns(self._as_inserts(batch)))
@@ -103,7 +103,7 @@ def read(data: bytes) -> Iterator[pa.RecordBatch]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class StreamContent:
     """What a stream is after: all changes with their kind, or new rows alone.
 
     `skips_changes` passes over updates and deletes, which a stream of new rows refuses otherwise.
@@ -126,13 +126,13 @@ class Wanted:
         return tuple(name for name in self.columns if name in present)
 
 
-def snapshot_parts(snapshot: Snapshot, wanted: Wanted) -> list[StreamPart]:
+def snapshot_parts(snapshot: Snapshot, wanted: StreamContent) -> list[StreamPart]:
     """Return the parts of all rows of a version."""
     request = ScanRequest(columns=wanted.columns_of(snapshot))
     return [_part(task, snapshot, wanted) for task in plan_scan(snapshot.source, request).tasks]
 
 
-def version_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[StreamPart]:
+def version_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> list[StreamPart]:
     """Return the parts of what a version changed."""
     if not after.manifest.has_stable_row_ids and not wanted.with_changes:
         return _appended_parts(before, after, wanted)
@@ -144,7 +144,7 @@ def version_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[Str
     return [_part(task, after, wanted) for task in tasks]
 
 
-def _is_new(task: ChangeTask, after: Snapshot, wanted: Wanted) -> bool:
+def _is_new(task: ChangeTask, after: Snapshot, wanted: StreamContent) -> bool:
     if isinstance(task, RowsTask) and task.kind is ChangeKind.INSERT:
         return True
     if not wanted.skips_changes:
@@ -152,7 +152,7 @@ def _is_new(task: ChangeTask, after: Snapshot, wanted: Wanted) -> bool:
     return False
 
 
-def _appended_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[StreamPart]:
+def _appended_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> list[StreamPart]:
     """Return the parts of new fragments of a table that does not keep the ids of rows."""
     made_by = after.transaction
     operation: Operation | None = None if made_by is None else made_by.operation
@@ -170,7 +170,7 @@ def _appended_parts(before: Snapshot, after: Snapshot, wanted: Wanted) -> list[S
     return [_part(task, after, wanted) for task in plan_scan(after.source, request).tasks]
 
 
-def _part(task: ScanTask | ChangeTask, snapshot: Snapshot, wanted: Wanted) -> StreamPart:
+def _part(task: ScanTask | ChangeTask, snapshot: Snapshot, wanted: StreamContent) -> StreamPart:
     return StreamPart(
         task=task,
         schema=wanted.schema,

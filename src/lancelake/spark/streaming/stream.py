@@ -19,7 +19,7 @@ from lancelake.spark.streaming.identity import (
 )
 from lancelake.spark.streaming.offsets import Offset
 from lancelake.spark.streaming.options import LIMITS, STREAM_OPTIONS
-from lancelake.spark.streaming.parts import StreamPart, Wanted, snapshot_parts, version_parts
+from lancelake.spark.streaming.parts import StreamContent, StreamPart, snapshot_parts, version_parts
 from lancelake.spark.types import arrow_schema
 from lancelake.table.change_feed.request import FEED_NAMES
 from lancelake.table.change_feed.versions import version_range
@@ -35,13 +35,13 @@ class TableStream:
     """A table, and what a stream wants of it."""
 
     options: TableOptions
-    wanted: Wanted
+    wanted: StreamContent
 
     @staticmethod
     def of(schema: StructType, options: Mapping[str, str]) -> TableStream:
         """Understand the options of a stream."""
         parsed = parse(options, STREAM_OPTIONS)
-        wanted = Wanted(
+        wanted = StreamContent(
             schema=arrow_schema(schema),
             columns=tuple(name for name in schema.fieldNames() if name not in FEED_NAMES),
             with_changes=parsed.flag("readChangeFeed", default=False),

@@ -22,7 +22,7 @@ from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import described
 from lancelake.format.schema import Schema
 from lancelake.spark.jvm.failures import sentence_of
-from lancelake.spark.jvm.gateway import is_classic, open_door
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.types import declared, spark_field
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.spark.writing.storable import Rule, ensure_storable
@@ -54,10 +54,10 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
     from lancelake.spark.jvm.store_assignment import assigned  # noqa: PLC0415  # classic sessions
     from lancelake.spark.planning.schema_table import SchemaTable  # noqa: PLC0415
 
-    door = open_door(frame.sparkSession)
-    table = SchemaTable(door, wanted, f"lance.`{base.location.uri}`")
+    gateway = open_gateway(frame.sparkSession)
+    table = SchemaTable(gateway, wanted, f"lance.`{base.location.uri}`")
     try:
-        return assigned(door, frame, table)
+        return assigned(gateway, frame, table)
     except AnalysisException as error:
         raise SchemaMismatchError(
             sentence_of(error),

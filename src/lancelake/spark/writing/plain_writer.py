@@ -32,7 +32,7 @@ from lancelake.table.open import AtVersion, open_snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Written(WriterCommitMessage):
+class WrittenFragments(WriterCommitMessage):
     """What one task wrote: its fragments, as bytes."""
 
     fragments: bytes
@@ -60,13 +60,13 @@ class LanceWriter(Portable, DataSourceArrowWriter):
             raise InvalidRequestError("there is nothing to write")
         return LanceWriter(plan, rows)
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> Written:
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFragments:
         """Write the rows of one task."""
-        return Written(to_bytes(written(self._plan.task, self._rows(iterator))))
+        return WrittenFragments(to_bytes(written(self._plan.task, self._rows(iterator))))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows of all tasks visible at once."""
-        found = [m.fragments for m in messages if isinstance(m, Written)]
+        found = [m.fragments for m in messages if isinstance(m, WrittenFragments)]
         fragments = tuple(fragment for data in found for fragment in from_bytes(data))
         base = None
         if self._base is not None:

@@ -14,7 +14,7 @@ from lancelake.errors import CorruptTableError, LanceTableError, VersionNotFound
 from lancelake.storage.open import open_store
 from lancelake.table.change_feed.emit import Emitter
 from lancelake.table.change_feed.request import ChangeKind
-from lancelake.table.change_feed.rows import LiveRows, SideReader, live_rows, unshared_rows
+from lancelake.table.change_feed.rows import FragmentRows, SideReader, live_rows, unshared_rows
 from lancelake.table.change_feed.tasks import ChangeFeedPlan, ChangeTask, PairTask, RowsTask, Side
 
 _UPDATES = (ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER)
@@ -71,7 +71,7 @@ def _pairs(task: PairTask) -> Iterator[pa.RecordBatch]:
 
 
 def _images(
-    task: PairTask, old: LiveRows, new: LiveRows, *, compared: tuple[str, ...] | None
+    task: PairTask, old: FragmentRows, new: FragmentRows, *, compared: tuple[str, ...] | None
 ) -> Iterator[pa.RecordBatch]:
     """Read both sides of some rows at a time, in the order they have in the newer version.
 

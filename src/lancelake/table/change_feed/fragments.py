@@ -23,7 +23,7 @@ _NO_ID: Span = (1, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class ComparedFragment:
     """A fragment that is not the same in both versions, and the least and highest of its ids."""
 
     side: Side
@@ -38,26 +38,26 @@ class Candidate:
 class Overlap:
     """Tells which fragments of one version may share rows with one of the other."""
 
-    def __init__(self, gone: Sequence[Candidate], come: Sequence[Candidate]) -> None:
+    def __init__(self, gone: Sequence[ComparedFragment], come: Sequence[ComparedFragment]) -> None:
         self._gone = _Spans(gone)
         self._come = _Spans(come)
 
-    def with_old(self, old: Candidate) -> list[Candidate]:
+    def with_old(self, old: ComparedFragment) -> list[ComparedFragment]:
         """Return fragments of the newer version."""
         return self._come.meeting(old)
 
-    def with_new(self, new: Candidate) -> list[Candidate]:
+    def with_new(self, new: ComparedFragment) -> list[ComparedFragment]:
         """Return fragments of the older version."""
         return self._gone.meeting(new)
 
 
 class _Spans:
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
+    def __init__(self, candidates: Sequence[ComparedFragment]) -> None:
         self._candidates = candidates
         self._least = np.array([c.span[0] for c in candidates], np.uint64)
         self._highest = np.array([c.span[1] for c in candidates], np.uint64)
 
-    def meeting(self, one: Candidate) -> list[Candidate]:
+    def meeting(self, one: ComparedFragment) -> list[ComparedFragment]:
         least, highest = (np.uint64(end) for end in one.span)
         meets = (self._least <= highest) & (self._highest >= least)
         return [self._candidates[int(i)] for i in np.flatnonzero(meets)]
@@ -70,7 +70,7 @@ def differing(
     new: Sequence[Fragment],
     *,
     last: Schema | None,
-) -> tuple[list[Candidate], list[Candidate]]:
+) -> tuple[list[ComparedFragment], list[ComparedFragment]]:
     """Return the fragments of each version that the other does not have just so.
 
     Where the versions do not have the same columns, those of `last`, a fragment may be the same
@@ -103,9 +103,9 @@ def _changed(
     return {f.id: f for f in old if f.id not in same}, {f.id: f for f in new if f.id not in same}
 
 
-def candidates(at: VersionFiles, fragments: Sequence[Fragment]) -> list[Candidate]:
+def candidates(at: VersionFiles, fragments: Sequence[Fragment]) -> list[ComparedFragment]:
     """Take fragments of a version as they are."""
-    return [Candidate(Side(at=at, fragment=f), _span(at, f)) for f in fragments]
+    return [ComparedFragment(Side(at=at, fragment=f), _span(at, f)) for f in fragments]
 
 
 def rewritten_columns(before: Side, after: Side, last: Schema) -> tuple[str, ...]:

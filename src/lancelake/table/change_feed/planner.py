@@ -30,7 +30,7 @@ from lancelake.scan.outputs import (
 from lancelake.scan.request import ScanRequest
 from lancelake.table.change_feed.columns import View, own_view, view_before
 from lancelake.table.change_feed.fragments import (
-    Candidate,
+    ComparedFragment,
     Overlap,
     candidates,
     differing,
@@ -205,7 +205,7 @@ def _tasks(step: _Step) -> Iterator[ChangeTask]:
         yield from _inserts(step, come, shared)
 
 
-def _candidates(step: _Step) -> tuple[list[Candidate], list[Candidate]]:
+def _candidates(step: _Step) -> tuple[list[ComparedFragment], list[ComparedFragment]]:
     after = _version_files(step.after, step.view_after)
     if step.before is None:
         return [], candidates(after, step.after.manifest.fragments)
@@ -217,7 +217,7 @@ def _candidates(step: _Step) -> tuple[list[Candidate], list[Candidate]]:
     return differing(before, old, after, new, last=last)
 
 
-def _deletes(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:
+def _deletes(step: _Step, gone: list[ComparedFragment], shared: Overlap) -> Iterator[ChangeTask]:
     for old in gone:
         others = shared.with_old(old)
         if any(_has_same_live_rows(old.side, new.side) for new in others):
@@ -225,7 +225,7 @@ def _deletes(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[Ch
         yield _rows_task(step, ChangeKind.DELETE, old, others, step.view_before)
 
 
-def _inserts(step: _Step, come: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:
+def _inserts(step: _Step, come: list[ComparedFragment], shared: Overlap) -> Iterator[ChangeTask]:
     for new in come:
         others = shared.with_new(new)
         if any(_brings_nothing(step, old.side, new.side) for old in others):
@@ -233,7 +233,7 @@ def _inserts(step: _Step, come: list[Candidate], shared: Overlap) -> Iterator[Ch
         yield _rows_task(step, ChangeKind.INSERT, new, others, step.view_after)
 
 
-def _updates(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[ChangeTask]:
+def _updates(step: _Step, gone: list[ComparedFragment], shared: Overlap) -> Iterator[ChangeTask]:
     for old in gone:
         for new in shared.with_old(old):
             rewritten = rewritten_columns(old.side, new.side, step.spec.last)
@@ -256,7 +256,7 @@ def _updates(step: _Step, gone: list[Candidate], shared: Overlap) -> Iterator[Ch
 
 
 def _rows_task(
-    step: _Step, kind: ChangeKind, row: Candidate, others: list[Candidate], view: View
+    step: _Step, kind: ChangeKind, row: ComparedFragment, others: list[ComparedFragment], view: View
 ) -> RowsTask:
     step.ensure_alike(view, ())
     return RowsTask(

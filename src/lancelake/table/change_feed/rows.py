@@ -20,7 +20,7 @@ from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.blobs import described_schema
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.schema import Schema
-from lancelake.scan.live_rows import LiveRows as Standing
+from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.row_width import column_widths, row_bytes
 from lancelake.table.change_feed.fragments import has_same_rows
 from lancelake.table.change_feed.tasks import FeedSpec, Side, needed_columns
@@ -34,36 +34,36 @@ _NO_COLUMN = "__nothing"
 
 
 @dataclass(frozen=True, slots=True)
-class LiveRows:
+class FragmentRows:
     """Rows of a fragment by offset, each with its id and the version of its last update."""
 
     offsets: RowOffsets
     ids: U64Array
     last_updated: U64Array
 
-    def kept(self, mask: Mask) -> LiveRows:
+    def kept(self, mask: Mask) -> FragmentRows:
         """Return those rows where the mask is true."""
-        return LiveRows(self.offsets[mask], self.ids[mask], self.last_updated[mask])
+        return FragmentRows(self.offsets[mask], self.ids[mask], self.last_updated[mask])
 
-    def at(self, places: np.ndarray) -> LiveRows:
+    def at(self, places: np.ndarray) -> FragmentRows:
         """Return the rows at these places, in their order."""
-        return LiveRows(self.offsets[places], self.ids[places], self.last_updated[places])
+        return FragmentRows(self.offsets[places], self.ids[places], self.last_updated[places])
 
 
-def live_rows(side: Side) -> LiveRows:
+def live_rows(side: Side) -> FragmentRows:
     """Find the live rows of a fragment; reads its deletions, but no data file."""
     reader = FragmentReader(side.at.files, side.at.manifest_at, side.fragment, Schema(fields=()))
     rows = reader.physical_rows
     offsets = np.arange(rows, dtype=np.uint64)
-    live = Standing(load_deletions(side.at.files, side.fragment)).mask(0, rows)
+    live = LiveRows(load_deletions(side.at.files, side.fragment)).mask(0, rows)
     if live is not None:
         offsets = offsets[live]
     meta = RowMeta(side.at.files, side.fragment, rows, has_stable_row_ids=True)
     updated = meta.column(MetaColumn.LAST_UPDATED_AT, offsets, offsets)
-    return LiveRows(offsets, meta.row_ids(offsets), updated.to_numpy())
+    return FragmentRows(offsets, meta.row_ids(offsets), updated.to_numpy())
 
 
-def unshared_rows(side: Side, others: Sequence[Side]) -> LiveRows:
+def unshared_rows(side: Side, others: Sequence[Side]) -> FragmentRows:
     """Find the live rows of a fragment that none of the others has."""
     rows = live_rows(side)
     for other in sorted(others, key=lambda o: not has_same_rows(side.fragment, o.fragment)):

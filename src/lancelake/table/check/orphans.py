@@ -12,7 +12,7 @@ from lancelake.format import layout
 from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.version_lines import Line
+from lancelake.table.check.version_lines import CheckedLine
 
 _KINDS = {
     layout.DATA: ("data file", (".lance", ".blob")),
@@ -50,7 +50,7 @@ class References:
         return False
 
 
-def check_strays(line: Line, references: References) -> Iterator[Finding]:
+def check_strays(line: CheckedLine, references: References) -> Iterator[Finding]:
     """Count the files of a line that nothing refers to."""
     if references.unread:
         yield line.finding(

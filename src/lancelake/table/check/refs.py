@@ -16,7 +16,7 @@ from lancelake.format.refs import Branch, Tag
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding, Severity
-from lancelake.table.check.version_lines import Line
+from lancelake.table.check.version_lines import CheckedLine
 
 Document = TypeVar("Document", Tag, Branch)
 
@@ -38,7 +38,7 @@ _MAX_DEPTH = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refs:
+class CheckedRefs:
     """Tags and branches that can be read, and what is wrong with the others."""
 
     tags: Mapping[str, Tag]
@@ -46,12 +46,12 @@ class Refs:
     damage: tuple[Finding, ...]
 
     @staticmethod
-    def load(main: Location) -> Refs:
+    def load(main: Location) -> CheckedRefs:
         """Read every document."""
         damage: list[Finding] = []
         tags = _load(main, layout.TAGS, ensure_tag_name, documents.decode_tag, damage)
         branches = _load(main, layout.BRANCHES, ensure_branch_name, documents.decode_branch, damage)
-        return Refs(tags=tags, branches=branches, damage=tuple(damage))
+        return CheckedRefs(tags=tags, branches=branches, damage=tuple(damage))
 
     def kept(self, branch: str | None) -> set[int]:
         """Versions of a line that a tag or a fork keeps alive."""
@@ -60,7 +60,7 @@ class Refs:
         return tagged | {int(fork.parent_version) for fork in forks}
 
 
-def check_refs(refs: Refs, lines: Mapping[str | None, Line]) -> Iterator[Finding]:
+def check_refs(refs: CheckedRefs, lines: Mapping[str | None, CheckedLine]) -> Iterator[Finding]:
     """Compare the documents with the versions there are; `lines` by name, None for the main one."""
     yield from refs.damage
     versions = {name: {n.version: n for n in line.names} for name, line in lines.items()}
@@ -82,7 +82,7 @@ def check_refs(refs: Refs, lines: Mapping[str | None, Line]) -> Iterator[Finding
         yield from _branch(name, branch, versions)
 
 
-def check_zombies(main: Location, refs: Refs) -> Iterator[Finding]:
+def check_zombies(main: Location, refs: CheckedRefs) -> Iterator[Finding]:
     """Find branch folders that no document names."""
     damaged = {finding.path for finding in refs.damage}
     for name in _roots(main, layout.TREE, depth=0):

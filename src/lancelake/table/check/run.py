@@ -25,10 +25,10 @@ from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.guard import guarded
 from lancelake.table.check.orphans import References, check_strays
 from lancelake.table.check.progress import OnProgress, Progress
-from lancelake.table.check.refs import Refs, check_refs, check_zombies
+from lancelake.table.check.refs import CheckedRefs, check_refs, check_zombies
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.version import VersionChecks
-from lancelake.table.check.version_lines import Line, check_names, check_numbers
+from lancelake.table.check.version_lines import CheckedLine, check_names, check_numbers
 from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
 
@@ -49,7 +49,7 @@ def check(
     versions share is told of the newest. Files that no version refers to are told only when all
     versions are looked at. Raises when there is no table, or the store cannot be reached.
     """
-    line = Line.load(location, branch=None)
+    line = CheckedLine.load(location, branch=None)
     if not line.names:
         raise TableNotFoundError("no Lance table was found here", table=location.uri)
     run = _Run(data=data, versions=versions, on_progress=on_progress, engine=engine)
@@ -84,16 +84,16 @@ class _Run:
         self._references = References()
         self._done = self._total = 0
 
-    def table(self, root: Line) -> Iterator[Finding]:
+    def table(self, root: CheckedLine) -> Iterator[Finding]:
         """Check a root: of a table with all its branches, or of one branch."""
         newest = _newest(root)
         branch = None if newest is None else newest.branch
         main = root.location if newest is None else newest.main_location
-        refs = Refs.load(main)
+        refs = CheckedRefs.load(main)
         lines = {branch: replace(root, branch=branch)}
         if branch is None:
             for name in refs.branches:
-                lines[name] = Line.load(branch_location(main, name), branch=name)
+                lines[name] = CheckedLine.load(branch_location(main, name), branch=name)
         self._total = sum(len(self._chosen(line)) for line in lines.values())
         for line in lines.values():
             yield from self._line(line, refs)
@@ -105,7 +105,7 @@ class _Run:
                 strays = partial(check_strays, line, self._references)
                 yield from guarded("stray files", strays, branch=line.branch)
 
-    def _line(self, line: Line, refs: Refs) -> Iterator[Finding]:
+    def _line(self, line: CheckedLine, refs: CheckedRefs) -> Iterator[Finding]:
         yield from guarded("manifest names", partial(check_names, line), branch=line.branch)
         numbers = partial(_numbers, line, refs)
         yield from guarded("version numbers", numbers, branch=line.branch)
@@ -125,12 +125,12 @@ class _Run:
                 self._references.add(subject)
             after = snapshot
 
-    def _chosen(self, line: Line) -> list[ManifestName]:
+    def _chosen(self, line: CheckedLine) -> list[ManifestName]:
         if self._all:
             return line.newest_first + line.detached
         return line.newest_first[:1]
 
-    def _report(self, line: Line, name: ManifestName) -> None:
+    def _report(self, line: CheckedLine, name: ManifestName) -> None:
         if self._on_progress is not None:
             on = f" of branch {line.branch}" if line.branch else ""
             step = f"version {name.version}{on}"
@@ -138,7 +138,7 @@ class _Run:
         self._done += 1
 
 
-def _newest(line: Line) -> Snapshot | None:
+def _newest(line: CheckedLine) -> Snapshot | None:
     for name in line.newest_first[:1]:
         snapshot = _load(line, name)
         if isinstance(snapshot, Snapshot):
@@ -146,7 +146,7 @@ def _newest(line: Line) -> Snapshot | None:
     return None
 
 
-def _load(line: Line, name: ManifestName) -> Snapshot | Finding:
+def _load(line: CheckedLine, name: ManifestName) -> Snapshot | Finding:
     try:
         return Snapshot.load(line.location, name)
     except StorageUnavailableError:
@@ -164,7 +164,7 @@ def _load(line: Line, name: ManifestName) -> Snapshot | Finding:
     return line.finding(severity, code, message, version=name.version, path=path, hint=hint)
 
 
-def _identity(line: Line, snapshot: Snapshot, after: Snapshot | None) -> Iterator[Finding]:
+def _identity(line: CheckedLine, snapshot: Snapshot, after: Snapshot | None) -> Iterator[Finding]:
     """The manifest has the number its name says, and is not newer than its successor."""
     version = snapshot.version
     path = layout.manifest(snapshot.name.name)
@@ -185,11 +185,11 @@ def _identity(line: Line, snapshot: Snapshot, after: Snapshot | None) -> Iterato
         yield line.finding(Severity.INFO, "timestamp-order", message, version=version, path=path)
 
 
-def _numbers(line: Line, refs: Refs) -> Iterator[Finding]:
+def _numbers(line: CheckedLine, refs: CheckedRefs) -> Iterator[Finding]:
     return check_numbers(line, refs.kept(line.branch), cloned_at=_cloned_at(line))
 
 
-def _cloned_at(line: Line) -> int | None:
+def _cloned_at(line: CheckedLine) -> int | None:
     """Return the oldest version if it was, or may have been, cloned: then it is the first."""
     oldest = line.newest_first[-1:]
     if not oldest or oldest[0].version == 1:

@@ -17,7 +17,7 @@ from lancelake.table.check.finding import Finding, Severity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class CheckedLine:
     """The manifests below one root; `branch` is None on the main line."""
 
     location: Location
@@ -25,11 +25,11 @@ class Line:
     names: tuple[ManifestName, ...]
 
     @staticmethod
-    def load(location: Location, branch: str | None) -> Line:
+    def load(location: Location, branch: str | None) -> CheckedLine:
         """List the manifests."""
         parsed = (parse_manifest_name(n) for n in open_store(location).list_names(layout.VERSIONS))
         names = tuple(name for name in parsed if name is not None)
-        return Line(location=location, branch=branch, names=names)
+        return CheckedLine(location=location, branch=branch, names=names)
 
     @property
     def newest_first(self) -> list[ManifestName]:
@@ -66,7 +66,7 @@ class Line:
         )
 
 
-def check_names(line: Line) -> Iterator[Finding]:
+def check_names(line: CheckedLine) -> Iterator[Finding]:
     """All manifests are named by one scheme, and the hint does not lie."""
     schemes = {name.naming for name in line.newest_first}
     if len(schemes) > 1 or (line.detached and ManifestNaming.V1 in schemes):
@@ -80,7 +80,9 @@ def check_names(line: Line) -> Iterator[Finding]:
     yield from _hint(line)
 
 
-def check_numbers(line: Line, kept: Iterable[int], *, cloned_at: int | None) -> Iterator[Finding]:
+def check_numbers(
+    line: CheckedLine, kept: Iterable[int], *, cloned_at: int | None
+) -> Iterator[Finding]:
     """Versions follow each other; cleanup leaves gaps below the oldest it must keep.
 
     `kept` are versions that a tag or a branch keeps alive, `cloned_at` is where a clone began.
@@ -97,7 +99,7 @@ def check_numbers(line: Line, kept: Iterable[int], *, cloned_at: int | None) -> 
             yield _gap(line, before + 1, after - 1, is_explained=is_explained)
 
 
-def _gap(line: Line, first: int, last: int, *, is_explained: bool) -> Finding:
+def _gap(line: CheckedLine, first: int, last: int, *, is_explained: bool) -> Finding:
     which = f"version {first} is" if first == last else f"versions {first} to {last} are"
     if is_explained:
         message = f"{which} gone, as cleanup leaves it"
@@ -111,7 +113,7 @@ def _gap(line: Line, first: int, last: int, *, is_explained: bool) -> Finding:
     )
 
 
-def _hint(line: Line) -> Iterator[Finding]:
+def _hint(line: CheckedLine) -> Iterator[Finding]:
     try:
         content = open_store(line.location).get(layout.VERSION_HINT)
     except ObjectNotFoundError:

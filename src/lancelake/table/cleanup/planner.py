@@ -30,7 +30,7 @@ from lancelake.table.cleanup.plan import (
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.reach import FoundVersion, Reach, Reading, ReadVersions
 from lancelake.table.cleanup.record import Records, read_records
-from lancelake.table.cleanup.version_lines import Family, Line, is_manifest
+from lancelake.table.cleanup.version_lines import Family, ReachableLine, is_manifest
 from lancelake.table.snapshot import Snapshot
 
 _LEAST_VERSIONS = 250
@@ -47,7 +47,7 @@ class Planning:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Planned:
+class PlannedCleanup:
     """A plan, with what is needed to carry it out."""
 
     plan: CleanupPlan
@@ -56,7 +56,7 @@ class Planned:
     """The manifests that were read, by the root of their line."""
 
 
-def make_plan(at: Snapshot, planning: Planning) -> Planned:
+def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
     """Say what goes and what stays, and why.
 
     Files are listed before versions: a file whose version is not read was not there yet.
@@ -87,7 +87,7 @@ def make_plan(at: Snapshot, planning: Planning) -> Planned:
         staying=tuple(file for file in judged if file.reason not in _GOING),
         branches=_branches(at, family, own.versions),
     )
-    return Planned(plan=plan, records=records, seen=seen(family))
+    return PlannedCleanup(plan=plan, records=records, seen=seen(family))
 
 
 def seen(family: Family) -> dict[str, frozenset[str]]:
@@ -96,7 +96,7 @@ def seen(family: Family) -> dict[str, frozenset[str]]:
     return {line.location.uri: frozenset(line.names) for line in lines}
 
 
-def read_lines(lines: Iterable[Line], planning: Planning) -> Reach:
+def read_lines(lines: Iterable[ReachableLine], planning: Planning) -> Reach:
     """Return what all versions of lines need."""
     tasks = tuple(
         ReadVersions(location=line.location, names=names)

@@ -18,12 +18,12 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.file_kinds import FileKind, classify
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Reason, Totals, count
-from lancelake.table.cleanup.planner import Planned, Planning, make_plan, read_lines
+from lancelake.table.cleanup.planner import PlannedCleanup, Planning, make_plan, read_lines
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.reach import Reach
 from lancelake.table.cleanup.record import remove_records, write_record
 from lancelake.table.cleanup.remove import from_bytes, removal
-from lancelake.table.cleanup.version_lines import Family, Line, Refs
+from lancelake.table.cleanup.version_lines import Family, KnownRefs, ReachableLine
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.refs import branch_location
 from lancelake.table.snapshot import Snapshot
@@ -126,12 +126,12 @@ def _clean_branches(
             progress=planning.progress,
             run=run,
         )
-        for name in Refs.load(main).forks(base.branch)
+        for name in KnownRefs.load(main).forks(base.branch)
     )
 
 
 def _carry_out(
-    base: Snapshot, planned: Planned, planning: Planning, run: CleanupRun
+    base: Snapshot, planned: PlannedCleanup, planning: Planning, run: CleanupRun
 ) -> CleanupReport:
     location = base.location
     plan = _still_free(base, planned, planning)
@@ -164,17 +164,17 @@ def _carry_out(
     return _report(plan, gone, failed, is_dry_run=False)
 
 
-def _still_free(base: Snapshot, planned: Planned, planning: Planning) -> CleanupPlan:
+def _still_free(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> CleanupPlan:
     """Look again, right before anything goes, for tags and branches on versions that would go."""
     plan = planned.plan
     if not plan.going_versions:
         return plan
-    held = Refs.load(base.main_location).held(base.branch)
+    held = KnownRefs.load(base.main_location).held(base.branch)
     saved = tuple(version for version in plan.going_versions if version.version in held)
     if not saved:
         return plan
     names = tuple(version.name for version in saved)
-    needed = read_lines([Line(location=base.location, names=names)], planning)
+    needed = read_lines([ReachableLine(location=base.location, names=names)], planning)
     manifests = {layout.manifest(name) for name in names}
     return replace(
         plan,

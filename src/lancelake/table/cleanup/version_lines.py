@@ -24,7 +24,7 @@ _DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
+class ReachableLine:
     """The manifests below one root, by the names of their files."""
 
     location: Location
@@ -32,16 +32,16 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refs:
+class KnownRefs:
     """The tags and branches of a table."""
 
     tags: dict[str, Tag]
     branches: dict[str, Branch]
 
     @staticmethod
-    def load(main: Location) -> Refs:
+    def load(main: Location) -> KnownRefs:
         """Read them."""
-        return Refs(tags=list_tags(main), branches=list_branches(main))
+        return KnownRefs(tags=list_tags(main), branches=list_branches(main))
 
     def tagged(self, branch: str | None) -> dict[str, int]:
         """Return the tags of a line and the versions they name."""
@@ -66,9 +66,9 @@ class Refs:
 class Family:
     """The line to clean, and the others that may need its files."""
 
-    own: Line
-    others: tuple[Line, ...]
-    refs: Refs
+    own: ReachableLine
+    others: tuple[ReachableLine, ...]
+    refs: KnownRefs
 
     @staticmethod
     def load(at: Snapshot) -> Family:
@@ -77,7 +77,7 @@ class Family:
         Tags and branches are read before versions are listed: what they name is then there.
         """
         main = at.main_location
-        refs = Refs.load(main)
+        refs = KnownRefs.load(main)
         roots = {main.uri: main}
         roots |= {place.uri: place for place in (branch_location(main, b) for b in refs.branches)}
         roots |= {place.uri: place for place in _tables_within(main, _DEPTH)}
@@ -95,13 +95,13 @@ def _same(recorded: str | None, branch: str | None) -> bool:
     return (recorded or "main") == (branch or "main")
 
 
-def _line(location: Location) -> Line:
+def _line(location: Location) -> ReachableLine:
     handler = open_line(location).handler
     if isinstance(handler, ExternalHandler):
         # A version that the service recorded comes under its own name.
         handler.latest()
     names = open_store(location).list_names(layout.VERSIONS)
-    return Line(location=location, names=tuple(filter(is_manifest, names)))
+    return ReachableLine(location=location, names=tuple(filter(is_manifest, names)))
 
 
 def _tables_within(root: Location, depth: int) -> Iterator[Location]:

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from itertools import takewhile
 
 from lancelake.format.fragment import Fragment
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 
 # A large fragment waits until its neighbours have one row for so many of its own.
 _GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
+class CompactionCandidate:
     """A fragment, and what decides whether it is rewritten.
 
     `covered_by` names the indices that cover it: rows that an index knows and rows that it does
@@ -33,10 +33,10 @@ class Candidate:
         return 1 - self.live_rows / self.physical_rows if self.physical_rows else 0.0
 
 
-Bin = tuple[Candidate, ...]
+Bin = tuple[CompactionCandidate, ...]
 
 
-def bins(candidates: Iterable[Candidate], options: CompactionOptions) -> list[Bin]:
+def bins(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> list[Bin]:
     """Group neighbours that are worth rewriting, each group about the size of a fragment.
 
     Where rows are put in order, fragments come together that the same indices cover.
@@ -53,9 +53,9 @@ def bins(candidates: Iterable[Candidate], options: CompactionOptions) -> list[Bi
     return _within_limits(found, options)
 
 
-def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterator[Bin]:
+def _runs(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> Iterator[Bin]:
     """Yield neighbours that the same indices cover; what stays as it is lies between them."""
-    run: list[Candidate] = []
+    run: list[CompactionCandidate] = []
     for candidate in candidates:
         is_taken = _is_taken(candidate, options)
         if run and (not is_taken or candidate.covered_by != run[0].covered_by):
@@ -67,7 +67,7 @@ def _runs(candidates: Iterable[Candidate], options: CompactionOptions) -> Iterat
         yield tuple(run)
 
 
-def _is_taken(candidate: Candidate, options: CompactionOptions) -> bool:
+def _is_taken(candidate: CompactionCandidate, options: CompactionSettings) -> bool:
     if candidate.fragment.id in options.excluded_fragment_ids:
         return False
     if _sheds_rows(candidate, options):
@@ -76,17 +76,17 @@ def _is_taken(candidate: Candidate, options: CompactionOptions) -> bool:
     return is_short and candidate.size_bytes < options.settled_at_bytes
 
 
-def _sheds_rows(candidate: Candidate, options: CompactionOptions) -> bool:
+def _sheds_rows(candidate: CompactionCandidate, options: CompactionSettings) -> bool:
     is_over = candidate.deleted_share > options.materialize_deletions_threshold
     return options.materialize_deletions and is_over
 
 
-def _is_pointless(part: Bin, options: CompactionOptions) -> bool:
+def _is_pointless(part: Bin, options: CompactionSettings) -> bool:
     """Whether a single fragment would be copied with nothing gained."""
     return len(part) == 1 and not _sheds_rows(part[0], options)
 
 
-def _without_settled(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
+def _without_settled(run: Bin, options: CompactionSettings) -> Iterator[Bin]:
     """Leave out a fragment that is much larger than all that it would be merged with."""
     largest = max(range(len(run)), key=lambda i: run[i].live_rows)
     candidate = run[largest]
@@ -104,7 +104,7 @@ def _without_settled(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
             yield from _without_settled(part, options)
 
 
-def _split(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
+def _split(run: Bin, options: CompactionSettings) -> Iterator[Bin]:
     """Cut a run into parts that each fill a fragment; the last takes what is left."""
     left_rows = sum(c.live_rows for c in run)
     left_bytes = sum(c.size_bytes for c in run)
@@ -120,21 +120,21 @@ def _split(run: Bin, options: CompactionOptions) -> Iterator[Bin]:
     yield run[start:]
 
 
-def _is_full(rows: int, size_bytes: int, options: CompactionOptions) -> bool:
+def _is_full(rows: int, size_bytes: int, options: CompactionSettings) -> bool:
     return rows >= options.target_rows_per_fragment or size_bytes >= options.settled_at_bytes
 
 
-def _sortable(candidates: Iterable[Candidate], options: CompactionOptions) -> list[Bin]:
+def _sortable(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> list[Bin]:
     """Take the first fragments, as long as they stay within what one run may read."""
     excluded = options.excluded_fragment_ids
     every = ((c,) for c in candidates if c.fragment.id not in excluded)
-    groups: dict[frozenset[int], list[Candidate]] = {}
+    groups: dict[frozenset[int], list[CompactionCandidate]] = {}
     for (candidate,) in _within_limits(every, options):
         groups.setdefault(candidate.covered_by, []).append(candidate)
     return [tuple(group) for group in groups.values()]
 
 
-def _within_limits(found: Iterable[Bin], options: CompactionOptions) -> list[Bin]:
+def _within_limits(found: Iterable[Bin], options: CompactionSettings) -> list[Bin]:
     """Take the first bins, as long as their sources stay within what one run may read."""
     fragments = rows = size_bytes = 0
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.data.arrays.retype import struct_of
-from lancelake.data.blobs.reads import Blob, locate, read_all
+from lancelake.data.blobs.reads import StoredBlob, locate, read_all
 from lancelake.data.codec.file_schema import BLOB_VALUE
 from lancelake.data.table_files import TableFiles
 from lancelake.errors import UnsupportedError
@@ -20,7 +20,7 @@ from lancelake.format.schema import Field, Schema, quote_segment
 
 _BATCH_BYTES = 32 << 20
 
-_Found = list[Blob | None]
+_Found = list[StoredBlob | None]
 Find = Callable[[Field, pa.StructArray], _Found]
 """Finds the blobs of rows by a column's descriptions."""
 

@@ -30,7 +30,7 @@ class CompactionMode(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOptions:
+class CompactionSettings:
     """What makes a fragment worth rewriting, and how it is rewritten.
 
     Names and defaults are those of official Lance as far as it has the option.
@@ -105,14 +105,14 @@ class CompactionOptions:
         return min(sizes) * 0.75 if sizes else float("inf")
 
 
-def from_config(config: Mapping[str, str]) -> CompactionOptions:
+def from_config(config: Mapping[str, str]) -> CompactionSettings:
     """Read the options that a table's config sets; the others have their defaults."""
     given: dict[str, Any] = {}
     for key, text in config.items():
         name = key.removeprefix(CONFIG_PREFIX)
         if name != key and name in _READERS:
             given[name] = _READERS[name](key, text)
-    return replace(CompactionOptions(), **given)
+    return replace(CompactionSettings(), **given)
 
 
 def mode_named(name: str) -> CompactionMode:

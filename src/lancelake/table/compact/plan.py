@@ -12,11 +12,11 @@ from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import MAX_ROWS, Fragment
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.table.compact.bins import Bin, Candidate, bins
+from lancelake.table.compact.bins import Bin, CompactionCandidate, bins
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage
 from lancelake.table.compact.key_ranges import ALL, KeyRange, ranges
 from lancelake.table.compact.key_samples import sampled
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.row_order import asked_order
 from lancelake.table.compact.row_stream import spread
 from lancelake.table.compact.sorting import SortFragments
@@ -32,7 +32,7 @@ _RANGE_SLACK = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RewriteGroup:
+class FragmentGroup:
     """Fragments that are replaced together, and the tasks that write what takes their place.
 
     The fragments that the tasks return come one after the other, in the order of the tasks.
@@ -43,12 +43,12 @@ class RewriteGroup:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+class RewritePlan:
     """What to rewrite, as seen in one version; the groups are of different fragments."""
 
     read_version: int
-    options: CompactionOptions
-    groups: tuple[RewriteGroup, ...]
+    options: CompactionSettings
+    groups: tuple[FragmentGroup, ...]
 
     @property
     def tasks(self) -> tuple[RewriteTask, ...]:
@@ -56,7 +56,7 @@ class CompactionPlan:
         return tuple(task for group in self.groups for task in group.tasks)
 
 
-def plan(base: Snapshot, options: CompactionOptions, *, parallelism: int = 1) -> CompactionPlan:
+def plan(base: Snapshot, options: CompactionSettings, *, parallelism: int = 1) -> RewritePlan:
     """Choose fragments that are worth rewriting, and group them.
 
     Sorting is cut into as many tasks as run at once, where there is enough of it.
@@ -65,19 +65,19 @@ def plan(base: Snapshot, options: CompactionOptions, *, parallelism: int = 1) ->
     ensure_known_coverage(base)
     found = bins(_candidates(base, options), options)
     groups = tuple(_group(base, group, options, parallelism) for group in found)
-    return CompactionPlan(read_version=base.version, options=options, groups=groups)
+    return RewritePlan(read_version=base.version, options=options, groups=groups)
 
 
 def group_for(
-    base: Snapshot, fragments: Sequence[Fragment], options: CompactionOptions
-) -> RewriteGroup:
+    base: Snapshot, fragments: Sequence[Fragment], options: CompactionSettings
+) -> FragmentGroup:
     """Return the group that rewrites these fragments together."""
     ensure_possible(base, options)
     found = tuple(_candidate(base, fragment, frozenset()) for fragment in fragments)
     return _group(base, found, options, 1)
 
 
-def target_version(base: Snapshot, options: CompactionOptions) -> FileVersion:
+def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
     """Return the format of new data files, which is that of the table."""
     own = base.manifest.data_version
     asked = options.data_storage_version
@@ -91,7 +91,7 @@ def target_version(base: Snapshot, options: CompactionOptions) -> FileVersion:
     return own
 
 
-def ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
+def ensure_possible(base: Snapshot, options: CompactionSettings) -> None:
     """Refuse what cannot be done with this table."""
     own = target_version(base, options)
     if own is FileVersion.LEGACY:
@@ -103,7 +103,7 @@ def ensure_possible(base: Snapshot, options: CompactionOptions) -> None:
     asked_order(base.manifest.schema, options)
 
 
-def _candidates(base: Snapshot, options: CompactionOptions) -> Iterator[Candidate]:
+def _candidates(base: Snapshot, options: CompactionSettings) -> Iterator[CompactionCandidate]:
     coverage = coverage_by_index(base)
     if options.orders_rows and not base.manifest.has_stable_row_ids:
         # Indices that know rows by address lose them all the same.
@@ -113,9 +113,11 @@ def _candidates(base: Snapshot, options: CompactionOptions) -> Iterator[Candidat
         yield _candidate(base, fragment, frozenset(covering))
 
 
-def _candidate(base: Snapshot, fragment: Fragment, covered_by: frozenset[int]) -> Candidate:
+def _candidate(
+    base: Snapshot, fragment: Fragment, covered_by: frozenset[int]
+) -> CompactionCandidate:
     places = base.files, base.source.manifest_at, fragment
-    return Candidate(
+    return CompactionCandidate(
         fragment=fragment,
         physical_rows=physical_rows(*places),
         live_rows=live_rows(*places),
@@ -125,15 +127,15 @@ def _candidate(base: Snapshot, fragment: Fragment, covered_by: frozenset[int]) -
 
 
 def _group(
-    base: Snapshot, group: Bin, options: CompactionOptions, parallelism: int
-) -> RewriteGroup:
+    base: Snapshot, group: Bin, options: CompactionSettings, parallelism: int
+) -> FragmentGroup:
     fragments = tuple(candidate.fragment for candidate in group)
     files = _file_count(group, options)
     if options.orders_rows:
         # Ranges hold about as many rows, and none of them may be too few for a file.
         most = min(parallelism, int(files / _RANGE_SLACK))
         tasks = _sorting(base, group, options, most)
-        return RewriteGroup(fragments=fragments, tasks=tasks)
+        return FragmentGroup(fragments=fragments, tasks=tasks)
     rows = sum(candidate.live_rows for candidate in group)
     task = CompactFragments(
         source=_source(base),
@@ -143,11 +145,11 @@ def _group(
         batch_rows=options.batch_size or None,
         mode=options.compaction_mode,
     )
-    return RewriteGroup(fragments=fragments, tasks=(task,))
+    return FragmentGroup(fragments=fragments, tasks=(task,))
 
 
 def _sorting(
-    base: Snapshot, group: Bin, options: CompactionOptions, most: int
+    base: Snapshot, group: Bin, options: CompactionSettings, most: int
 ) -> tuple[SortFragments, ...]:
     """Return a task for each range of keys."""
     source = _source(base)
@@ -186,7 +188,7 @@ def _source(base: Snapshot) -> Source:
     )
 
 
-def _write(base: Snapshot, options: CompactionOptions) -> WriteTask:
+def _write(base: Snapshot, options: CompactionSettings) -> WriteTask:
     return WriteTask(
         root=base.location,
         schema=base.manifest.schema,
@@ -199,7 +201,7 @@ def _write(base: Snapshot, options: CompactionOptions) -> WriteTask:
     )
 
 
-def _file_count(group: Bin, options: CompactionOptions) -> int:
+def _file_count(group: Bin, options: CompactionSettings) -> int:
     """Return how many files the rows of a group fill."""
     rows = sum(c.live_rows for c in group)
     files = rows // max(1, options.target_rows_per_fragment)

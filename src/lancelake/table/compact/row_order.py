@@ -13,7 +13,7 @@ from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import has_blobs
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.request import Ordering
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.z_order import ZCurve
 
 Path = tuple[str, ...]
@@ -54,7 +54,7 @@ class RowOrder:
         return values if self.curve is None else [self.curve.positions(values)]
 
 
-def asked_order(schema: Schema, options: CompactionOptions) -> RowOrder:
+def asked_order(schema: Schema, options: CompactionSettings) -> RowOrder:
     """Return the order that is asked for; values may lie inside structs.
 
     A curve is missing yet: it goes by values.

@@ -12,8 +12,8 @@ from lancelake.errors import ContentionError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes
 from lancelake.table.compact.commit import Rewritten, land
-from lancelake.table.compact.options import CompactionOptions, from_config
-from lancelake.table.compact.plan import CompactionPlan, RewriteGroup, plan
+from lancelake.table.compact.options import CompactionSettings, from_config
+from lancelake.table.compact.plan import FragmentGroup, RewritePlan, plan
 from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
@@ -23,7 +23,7 @@ _MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionMetrics:
+class CompactionCounts:
     """How much was taken away and put in its place; files include deletion files."""
 
     fragments_removed: int = 0
@@ -34,12 +34,12 @@ class CompactionMetrics:
     bytes_added: int = 0
 
     @staticmethod
-    def of(rewrites: Iterable[Rewritten]) -> CompactionMetrics:
+    def of(rewrites: Iterable[Rewritten]) -> CompactionCounts:
         """Count what rewrites take away and put in its place."""
         every = tuple(rewrites)
         old = [fragment for rewrite in every for fragment in rewrite.old]
         new = [fragment for rewrite in every for fragment in rewrite.new]
-        return CompactionMetrics(
+        return CompactionCounts(
             fragments_removed=len(old),
             fragments_added=len(new),
             files_removed=_files(old),
@@ -48,9 +48,9 @@ class CompactionMetrics:
             bytes_added=_bytes(new),
         )
 
-    def __add__(self, other: CompactionMetrics) -> CompactionMetrics:
+    def __add__(self, other: CompactionCounts) -> CompactionCounts:
         sums = {f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)}
-        return CompactionMetrics(**sums)
+        return CompactionCounts(**sums)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +61,7 @@ class Compacted:
     """
 
     snapshot: Snapshot
-    metrics: CompactionMetrics = field(default_factory=CompactionMetrics)
+    metrics: CompactionCounts = field(default_factory=CompactionCounts)
     groups_left: int = 0
 
 
@@ -80,7 +80,7 @@ class CompactionRun:
 
 def compact(
     base: Snapshot,
-    options: CompactionOptions | None = None,
+    options: CompactionSettings | None = None,
     run: CompactionRun | None = None,
 ) -> Compacted:
     """Rewrite what is worth it and commit; without options, as the table's config says.
@@ -91,11 +91,11 @@ def compact(
     running = run or CompactionRun()
     threads = how.num_threads
     engine = running.engine or (LocalEngine(parallelism=threads) if threads else LocalEngine())
-    at, metrics = base, CompactionMetrics()
+    at, metrics = base, CompactionCounts()
     planned = plan(base, how, parallelism=engine.parallelism)
     for _ in range(_MOST_ROUNDS):
         at, landed, void = _round(at, planned, running, engine)
-        metrics += CompactionMetrics.of(landed)
+        metrics += CompactionCounts.of(landed)
         if not void:
             return Compacted(snapshot=at, metrics=metrics)
         at = open_snapshot(base.location, Latest(), main=base.main_location)
@@ -108,7 +108,7 @@ def compact(
     )
 
 
-def rewritten(group: RewriteGroup, results: Iterable[bytes]) -> Rewritten:
+def rewritten(group: FragmentGroup, results: Iterable[bytes]) -> Rewritten:
     """Read what the tasks of a group returned."""
     new = tuple(fragment for result in results for fragment in from_bytes(result))
     is_sorted = any(isinstance(task, SortFragments) for task in group.tasks)
@@ -116,7 +116,7 @@ def rewritten(group: RewriteGroup, results: Iterable[bytes]) -> Rewritten:
 
 
 def _round(
-    base: Snapshot, planned: CompactionPlan, run: CompactionRun, engine: Engine
+    base: Snapshot, planned: RewritePlan, run: CompactionRun, engine: Engine
 ) -> tuple[Snapshot, list[Rewritten], list[Rewritten]]:
     """Run the tasks and commit; return the version, what landed and what did not."""
     at = base
@@ -132,7 +132,7 @@ def _round(
 
 
 def _results(
-    base: Snapshot, planned: CompactionPlan, run: CompactionRun, engine: Engine
+    base: Snapshot, planned: RewritePlan, run: CompactionRun, engine: Engine
 ) -> Iterator[Rewritten]:
     job = Job(
         description=f"compact {base.location.uri}", tasks=planned.tasks, progress=run.progress
@@ -157,7 +157,9 @@ def _grouped(done: Iterable[Rewritten], size: int | None) -> Iterator[Sequence[R
         yield group
 
 
-def _only(void: Sequence[Rewritten], at: Snapshot, options: CompactionOptions) -> CompactionOptions:
+def _only(
+    void: Sequence[Rewritten], at: Snapshot, options: CompactionSettings
+) -> CompactionSettings:
     """Return options that leave alone all but the fragments whose rewrite is void."""
     again = {fragment.id for rewrite in void for fragment in rewrite.old}
     others = frozenset(f.id for f in at.manifest.fragments if f.id not in again)

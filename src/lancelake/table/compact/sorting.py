@@ -12,7 +12,7 @@ from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
 from lancelake.data.arrays.retype import retype
-from lancelake.data.blobs.reads import Blob, locate
+from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
@@ -162,8 +162,8 @@ def _finder(units: Sequence[Unit], places: pa.UInt64Array) -> Find:
     """Return what finds the blobs of rows that lie in these places."""
     numbers = places.to_numpy() >> np.uint64(_FRAGMENT_BITS)
 
-    def find(field: Field, descriptors: pa.StructArray) -> list[Blob | None]:
-        found: list[Blob | None] = [None] * len(numbers)
+    def find(field: Field, descriptors: pa.StructArray) -> list[StoredBlob | None]:
+        found: list[StoredBlob | None] = [None] * len(numbers)
         for number in np.unique(numbers).tolist():
             rows = np.flatnonzero(numbers == number)
             source, fragment = units[number]

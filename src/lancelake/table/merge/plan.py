@@ -44,7 +44,7 @@ from lancelake.txn.inserted_keys import InsertedKeys, collected
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class MergePlan:
     """Rows to write, rows to take out, and the keys of new rows."""
 
     portions: tuple[Portion, ...]
@@ -62,7 +62,7 @@ def find_outcome(
     engine: Engine,
     *,
     progress: Progress | None = None,
-) -> Outcome:
+) -> MergePlan:
     """Match keys and let the clauses decide."""
     return _Merge(base, source, spec, engine, progress).outcome()
 
@@ -90,7 +90,7 @@ class _Merge:
         self._mine = Scope(sides=FrozenMap({TARGET: target}))
         self._keys = SourceKeys.of(source, incoming.fields, incoming.names)
 
-    def outcome(self) -> Outcome:
+    def outcome(self) -> MergePlan:
         pairs = match_keys(
             self._base,
             self._incoming.fields,
@@ -103,7 +103,7 @@ class _Merge:
         new, keys = self._not_matched(pairs)
         addresses = [p.addresses for p in (*changed, *kept)] + [deleted, *left]
         portions: list[Portion] = [*changed, *kept, *new]
-        return Outcome(
+        return MergePlan(
             portions=tuple(portion for portion in portions if len(portion)),
             gone=by_fragment(np.concatenate(addresses)),
             inserted_keys=keys,

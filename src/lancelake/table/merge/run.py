@@ -13,7 +13,7 @@ from lancelake.format.operations import Update
 from lancelake.format.transaction import Transaction
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.merge.clauses import MergeSpec
-from lancelake.table.merge.plan import Outcome, find_outcome
+from lancelake.table.merge.plan import MergePlan, find_outcome
 from lancelake.table.merge.source import MEMORY_BYTES, SourceRows, kept
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
@@ -145,5 +145,5 @@ def with_changes(
     return replace(choices, affected_rows=affected, inserted_keys=hashes)
 
 
-def _counts(outcome: Outcome) -> MergeCounts:
+def _counts(outcome: MergePlan) -> MergeCounts:
     return MergeCounts(inserted=outcome.inserted, updated=outcome.updated, deleted=outcome.deleted)

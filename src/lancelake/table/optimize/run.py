@@ -8,8 +8,8 @@ from lancelake.commit.versions import list_versions
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import ConflictError, UnsupportedError
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
-from lancelake.table.compact.plan import CompactionPlan, plan
-from lancelake.table.compact.run import CompactionMetrics, CompactionRun, compact
+from lancelake.table.compact.plan import RewritePlan, plan
+from lancelake.table.compact.run import CompactionCounts, CompactionRun, compact
 from lancelake.table.compact.task import CompactFragments
 from lancelake.table.optimize.index_maintenance import INDEX_UPKEEP, IndexUpkeep
 from lancelake.table.optimize.settings import OptimizeSettings, from_config
@@ -37,7 +37,7 @@ class OptimizeSummary:
 
     before: Snapshot
     snapshot: Snapshot
-    compaction: CompactionMetrics | None = None
+    compaction: CompactionCounts | None = None
     indices: tuple[str, ...] = ()
     cleanup: CleanupReport | None = None
     skipped: tuple[str, ...] = ()
@@ -138,17 +138,17 @@ def _cleaned_up(
     return replace(summary, cleanup=report)
 
 
-def _gain(planned: CompactionPlan) -> tuple[int, int]:
+def _gain(planned: RewritePlan) -> tuple[int, int]:
     """Return how many fragments would be saved, and how many deleted rows would go."""
     saved = len([f for task in planned.tasks for f in task.fragments]) - _files_made(planned)
     fragments = (f for task in planned.tasks for f in task.fragments)
     return saved, sum(f.num_deleted_rows or 0 for f in fragments)
 
 
-def _expected(planned: CompactionPlan) -> CompactionMetrics:
+def _expected(planned: RewritePlan) -> CompactionCounts:
     """Return what a compaction would take away, and how many fragments it would make."""
     old = [fragment for task in planned.tasks for fragment in task.fragments]
-    return CompactionMetrics(
+    return CompactionCounts(
         fragments_removed=len(old),
         fragments_added=_files_made(planned),
         files_removed=sum(len(f.files) + (f.deletion_file is not None) for f in old),
@@ -157,7 +157,7 @@ def _expected(planned: CompactionPlan) -> CompactionMetrics:
     )
 
 
-def _files_made(planned: CompactionPlan) -> int:
+def _files_made(planned: RewritePlan) -> int:
     """Count the files that tasks are to write; one that sorts writes about as many as it reads."""
     return sum(
         len(task.file_rows if isinstance(task, CompactFragments) else task.fragments)

@@ -10,7 +10,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.table.auto_cleanup import OLDER_THAN
 from lancelake.table.cleanup.auto import policy_of
 from lancelake.table.cleanup.policy import DEFAULT_AGE, CleanupPolicy
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.options import from_config as compaction_from_config
 
 CONFIG_PREFIX = "lancelake.optimize."
@@ -37,7 +37,7 @@ class OptimizeSettings:
     min_versions: int = _FEW_VERSIONS
     """A table that keeps fewer versions is not cleaned up."""
 
-    compaction: CompactionOptions = field(default_factory=CompactionOptions)
+    compaction: CompactionSettings = field(default_factory=CompactionSettings)
     policy: CleanupPolicy = field(default_factory=_careful)
 
     def __post_init__(self) -> None:

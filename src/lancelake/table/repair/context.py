@@ -17,7 +17,7 @@ from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class RepairContext:
     """A draft to be made better; `codes` are what is found wrong with it."""
 
     head: Snapshot

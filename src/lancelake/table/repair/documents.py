@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lancelake.clock import SystemClock
 from lancelake.commit import ref_files
-from lancelake.commit.ref_files import Target
+from lancelake.commit.ref_files import RefTarget
 from lancelake.commit.transaction_file import rewrite_transaction_file
 from lancelake.commit.version_hint import correct_hint
 from lancelake.commit.version_line import open_line
@@ -56,7 +56,7 @@ class RightTag:
         place = branch_location(self.main, tag.branch)
         name = find_version(place, tag.version).name
         size = open_store(place).head(layout.manifest(name)).size_bytes
-        target = Target(branch=tag.branch, version=tag.version, manifest_size=size)
+        target = RefTarget(branch=tag.branch, version=tag.version, manifest_size=size)
         ref_files.move_tag(open_store(self.main), self.name, target, clock=SystemClock())
 
 

@@ -19,7 +19,7 @@ from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
+class DraftChange:
     """A change to commit, and what it sets right in the version before."""
 
     operation: Operation
@@ -65,7 +65,7 @@ class Draft:
         return replace(head, file=replace(head.file, manifest=manifest, index_section=section))
 
 
-def changes(head: Snapshot, draft: Draft) -> Iterator[Change]:
+def changes(head: Snapshot, draft: Draft) -> Iterator[DraftChange]:
     """Yield the changes that lead from a version to a draft; nothing when they are the same."""
     before = {fragment.id: fragment for fragment in head.manifest.fragments}
     kept = {fragment.id for fragment in draft.fragments}
@@ -77,15 +77,15 @@ def changes(head: Snapshot, draft: Draft) -> Iterator[Change]:
         yield _index_change(head, entries)
     if gone:
         delete = ops.Delete(updated_fragments=(), deleted_fragment_ids=gone, predicate="")
-        yield Change(operation=delete)
+        yield DraftChange(operation=delete)
     if changed or has_ids_left:
         merge = ops.Merge(
             fragments=draft.fragments, schema=head.manifest.schema, preserves_nullability=True
         )
         mending = Mending(fragments=changed, next_row_id=draft.next_row_id)
-        yield Change(operation=merge, mending=mending)
+        yield DraftChange(operation=merge, mending=mending)
     if draft.is_renewed and not (entries or gone or changed or has_ids_left):
-        yield Change(operation=ops.UpdateConfig())
+        yield DraftChange(operation=ops.UpdateConfig())
 
 
 def _entries(
@@ -103,12 +103,12 @@ def _entries(
     )
 
 
-def _index_change(head: Snapshot, entries: FrozenMap[UUID, IndexMetadata | None]) -> Change:
+def _index_change(head: Snapshot, entries: FrozenMap[UUID, IndexMetadata | None]) -> DraftChange:
     operation = ops.CreateIndex(
         new_indices=tuple(index for index in entries.values() if index is not None),
         removed_indices=tuple(_readable(i) for i in head.indices if entries.get(i.uuid, i) is None),
     )
-    return Change(operation=operation, mending=Mending(indices=entries))
+    return DraftChange(operation=operation, mending=Mending(indices=entries))
 
 
 def _readable(index: IndexMetadata) -> IndexMetadata:

@@ -10,7 +10,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 CODES = frozenset(
@@ -26,7 +26,7 @@ CODES = frozenset(
 )
 
 
-def mend_file_entries(case: Case) -> Draft:
+def mend_file_entries(case: RepairContext) -> Draft:
     """Take entries from earlier versions, and sizes of files that can be read from the store."""
     if not case.codes & CODES:
         return case.draft
@@ -39,7 +39,7 @@ def mend_file_entries(case: Case) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def _mended(case: Case, fragment: Fragment, file: DataFile) -> DataFile:
+def _mended(case: RepairContext, fragment: Fragment, file: DataFile) -> DataFile:
     if _is_faulty(case, file):
         found = (_renewed(file, then) for then in case.past.file(fragment, file))
         file = next((each for each in found if not _is_faulty(case, each)), file)
@@ -60,7 +60,7 @@ def _renewed(now: DataFile, then: DataFile) -> DataFile:
     return replace(then, fields=tuple(n if n == TOMBSTONE else t for n, t in pairs))
 
 
-def _is_faulty(case: Case, file: DataFile) -> bool:
+def _is_faulty(case: RepairContext, file: DataFile) -> bool:
     version = _version(file)
     if version is None or version is not case.head.manifest.data_version:
         return True

@@ -17,7 +17,7 @@ from lancelake.format.names import ManifestName
 from lancelake.storage.location import Location
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Severity
-from lancelake.table.check.version_lines import Line
+from lancelake.table.check.version_lines import CheckedLine
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.refs import list_tags
 from lancelake.table.repair.preview import findings
@@ -49,7 +49,7 @@ def way_back(location: Location, *, data: bool = False) -> WayBack:
     sizes = FileSizes()
     newer: list[ManifestName] = []
     unreadable: list[ManifestName] = []
-    for name in Line.load(location, branch=None).newest_first:
+    for name in CheckedLine.load(location, branch=None).newest_first:
         snapshot = _loaded(location, name)
         if snapshot is None:
             if len(unreadable) == len(newer):

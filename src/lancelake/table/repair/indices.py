@@ -10,7 +10,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.table.check.indices import check_entry_alone
 from lancelake.table.check.subject import Subject
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 UNUSABLE = frozenset(
@@ -26,7 +26,7 @@ UNUSABLE = frozenset(
 )
 
 
-def mend_indices(case: Case) -> Draft:
+def mend_indices(case: RepairContext) -> Draft:
     """Drop entries that no query can use; they say what to build again."""
     kept: list[IndexMetadata] = []
     steps: list[str] = []
@@ -45,7 +45,7 @@ def mend_indices(case: Case) -> Draft:
     return replace(case.draft, indices=tuple(kept), steps=(*case.draft.steps, *steps))
 
 
-def prune_coverage(case: Case) -> Draft:
+def prune_coverage(case: RepairContext) -> Draft:
     """Let indices cover only fragments that exist, when notes are to be mended, too."""
     if not case.wishes.notes or any(i.name == FRAGMENT_REUSE for i in case.draft.indices):
         return case.draft

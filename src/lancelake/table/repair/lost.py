@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lancelake.data.table_files import FileAt
 from lancelake.format.fragment import Fragment
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 CODES = frozenset(
@@ -28,7 +28,7 @@ CODES = frozenset(
 )
 
 
-def drop_lost(case: Case) -> Draft:
+def drop_lost(case: RepairContext) -> Draft:
     """Leave out fragments that cannot be read, when asked to; rows of the others stay."""
     if not case.wishes.drop_lost or not case.codes & CODES:
         return case.draft
@@ -42,7 +42,7 @@ def drop_lost(case: Case) -> Draft:
     return replace(case.draft, fragments=kept, steps=(*case.draft.steps, *steps))
 
 
-def _is_lost(case: Case, fragment: Fragment) -> bool:
+def _is_lost(case: RepairContext, fragment: Fragment) -> bool:
     for file in fragment.files:
         place = case.subject.place(file)
         size = case.subject.sizes.of(place) if isinstance(place, FileAt) else None

@@ -9,7 +9,7 @@ from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import BaseId, FragmentId
-from lancelake.table.check.version_lines import Line
+from lancelake.table.check.version_lines import CheckedLine
 from lancelake.table.snapshot import Snapshot
 
 _MOST_VERSIONS = 100
@@ -42,8 +42,8 @@ class Past:
             yield from (f for f in then.files if (f.base_id, f.path) == (file.base_id, file.path))
 
     @cached_property
-    def _line(self) -> Line:
-        return Line.load(self._head.location, self._head.branch)
+    def _line(self) -> CheckedLine:
+        return CheckedLine.load(self._head.location, self._head.branch)
 
     def _versions(self) -> Iterator[Mapping[FragmentId, Fragment]]:
         yield from self._seen

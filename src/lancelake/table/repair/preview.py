@@ -13,7 +13,7 @@ from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.version import VersionChecks
 from lancelake.table.publish import WRITER, new_transaction
-from lancelake.table.repair.draft import Change, Draft, changes
+from lancelake.table.repair.draft import Draft, DraftChange, changes
 from lancelake.table.repair.row_counts import decoded
 from lancelake.table.snapshot import Snapshot
 from lancelake.txn import build, migrations
@@ -51,7 +51,7 @@ def told_once(found: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple({(f.code, f.path, f.message): f for f in found}.values())
 
 
-def _next(head: Snapshot, change: Change) -> Snapshot:
+def _next(head: Snapshot, change: DraftChange) -> Snapshot:
     state = TableState(manifest=head.manifest, indices=head.indices)
     mended = change.mending.applied(state)
     facts = FilesFactsPort(root=head.location).learn(mended, migrations.wanted(mended))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 _PROBLEMS = {
@@ -25,7 +25,7 @@ _NOTES = {
 }
 
 
-def renew(case: Case) -> Draft:
+def renew(case: RepairContext) -> Draft:
     """Ask for a new version where that alone helps."""
     helped = _PROBLEMS | (_NOTES if case.wishes.notes else {})
     steps = tuple(dict.fromkeys(what for code, what in helped.items() if code in case.codes))

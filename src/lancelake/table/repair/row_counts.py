@@ -13,13 +13,13 @@ from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 COUNTS = frozenset({"deletion-count", "deletion-range", "row-ids-length", "row-count"})
 
 
-def mend_row_counts(case: Case) -> Draft:
+def mend_row_counts(case: RepairContext) -> Draft:
     """Count the rows of files, and of deletion files, where the manifest may be wrong."""
     if not case.codes & COUNTS:
         return case.draft
@@ -33,7 +33,7 @@ def mend_row_counts(case: Case) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def mend_deletions(case: Case) -> Draft:
+def mend_deletions(case: RepairContext) -> Draft:
     """Let entries say how many rows deletion files delete, and delete only rows that exist."""
     if not case.codes & {"deletion-count", "deletion-range"}:
         return case.draft
@@ -56,7 +56,7 @@ def mend_deletions(case: Case) -> Draft:
     return replace(case.draft.with_fragments(changed, steps), files=FrozenMap(files))
 
 
-def _is_suspect(case: Case, fragment: Fragment) -> bool:
+def _is_suspect(case: RepairContext, fragment: Fragment) -> bool:
     if case.wishes.data:
         return True
     rows = case.deletions.of(case.subject, fragment)
@@ -66,7 +66,7 @@ def _is_suspect(case: Case, fragment: Fragment) -> bool:
     return "row-ids-length" in case.codes and fragment.row_ids is not None
 
 
-def _stored(case: Case, fragment: Fragment) -> int | None:
+def _stored(case: RepairContext, fragment: Fragment) -> int | None:
     """Count the rows of a fragment's files; None when they cannot be opened or do not agree."""
     try:
         counts = set(_counts(case, fragment))
@@ -79,7 +79,7 @@ def _stored(case: Case, fragment: Fragment) -> int | None:
     return counts.pop() if len(counts) == 1 else None
 
 
-def _counts(case: Case, fragment: Fragment) -> Iterator[int]:
+def _counts(case: RepairContext, fragment: Fragment) -> Iterator[int]:
     for file in fragment.files:
         yield stored_rows(case.subject.snapshot.files, file)
 
@@ -89,7 +89,7 @@ def _existing(rows: BitMap, physical: int | None) -> BitMap:
 
 
 def _rewritten(
-    case: Case, fragment: Fragment, rows: BitMap, files: dict[str, bytes]
+    case: RepairContext, fragment: Fragment, rows: BitMap, files: dict[str, bytes]
 ) -> DeletionFile | None:
     """Plan a deletion file of these rows; none is needed when there are none."""
     if not rows:

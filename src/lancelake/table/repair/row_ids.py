@@ -11,7 +11,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.rowids import codec, segment
 from lancelake.format.rowids.segment import Range
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 LOST = frozenset({"row-ids-damaged", "row-ids-length"})
@@ -19,7 +19,7 @@ TWICE = "row-ids-twice"
 RANGE = "row-ids-range"
 
 
-def mend_row_ids(case: Case) -> Draft:
+def mend_row_ids(case: RepairContext) -> Draft:
     """Take ids from earlier versions where they are lost here, or are those of other rows."""
     if not case.codes & (LOST | {TWICE}):
         return case.draft
@@ -36,7 +36,7 @@ def mend_row_ids(case: Case) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def renew_row_ids(case: Case) -> Draft:
+def renew_row_ids(case: RepairContext) -> Draft:
     """Give fresh ids to the rows of fragments whose ids are lost or taken, when asked to."""
     if not case.wishes.new_row_ids or not case.codes & (LOST | {TWICE}):
         return case.draft
@@ -60,7 +60,7 @@ def renew_row_ids(case: Case) -> Draft:
     return replace(case.draft.with_fragments(changed, steps), next_row_id=first)
 
 
-def raise_next_row_id(case: Case) -> Draft:
+def raise_next_row_id(case: RepairContext) -> Draft:
     """Let the next id be one that no row has."""
     needed = _highest(case) + 1
     if RANGE not in case.codes or needed <= case.draft.next_row_id:
@@ -69,7 +69,7 @@ def raise_next_row_id(case: Case) -> Draft:
     return replace(case.draft, next_row_id=needed, steps=(*case.draft.steps, step))
 
 
-def _highest(case: Case) -> int:
+def _highest(case: RepairContext) -> int:
     found = (_ids(fragment) for fragment in case.subject.fragments)
     return max((int(ids.max()) for ids in found if ids is not None and len(ids)), default=-1)
 

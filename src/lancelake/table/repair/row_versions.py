@@ -8,7 +8,7 @@ from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment, Sequenced
 from lancelake.format.rowids import codec
 from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 CODES = frozenset({"row-versions-damaged", "row-versions-length", "row-versions-range"})
@@ -16,7 +16,7 @@ CODES = frozenset({"row-versions-damaged", "row-versions-length", "row-versions-
 Runs = tuple[tuple[int, int], ...]
 
 
-def mend_row_versions(case: Case) -> Draft:
+def mend_row_versions(case: RepairContext) -> Draft:
     """Take versions from earlier versions of the table, else let them fit the rows there are."""
     if not case.codes & CODES:
         return case.draft
@@ -37,7 +37,7 @@ def mend_row_versions(case: Case) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def _mended(case: Case, fragment: Fragment, name: str) -> bytes | None:
+def _mended(case: RepairContext, fragment: Fragment, name: str) -> bytes | None:
     """Return the sequence as it should be; None when it is in order, or not known."""
     now: Sequenced = getattr(fragment, name)
     if not isinstance(now, bytes) or fragment.physical_rows is None:

@@ -11,7 +11,7 @@ from lancelake.table.check.deletions import Deletions
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.subject import Subject
-from lancelake.table.repair.context import Case
+from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 from lancelake.table.repair.file_entries import mend_file_entries
 from lancelake.table.repair.indices import mend_indices, prune_coverage
@@ -25,7 +25,7 @@ from lancelake.table.repair.row_ids import mend_row_ids, raise_next_row_id, rene
 from lancelake.table.repair.row_versions import mend_row_versions
 from lancelake.table.snapshot import Snapshot
 
-Mend = Callable[[Case], Draft]
+Mend = Callable[[RepairContext], Draft]
 
 MENDS: tuple[Mend, ...] = (
     mend_indices,
@@ -118,11 +118,11 @@ class _Trial:
     def _problems(self, found: Iterable[Finding]) -> Counter[tuple[str, str | None]]:
         return Counter((f.code, f.path) for f in found if is_problem(f, self._wishes))
 
-    def _case(self, draft: Draft, found: Iterable[Finding]) -> Case:
+    def _case(self, draft: Draft, found: Iterable[Finding]) -> RepairContext:
         subject = Subject(draft.on(self._head), self._sizes)
         deletions = Deletions(planned_deletions(self._head, draft))
         deletions.load(subject)
-        return Case(
+        return RepairContext(
             head=self._head,
             draft=draft,
             subject=subject,

@@ -13,14 +13,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Append, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Append, head: TableState, target: VersionTarget) -> TableState:
     """Add the fragments; indices do not cover them."""
     before = head.manifest
     added = fragments.numbered(op.fragments, fragments.next_id(before))

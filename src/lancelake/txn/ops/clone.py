@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format import operations as ops
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Clone, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Clone, head: TableState, target: VersionTarget) -> TableState:
     """Refuse: a clone begins a table, it does not follow a version."""
     raise InvalidRequestError("a clone can only be the first version of a table")
 

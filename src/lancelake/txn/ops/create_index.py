@@ -17,13 +17,13 @@ from lancelake.txn.rules import (
     Rebasing,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.CreateIndex, head: TableState, target: Target) -> TableState:
+def apply(op: ops.CreateIndex, head: TableState, target: VersionTarget) -> TableState:
     """Take out the removed entries, and put in the new ones."""
     gone = {i.uuid for i in (*op.removed_indices, *op.new_indices)}
     kept = (i for i in head.indices if i.uuid not in gone)

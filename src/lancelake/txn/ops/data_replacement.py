@@ -17,14 +17,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.DataReplacement, head: TableState, target: Target) -> TableState:
+def apply(op: ops.DataReplacement, head: TableState, target: VersionTarget) -> TableState:
     """Swap the files; indices on their columns lose the fragments."""
     _ensure_one_file_each(op)
     current = head.fragments_by_id()

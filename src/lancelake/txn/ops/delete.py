@@ -15,13 +15,13 @@ from lancelake.txn.rules import (
     Rebasing,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Delete, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Delete, head: TableState, target: VersionTarget) -> TableState:
     """Replace the fragments that lost rows, and leave out those that lost all."""
     return changed_rows(head, updated=op.updated_fragments, removed=op.deleted_fragment_ids)
 

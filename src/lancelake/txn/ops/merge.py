@@ -14,14 +14,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Merge, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Merge, head: TableState, target: VersionTarget) -> TableState:
     """Take fragments and schema as given; no row may come or go."""
     _ensure_same_rows(op, head)
     before = head.fragments_by_id()

@@ -18,14 +18,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Overwrite, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Overwrite, head: TableState, target: VersionTarget) -> TableState:
     """Replace schema, rows and indices; settings, bases, branch and counters go on."""
     before = head.manifest
     added = fragments.renumbered(op.fragments, fragments.next_id(before))
@@ -88,7 +88,7 @@ def _same_config(op: ops.Overwrite, theirs: ops.Overwrite | ops.UpdateConfig) ->
     return Incompatible(f"both set config {', '.join(sorted(shared))}") if shared else None
 
 
-def _data_version(op: ops.Overwrite, before: Manifest, target: Target) -> FileVersion:
+def _data_version(op: ops.Overwrite, before: Manifest, target: VersionTarget) -> FileVersion:
     if target.options.data_version is not None:
         return target.options.data_version
     if before.version:

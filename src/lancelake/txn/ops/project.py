@@ -13,14 +13,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Project, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Project, head: TableState, target: VersionTarget) -> TableState:
     """Take the schema, and leave out files none of whose columns it has."""
     before = head.manifest
     # Metadata of the schema is no part of the operation.

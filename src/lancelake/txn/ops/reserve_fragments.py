@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import assert_never
 
 from lancelake.format import operations as ops
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.ReserveFragments, head: TableState, target: Target) -> TableState:
+def apply(op: ops.ReserveFragments, head: TableState, target: VersionTarget) -> TableState:
     """Move the counter on: the reserved ids are the highest ones."""
     highest = (head.manifest.max_fragment_id or 0) + op.num_fragments
     return replace(head, manifest=replace(head.manifest, max_fragment_id=highest))

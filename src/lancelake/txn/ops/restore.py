@@ -9,11 +9,11 @@ from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.format import flags
 from lancelake.format import operations as ops
 from lancelake.txn import overlap
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Restore, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Restore, head: TableState, target: VersionTarget) -> TableState:
     """Take everything from the old version; counters never go back."""
     old = target.restored
     if old is None or old.manifest.version != op.version:

@@ -18,14 +18,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Rewrite, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Rewrite, head: TableState, target: VersionTarget) -> TableState:
     """Put the new fragments in place of the old ones, and let indices follow."""
     before = head.manifest
     groups = _numbered(op.groups, fragments.next_id(before))

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from lancelake.errors import UnsupportedError
 from lancelake.format import operations as ops
-from lancelake.txn.rules import Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.rules import Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.UnknownOperation, head: TableState, target: Target) -> TableState:
+def apply(op: ops.UnknownOperation, head: TableState, target: VersionTarget) -> TableState:
     """Refuse: what it means is not known."""
     raise UnsupportedError(f"operation {op.tag} is not known", tag=op.tag)
 

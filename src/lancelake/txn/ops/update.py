@@ -29,13 +29,13 @@ from lancelake.txn.rules import (
     Rebasing,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.Update, head: TableState, target: Target) -> TableState:
+def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState:
     """Exchange fragments; rows that moved keep their ids, and indices follow where they can."""
     before = head.manifest
     added = fragments.numbered(op.new_fragments, fragments.next_id(before))
@@ -152,7 +152,7 @@ def _replaced(theirs: ops.Overwrite | ops.Restore | ops.UnknownOperation) -> Ver
     return Incompatible("the table was replaced")
 
 
-def _dated(op: ops.Update, target: Target) -> tuple[Fragment, ...]:
+def _dated(op: ops.Update, target: VersionTarget) -> tuple[Fragment, ...]:
     """Date the rows whose columns were rewritten: when they were, the version was not known."""
     offsets = updated_offsets.decode(op.unknown)
     return tuple(

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from lancelake.format import operations as ops
 from lancelake.txn import bases
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.UpdateBases, head: TableState, target: Target) -> TableState:
+def apply(op: ops.UpdateBases, head: TableState, target: VersionTarget) -> TableState:
     """Register the bases."""
     after = bases.extended(head.manifest.base_paths, op.new_bases)
     return replace(head, manifest=replace(head.manifest, base_paths=after))

@@ -13,14 +13,14 @@ from lancelake.txn.rules import (
     Incompatible,
     Retryable,
     Rules,
-    Target,
     Verdict,
+    VersionTarget,
     unchanged,
 )
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.UpdateConfig, head: TableState, target: Target) -> TableState:
+def apply(op: ops.UpdateConfig, head: TableState, target: VersionTarget) -> TableState:
     """Change the maps."""
     before = head.manifest
     schema = metadata.with_schema_metadata(before.schema, op.schema_metadata)

@@ -9,11 +9,11 @@ from lancelake.format import operations as ops
 from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.txn import mem_wal
-from lancelake.txn.rules import OK, Context, Incompatible, Rules, Target, Verdict, unchanged
+from lancelake.txn.rules import OK, Context, Incompatible, Rules, Verdict, VersionTarget, unchanged
 from lancelake.txn.state import TableState
 
 
-def apply(op: ops.UpdateMemWalState, head: TableState, target: Target) -> TableState:
+def apply(op: ops.UpdateMemWalState, head: TableState, target: VersionTarget) -> TableState:
     """Record the progress; rows and everything else stay."""
     return replace(head, indices=mem_wal.advanced(head.indices, op.merged_generations, target))
 

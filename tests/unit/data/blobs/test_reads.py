@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from lancelake.data.blobs import reads
-from lancelake.data.blobs.reads import Blob, locate, read_all
+from lancelake.data.blobs.reads import StoredBlob, locate, read_all
 from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
 from lancelake.format.bases import BasePath
@@ -126,8 +126,8 @@ def store(place: FileAt, monkeypatch: pytest.MonkeyPatch) -> CountingStore:
 def test_blobs_that_lie_close_together_are_read_at_once(
     place: FileAt, store: CountingStore
 ) -> None:
-    blobs = [Blob(place, start, 10) for start in (500, 0, 100, 0, 900_000)]
-    found = read_all([*blobs, None, Blob(place, 3, 0)])
+    blobs = [StoredBlob(place, start, 10) for start in (500, 0, 100, 0, 900_000)]
+    found = read_all([*blobs, None, StoredBlob(place, 3, 0)])
     data = bytes(i % 251 for i in range(1_000_000))
     assert found == [*(data[b.position : b.position + 10] for b in blobs), None, b""]
     assert store.calls["get_range"] == 2
@@ -135,12 +135,12 @@ def test_blobs_that_lie_close_together_are_read_at_once(
 
 
 def test_only_the_part_that_is_asked_for_is_read(place: FileAt, store: CountingStore) -> None:
-    assert len(Blob(place, 1000, 900_000).read(5, 7)) == 7
+    assert len(StoredBlob(place, 1000, 900_000).read(5, 7)) == 7
     assert store.bytes_read == 7
 
 
 def test_the_size_of_a_whole_file_is_asked_for_once(place: FileAt, store: CountingStore) -> None:
-    blob = Blob(place, 0, None)
+    blob = StoredBlob(place, 0, None)
     assert (blob.size, blob.size) == (1_000_000, 1_000_000)
     assert store.calls["head"] == 1
 
@@ -148,4 +148,4 @@ def test_the_size_of_a_whole_file_is_asked_for_once(place: FileAt, store: Counti
 @pytest.mark.parametrize(("start", "length"), [(0, 11), (10, 1), (-1, 2)])
 def test_a_part_beyond_the_end_is_refused(place: FileAt, start: int, length: int) -> None:
     with pytest.raises(InvalidRequestError, match="exceeds blob size 10"):
-        Blob(place, 0, 10).read(start, length)
+        StoredBlob(place, 0, 10).read(start, length)

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from lancelake.data.legacy.file import LegacyFile
 from lancelake.data.legacy.layout import PageColumn
-from lancelake.data.legacy.pages import Column, Page, Runs, decode, decode_values
-from lancelake.data.legacy.reads import Reads
+from lancelake.data.legacy.pages import LegacyColumn, Page, Runs, decode, decode_values
+from lancelake.data.legacy.reads import LegacyReads
 from lancelake.errors import CorruptTableError, UnsupportedError
 from tests.support.legacy_tables import MemorySource, legacy_table
 
@@ -134,21 +134,21 @@ def test_an_index_past_the_dictionary_is_damage() -> None:
     table = legacy_table([batch])
     source = table.source()
     layout_pages = PageColumn(positions=np.array([0]), lengths=np.array([2]))
-    words = Column(
+    words = LegacyColumn(
         name="c",
         type=pa.dictionary(pa.int8(), pa.string()),
         nullable=True,
         pages=layout_pages,
         dictionary=pa.array(["only"]),
     )
-    reads = Reads(source, size_bytes=source.size_bytes())
+    reads = LegacyReads(source, size_bytes=source.size_bytes())
     with pytest.raises(CorruptTableError, match="dictionary of 1 values"):
         reads.run(decode(words, 0, Runs.between(0, 2), file_bytes=source.size_bytes()))
 
 
-def page_of(data: bytes, *, length: int, position: int = 0) -> tuple[Page, Reads]:
+def page_of(data: bytes, *, length: int, position: int = 0) -> tuple[Page, LegacyReads]:
     page = Page(field="c", position=position, length=length, file_bytes=len(data))
-    return page, Reads(MemorySource(data), size_bytes=len(data))
+    return page, LegacyReads(MemorySource(data), size_bytes=len(data))
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from lancelake.data.legacy.reads import (
     MAX_GAP_BYTES,
     Chunk,
     Decoding,
-    Reads,
+    LegacyReads,
     Spans,
     merged,
     together,
@@ -36,8 +36,8 @@ def asking(*rounds: list[Spans]) -> Decoding[list[bytes]]:
     return answers
 
 
-def reads(source: MemorySource, *known: Chunk) -> Reads:
-    return Reads(source, size_bytes=source.size_bytes(), known=known)
+def reads(source: MemorySource, *known: Chunk) -> LegacyReads:
+    return LegacyReads(source, size_bytes=source.size_bytes(), known=known)
 
 
 @st.composite

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.spark.reading.spark_values import Conformer, conform
+from lancelake.spark.reading.spark_values import SparkConformer, conform
 
 INNER = pa.struct([("a", pa.int32()), ("b", pa.string())])
 ELEMENTS = pa.list_(pa.field("element", pa.int32()))
@@ -44,4 +44,4 @@ def test_maps_keep_their_entries() -> None:
 
 def test_rows_without_columns_are_still_counted() -> None:
     batch = pa.record_batch({"a": [1, 2, 3]})
-    assert Conformer(pa.schema([]))(batch).num_rows == 3
+    assert SparkConformer(pa.schema([]))(batch).num_rows == 3

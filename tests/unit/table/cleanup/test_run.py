@@ -28,7 +28,7 @@ from lancelake.table.cleanup.file_kinds import FileKind
 from lancelake.table.cleanup.plan import Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
-from lancelake.table.cleanup.version_lines import Refs
+from lancelake.table.cleanup.version_lines import KnownRefs
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)
@@ -163,15 +163,15 @@ def test_a_feature_that_is_not_known_stops_the_cleanup(root: Path) -> None:
 
 def happen_meanwhile(patch: pytest.MonkeyPatch, what: Callable[[], object]) -> None:
     """Let something happen right before tags and branches are read for the second time."""
-    load = Refs.load
+    load = KnownRefs.load
     calls = itertools.count(1)
 
-    def loaded(main: Location) -> Refs:
+    def loaded(main: Location) -> KnownRefs:
         if next(calls) == 2:
             what()
         return load(main)
 
-    patch.setattr(Refs, "load", staticmethod(loaded))
+    patch.setattr(KnownRefs, "load", staticmethod(loaded))
 
 
 def test_a_version_that_gets_a_tag_meanwhile_stays_whole(

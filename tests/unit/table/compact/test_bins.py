@@ -10,25 +10,27 @@ from hypothesis import strategies as st
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.request import Ordering
-from lancelake.table.compact.bins import Candidate, bins
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.bins import CompactionCandidate, bins
+from lancelake.table.compact.options import CompactionSettings
 
-SMALL = CompactionOptions(target_rows_per_fragment=100)
+SMALL = CompactionSettings(target_rows_per_fragment=100)
 MB = 1 << 20
 
 
-def candidate(number: int, rows: int, *, deleted: int = 0, size: int = 0) -> Candidate:
+def candidate(number: int, rows: int, *, deleted: int = 0, size: int = 0) -> CompactionCandidate:
     fragment = Fragment(id=FragmentId(number), files=(), physical_rows=rows)
-    return Candidate(
+    return CompactionCandidate(
         fragment=fragment, physical_rows=rows, live_rows=rows - deleted, size_bytes=size
     )
 
 
-def table(*rows: int) -> list[Candidate]:
+def table(*rows: int) -> list[CompactionCandidate]:
     return [candidate(number, count) for number, count in enumerate(rows)]
 
 
-def chosen(candidates: list[Candidate], options: CompactionOptions = SMALL) -> list[list[int]]:
+def chosen(
+    candidates: list[CompactionCandidate], options: CompactionSettings = SMALL
+) -> list[list[int]]:
     return [[c.fragment.id for c in part] for part in bins(candidates, options)]
 
 
@@ -132,13 +134,13 @@ def test_what_was_compacted_is_not_compacted_again(drawn: list[tuple[int, int, i
     assert not again & {c.fragment.id for c in full if c.deleted_share <= 0.1}
 
 
-def _drawn(drawn: list[tuple[int, int, int]]) -> list[Candidate]:
+def _drawn(drawn: list[tuple[int, int, int]]) -> list[CompactionCandidate]:
     return [
         candidate(number, rows, deleted=rows * share // 200, size=size)
         for number, (rows, share, size) in enumerate(drawn)
     ]
 
 
-def _merged(number: int, part: tuple[Candidate, ...]) -> Candidate:
+def _merged(number: int, part: tuple[CompactionCandidate, ...]) -> CompactionCandidate:
     rows = sum(c.live_rows for c in part)
     return candidate(number, max(1, rows), size=sum(c.size_bytes for c in part))

@@ -11,13 +11,13 @@ import lancelake.pylance as lance
 from lancelake.errors import IncompatibleConflictError
 from lancelake.table.check import check
 from lancelake.table.compact.commit import Landing, Rewritten, land
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.run import rewritten
 from lancelake.table.publish import DEFAULT_CHOICES
 from lancelake.table.snapshot import Snapshot
 
-THIRDS = CompactionOptions(target_rows_per_fragment=20)
+THIRDS = CompactionSettings(target_rows_per_fragment=20)
 Change = Callable[[lance.LanceDataset], object]
 
 NEW = pa.table({"id": pa.array([100], pa.int64()), "name": ["new"]})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.table.compact.options import CompactionMode, CompactionOptions, from_config
+from lancelake.table.compact.options import CompactionMode, CompactionSettings, from_config
 
 
 def test_config_sets_what_is_not_given() -> None:
@@ -18,7 +18,7 @@ def test_config_sets_what_is_not_given() -> None:
             "lance.other": "x",
         }
     )
-    assert found == CompactionOptions(
+    assert found == CompactionSettings(
         target_rows_per_fragment=500,
         materialize_deletions=False,
         materialize_deletions_threshold=0.5,
@@ -44,9 +44,9 @@ def test_config_that_cannot_be_read_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("name", ["max_source_fragments", "max_source_rows", "max_source_bytes"])
 def test_a_limit_of_nothing_is_refused(name: str) -> None:
     with pytest.raises(InvalidRequestError, match=name):
-        CompactionOptions(**{name: 0})
+        CompactionSettings(**{name: 0})
 
 
 def test_negative_numbers_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="target_rows_per_fragment"):
-        CompactionOptions(target_rows_per_fragment=-1)
+        CompactionSettings(target_rows_per_fragment=-1)

@@ -19,13 +19,13 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.operations import ReserveFragments, Rewrite
 from lancelake.scan.request import Ordering
 from lancelake.table.check import check
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.snapshot import Snapshot
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-THIRDS = CompactionOptions(target_rows_per_fragment=20)
+THIRDS = CompactionSettings(target_rows_per_fragment=20)
 
 
 def contents(snapshot: Snapshot, *extra: str) -> pa.Table:
@@ -84,7 +84,7 @@ def test_nothing_to_do_makes_no_version(base: Snapshot) -> None:
 
 
 def test_metrics_count_fragments_and_files(base: Snapshot) -> None:
-    metrics = compact(base, CompactionOptions()).metrics
+    metrics = compact(base, CompactionSettings()).metrics
     assert (metrics.fragments_removed, metrics.fragments_added) == (6, 1)
     assert (metrics.files_removed, metrics.files_added) == (8, 1)
     assert metrics.bytes_removed > metrics.bytes_added > 0
@@ -169,7 +169,7 @@ def test_only_what_others_changed_is_written_again(base: Snapshot) -> None:
 
 
 def test_rows_can_be_sorted(base: Snapshot) -> None:
-    options = CompactionOptions(
+    options = CompactionSettings(
         target_rows_per_fragment=20, sort_by=(Ordering(column="id", ascending=False),)
     )
     done = compact(base, options)
@@ -182,12 +182,12 @@ def test_rows_can_be_sorted(base: Snapshot) -> None:
 
 def test_a_column_to_sort_by_must_exist(base: Snapshot) -> None:
     with pytest.raises(InvalidRequestError, match="nowhere"):
-        plan(base, CompactionOptions(sort_by=(Ordering(column="nowhere"),)))
+        plan(base, CompactionSettings(sort_by=(Ordering(column="nowhere"),)))
 
 
 def test_files_stay_below_the_bytes_asked_for(base: Snapshot) -> None:
     total = sum(f.files[0].file_size_bytes or 0 for f in base.manifest.fragments)
-    done = compact(base, CompactionOptions(target_bytes_per_fragment=total // 2))
+    done = compact(base, CompactionSettings(target_bytes_per_fragment=total // 2))
     assert len(done.snapshot.manifest.fragments) == 2
 
 
@@ -206,7 +206,7 @@ def test_what_was_added_is_compacted_without_what_was_settled(base: Snapshot) ->
 
 def test_files_of_another_format_are_refused(base: Snapshot) -> None:
     with pytest.raises(UnsupportedError, match=FileVersion.V2_1.value):
-        plan(base, CompactionOptions(data_storage_version="2.2"))
+        plan(base, CompactionSettings(data_storage_version="2.2"))
 
 
 def test_a_branch_is_compacted_on_its_own(base: Snapshot) -> None:

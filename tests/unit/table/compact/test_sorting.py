@@ -20,14 +20,14 @@ from lancelake.scan.request import Ordering
 from lancelake.table.check import check
 from lancelake.table.compact import plan as planning
 from lancelake.table.compact.commit import land
-from lancelake.table.compact.options import CompactionOptions
-from lancelake.table.compact.plan import CompactionPlan, plan
+from lancelake.table.compact.options import CompactionSettings
+from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import compact, rewritten
 from lancelake.table.publish import DEFAULT_CHOICES
 from lancelake.table.snapshot import Snapshot
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
-BY_NAME = CompactionOptions(target_rows_per_fragment=15, sort_by=(Ordering(column="name"),))
+BY_NAME = CompactionSettings(target_rows_per_fragment=15, sort_by=(Ordering(column="name"),))
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def in_ranges(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(planning, "_RANGE_BYTES", 1)
 
 
-def run(base: Snapshot, planned: CompactionPlan) -> Snapshot:
+def run(base: Snapshot, planned: RewritePlan) -> Snapshot:
     """Run the tasks as another process would, and commit."""
     done = [
         rewritten(group, [pickle.loads(pickle.dumps(task)).run() for task in group.tasks])
@@ -79,7 +79,7 @@ def test_no_more_ranges_than_files_or_tasks_at_once(base: Snapshot) -> None:
 def test_files_of_ranges_are_full(tmp_path: Path) -> None:
     table = pa.table({"id": pa.array(shuffled(1000), pa.int64())})
     ds = lance.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=10)
-    options = CompactionOptions(target_rows_per_fragment=50, sort_by=(Ordering(column="id"),))
+    options = CompactionSettings(target_rows_per_fragment=50, sort_by=(Ordering(column="id"),))
     made = run(ds._snapshot, plan(ds._snapshot, options, parallelism=7))
     assert all((f.physical_rows or 0) >= 50 for f in made.manifest.fragments)
     assert len(made.manifest.fragments) > 7
@@ -92,7 +92,7 @@ def test_small_tables_are_one_range(base: Snapshot) -> None:
 @pytest.mark.usefixtures("in_ranges")
 @pytest.mark.parametrize("parallelism", [1, 3])
 def test_rows_follow_a_curve(parallelism: int, base: Snapshot) -> None:
-    options = CompactionOptions(target_rows_per_fragment=15, z_order_by=("id", "name"))
+    options = CompactionSettings(target_rows_per_fragment=15, z_order_by=("id", "name"))
     made = run(base, plan(base, options, parallelism=parallelism))
     assert by_id(rows(made)) == by_id(rows(base))
     assert 2 <= len(made.manifest.fragments) <= 3
@@ -190,7 +190,7 @@ def test_other_keys_are_refused(column: str, tmp_path: Path) -> None:
 
 def test_two_orders_are_refused() -> None:
     with pytest.raises(InvalidRequestError):
-        CompactionOptions(sort_by=(Ordering(column="a"),), z_order_by=("b",))
+        CompactionSettings(sort_by=(Ordering(column="a"),), z_order_by=("b",))
 
 
 def wide_table(numbers: list[int]) -> pa.Table:
@@ -273,13 +273,13 @@ def test_limits_leave_later_fragments_out(base: Snapshot) -> None:
 def test_a_table_without_live_rows_is_emptied(tmp_path: Path) -> None:
     ds = lance.write_dataset(pa.table({"a": [1, 2]}), tmp_path / "t.lance")
     ds.delete("a = 1")
-    done = compact(ds._snapshot, CompactionOptions(z_order_by=("a",)))
+    done = compact(ds._snapshot, CompactionSettings(z_order_by=("a",)))
     assert done.snapshot.manifest.fragments[0].physical_rows == 1
 
 
 def test_a_table_without_rows_stays(tmp_path: Path) -> None:
     ds = lance.write_dataset(pa.table({"a": pa.array([], pa.int64())}), tmp_path / "t.lance")
-    done = compact(ds._snapshot, CompactionOptions(z_order_by=("a",)))
+    done = compact(ds._snapshot, CompactionSettings(z_order_by=("a",)))
     assert done.metrics.fragments_removed == 0
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.table.compact.options import CompactionOptions
+from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.staging import staged
 from tests.support.compare import assert_same_table
@@ -41,7 +41,7 @@ def dataset(request: pytest.FixtureRequest, tmp_path: Path) -> lance.LanceDatase
 
 
 def units(dataset: lance.LanceDataset) -> list[int]:
-    (task,) = plan(dataset._snapshot, CompactionOptions()).tasks
+    (task,) = plan(dataset._snapshot, CompactionSettings()).tasks
     with staged(task.source, task.fragments, task.write) as found:
         return [fragment.physical_rows or 0 for _, fragment in found]
 
