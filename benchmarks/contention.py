@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -18,6 +20,7 @@ import pyarrow as pa
 import lancelake.pylance as lancelake
 from benchmarks import tables
 from benchmarks.measure import Comparison
+from lancelake.storage import disk_sync
 
 LOADS = tuple(itertools.product((1, 2), (10, 20)))
 """How many appenders, and how often each of them appends in a second."""
@@ -103,10 +106,10 @@ def measured(change: Change, *, seconds: float = _SECONDS) -> Landed:
 def fresh_table(library: str, **options: Any) -> str:
     """Write the table that is changed."""
     ids = pa.array(range(_ROWS), pa.int64())
-    uri = str(_WORK / f"{library}.lance")
-    values = pa.table({"id": ids, "v": ids})
-    _LIBRARIES[library].write_dataset(values, uri, mode="overwrite", **options)
-    return uri
+    place = _WORK / f"{library}.lance"
+    shutil.rmtree(place, ignore_errors=True)
+    _LIBRARIES[library].write_dataset(pa.table({"id": ids, "v": ids}), str(place), **options)
+    return str(place)
 
 
 @contextmanager
@@ -114,8 +117,9 @@ def appending(library: str, uri: str, appenders: int, rate: int) -> Iterator[Non
     """Let processes append single rows with keys of their own."""
     firsts = [(number + 1) * 1_000_000_000 for number in range(appenders)]
     arguments = [sys.executable, "-c", _APPENDER, library, uri, str(rate)]
+    env = {**os.environ, "LANCELAKE_FSYNC": "off"}
     processes = [
-        subprocess.Popen([*arguments, str(first)], stdout=subprocess.PIPE, text=True)
+        subprocess.Popen([*arguments, str(first)], stdout=subprocess.PIPE, text=True, env=env)
         for first in firsts
     ]
     try:
@@ -134,7 +138,7 @@ def _measured(
     library: str, change: Callable[[Any, int], None], appenders: int, rate: int
 ) -> Landed:
     uri = fresh_table(library)
-    with appending(library, uri, appenders, rate):
+    with appending(library, uri, appenders, rate), disk_sync.waiting(waits=False):
         return measured(lambda number: change(_LIBRARIES[library].dataset(uri), number))
 
 
