@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import pyarrow as pa
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from lancelake.expr.bind import bind
-from lancelake.expr.condition import SqlLeaf, leaves
+from lancelake.expr.condition import ListMatch, ListTest, SqlLeaf, leaves
 from lancelake.expr.engine import Evaluator
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import from_arrow
@@ -27,12 +29,15 @@ TYPES = {
     "d": pa.date32(),
     "ts": pa.timestamp("us"),
     "bin": pa.binary(),
+    "labels": pa.list_(pa.string()),
+    "ratios": pa.large_list(pa.float32()),
 }
 SCHEMA = pa.schema([pa.field(name, dtype) for name, dtype in TYPES.items()])
 NUMBERS = ("i8", "i32", "i64", "u8", "u64")
 EDGES = [0, 1, -1, 3, 127, 128, -128, 255, 256, (1 << 31) - 1, 1 << 31, (1 << 63) - 1, -(1 << 63)]
 WORDS = ["", "a", "A", "ab", "b", "ä", "é", "𝄞", "\x00", "zz"]
-FLOATS = [0.0, -0.0, 0.5, 1.0, float("nan"), float("inf"), float("-inf")]
+NAN = float("nan")
+FLOATS = [0.0, -0.0, 0.5, 1.0, NAN, math.copysign(NAN, -1), float("inf"), float("-inf")]
 OPERATORS = ["=", "!=", "<>", "<", "<=", ">", ">="]
 
 
@@ -48,6 +53,8 @@ def _values(dtype: pa.DataType) -> st.SearchStrategy[object]:
         return st.none() | st.sampled_from(FLOATS) | st.floats(width=dtype.bit_width)
     if pa.types.is_date(dtype) or pa.types.is_timestamp(dtype):
         return st.none() | st.integers(-3, 3)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return st.none() | st.lists(_values(dtype.value_type), max_size=3)
     if pa.types.is_binary(dtype):
         return st.none() | st.sampled_from([b"", b"a", b"\xff"])
     return st.none() | st.sampled_from(WORDS)
@@ -95,6 +102,17 @@ def _compared(column: str, constants: st.SearchStrategy[str]) -> st.SearchStrate
     )
 
 
+def _listed(column: str, constants: st.SearchStrategy[str]) -> st.SearchStrategy[str]:
+    """Draw a test of the elements of a list."""
+    some = st.lists(constants | st.just("NULL"), min_size=1, max_size=3).map(", ".join)
+    one = st.sampled_from(["array_has", "array_contains", "list_has", "list_contains"])
+    many = st.sampled_from(["array_has_any", "array_has_all", "arrays_overlap"])
+    return st.one_of(
+        st.builds(lambda name, c: f"{name}({column}, {c})", one, constants),
+        st.builds(lambda name, items: f"{name}({column}, [{items}])", many, some),
+    )
+
+
 conditions = st.recursive(
     st.one_of(
         st.sampled_from(NUMBERS).flatmap(lambda name: _compared(name, numbers)),
@@ -106,6 +124,8 @@ conditions = st.recursive(
         st.builds(lambda test, name: test.format(name), tests, st.sampled_from(["t", "lt"])),
         st.builds(lambda name, p: f"{name} like {p}", st.sampled_from(["t", "lt"]), patterns),
         st.builds(lambda name, p: f"{name} not like {p}", st.sampled_from(["t", "lt"]), patterns),
+        _listed("labels", words),
+        _listed("ratios", fractions),
         st.sampled_from(["b", "b = true", "b != false", "b is null", "b is true", "true", "null"]),
         st.sampled_from(["i64 + 1 > 2", "abs(f) < 1", "upper(t) = 'A'", "i8 > 1.5", "u8 > -1"]),
         st.builds(
@@ -175,6 +195,38 @@ def test_plain_conditions_are_left_to_arrow(text: str) -> None:
     ["i8 > 300", "i8 > 1.5", "u8 > -1", "t > 1", "i8 = u8", "i64 = null", "i64 + 1 > 2"],
 )
 def test_other_conditions_are_left_to_datafusion(text: str) -> None:
+    assert [type(leaf) for leaf in leaves(understood(text).condition)] == [SqlLeaf]
+
+
+@pytest.mark.parametrize(
+    ("text", "test", "values"),
+    [
+        ("array_has(labels, 'a')", ListTest.ANY, ["a"]),
+        ("array_contains(labels, 'a')", ListTest.ANY, ["a"]),
+        ("list_has(labels, 'a')", ListTest.ANY, ["a"]),
+        ("array_has_any(labels, ['a', NULL])", ListTest.ANY, ["a", None]),
+        ("array_has_all(labels, make_array('a', 'b'))", ListTest.ALL, ["a", "b"]),
+        ("array_has_all(ratios, [1, 0.5])", ListTest.ALL, [1.0, 0.5]),
+    ],
+)
+def test_tests_of_list_elements_are_read(text: str, test: ListTest, values: list[object]) -> None:
+    (leaf,) = leaves(understood(f"not {text}").condition)
+    assert isinstance(leaf, ListMatch)
+    assert (leaf.test, leaf.values.to_pylist()) == (test, values)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "array_has(labels, NULL)",
+        "array_has_any(labels, [])",
+        "array_has(labels, t)",
+        "array_has(ratios, 0.1)",
+        "array_has(ratios, random())",
+        "array_has_any(['a'], labels)",
+    ],
+)
+def test_other_calls_with_lists_are_left_to_datafusion(text: str) -> None:
     assert [type(leaf) for leaf in leaves(understood(text).condition)] == [SqlLeaf]
 
 

@@ -15,10 +15,15 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """A cache of a fixed size that forgets what was not used for longest."""
+    """A cache of a fixed size that forgets what was not used for longest.
 
-    def __init__(self, size: int) -> None:
+    The size is a number of values, or what their weights add up to.
+    """
+
+    def __init__(self, size: int, *, weight: Callable[[V], int] = lambda _: 1) -> None:
         self._size = size
+        self._weight = weight
+        self._used = 0
         self._items: OrderedDict[K, V] = OrderedDict()
         self._lock = threading.Lock()
         _caches.add(self)
@@ -28,6 +33,14 @@ class RecentlyUsed(Generic[K, V]):
         with self._lock:
             return self._items.get(key)
 
+    def find(self, key: K) -> V | None:
+        """Return the value of a key if it is there, which counts as a use."""
+        with self._lock:
+            if key not in self._items:
+                return None
+            self._items.move_to_end(key)
+            return self._items[key]
+
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key, made if it is not there."""
         with self._lock:
@@ -35,17 +48,24 @@ class RecentlyUsed(Generic[K, V]):
                 self._items.move_to_end(key)
                 return self._items[key]
         value = make()
-        with self._lock:
-            self._items[key] = value
-            while len(self._items) > self._size:
-                self._items.popitem(last=False)
+        self.put(key, value)
         return value
+
+    def put(self, key: K, value: V) -> None:
+        """Keep the value of a key."""
+        with self._lock:
+            if key in self._items:
+                self._used -= self._weight(self._items.pop(key))
+            self._items[key] = value
+            self._used += self._weight(value)
+            while self._used > self._size:
+                self._used -= self._weight(self._items.popitem(last=False)[1])
 
     def forget(self, is_unwanted: Callable[[K], bool]) -> None:
         """Let go of what has one of some keys."""
         with self._lock:
             for key in [key for key in self._items if is_unwanted(key)]:
-                del self._items[key]
+                self._used -= self._weight(self._items.pop(key))
 
     def renew_lock(self) -> None:
         """Replace the lock, which a thread that a fork has lost may hold."""

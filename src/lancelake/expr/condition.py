@@ -1,7 +1,8 @@
 """Conditions on rows as values: the one form of a filter, whatever language stated it.
 
-A condition is true, false or null for a row. Values compare as in official Lance: the two zeros of
-floating-point numbers are equal, NaN equals itself and is greater than every number.
+A condition is true, false or null for a row. Values compare as in official Lance: floating-point
+numbers in their total order, in which NaN equals itself and is greater than every number (less, if
+its sign is negative), but with equal zeros.
 """
 
 from __future__ import annotations
@@ -118,6 +119,27 @@ class TextMatch:
     text: str
 
 
+class ListTest(Enum):
+    """A test of the elements of a list."""
+
+    ANY = "any"
+    ALL = "all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListMatch:
+    """Whether a list has one, or all, of some elements; null where the list is null.
+
+    Elements are equal if all their bits are; a null element equals another.
+    """
+
+    column: Column
+    test: ListTest
+    values: pa.Array
+    expression: BoundExpression
+    """The same in SQL: DataFusion evaluates it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlLeaf:
     """A condition that only DataFusion can evaluate, in SQL."""
@@ -163,6 +185,7 @@ Leaf = (
     | Membership
     | IsNull
     | TextMatch
+    | ListMatch
     | SqlLeaf
     | PlannedLeaf
 )
@@ -227,24 +250,30 @@ def with_paths(condition: Condition, path_of: Callable[[Path], Path]) -> Conditi
         case ColumnComparison():
             return replace(condition, left=moved(condition.left), right=moved(condition.right))
         case SqlLeaf():
-            paths = tuple(path_of(path) for path in condition.expression.paths)
-            return SqlLeaf(expression=replace(condition.expression, paths=paths))
+            return SqlLeaf(expression=_moved(condition.expression, path_of))
+        case ListMatch():
+            expression = _moved(condition.expression, path_of)
+            return replace(condition, column=moved(condition.column), expression=expression)
         case Constant() | PlannedLeaf():
             return condition
         case _:
             assert_never(condition)
 
 
+def _moved(expression: BoundExpression, path_of: Callable[[Path], Path]) -> BoundExpression:
+    return replace(expression, paths=tuple(path_of(path) for path in expression.paths))
+
+
 def needs_datafusion(condition: Condition) -> bool:
     """Whether a part of a condition is evaluated by DataFusion."""
-    return any(isinstance(leaf, SqlLeaf | PlannedLeaf) for leaf in leaves(condition))
+    return any(isinstance(leaf, ListMatch | SqlLeaf | PlannedLeaf) for leaf in leaves(condition))
 
 
 def _leaf_paths(leaf: Leaf) -> tuple[Path, ...]:
     match leaf:
         case Constant():
             return ()
-        case Truth() | Comparison() | Membership() | IsNull() | TextMatch():
+        case Truth() | Comparison() | Membership() | IsNull() | TextMatch() | ListMatch():
             return (leaf.column.path,)
         case ColumnComparison():
             return leaf.left.path, leaf.right.path

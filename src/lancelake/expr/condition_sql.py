@@ -15,6 +15,7 @@ from lancelake.expr.condition import (
     Constant,
     IsNull,
     Leaf,
+    ListMatch,
     Membership,
     Not,
     Or,
@@ -59,7 +60,7 @@ def _leaf(leaf: Leaf, most_values: int) -> str:
             return f"{_name(leaf.column)} IS NULL"
         case TextMatch():
             return f"{leaf.test.value}({_name(leaf.column)}, {quoted(leaf.text)})"
-        case SqlLeaf():
+        case SqlLeaf() | ListMatch():
             return leaf.expression.text
         case PlannedLeaf():
             return str(leaf.expression.canonical_name())

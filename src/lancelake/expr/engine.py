@@ -20,7 +20,7 @@ from lancelake.expr.arrays import (
     without_views,
 )
 from lancelake.expr.bind import BoundExpression, input_name, no_such_column
-from lancelake.expr.condition import PlannedLeaf, SqlLeaf
+from lancelake.expr.condition import PlannedLeaf
 from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.threads import datafusion_threads
@@ -131,9 +131,9 @@ def fold(expression: Expr) -> pa.Scalar | None:
     return without_views(part.column(0))[0]
 
 
-def evaluate_sql(leaf: SqlLeaf, batch: pa.RecordBatch) -> pa.BooleanArray:
+def evaluate_sql(expression: BoundExpression, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Return the truth of a condition in SQL for each row."""
-    truth = Evaluator(leaf.expression, is_condition=True)(batch)
+    truth = Evaluator(expression, is_condition=True)(batch)
     return truth.cast(pa.bool_()) if pa.types.is_null(truth.type) else truth
 
 

@@ -22,6 +22,7 @@ from lancelake.expr.condition import (
     Constant,
     IsNull,
     Leaf,
+    ListMatch,
     Membership,
     Not,
     Operator,
@@ -34,6 +35,7 @@ from lancelake.expr.condition import (
     needs_datafusion,
 )
 from lancelake.expr.engine import evaluate_planned, evaluate_sql
+from lancelake.expr.float_order import total_order
 from lancelake.expr.literals import is_float
 
 _COMPARISONS: dict[Operator, Callable[..., pa.BooleanArray]] = {
@@ -49,7 +51,6 @@ _TEXT_TESTS: dict[TextTest, Callable[..., pa.BooleanArray]] = {
     TextTest.ENDS_WITH: pc.ends_with,
     TextTest.CONTAINS: pc.match_substring,
 }
-_UPWARD = (Operator.GREATER, Operator.GREATER_EQUAL)
 
 
 def evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
@@ -81,8 +82,8 @@ def _leaf(condition: Leaf, batch: pa.RecordBatch) -> pa.BooleanArray:
         case TextMatch():
             test = _TEXT_TESTS[condition.test]
             return test(_values(condition.column, batch), pattern=condition.text)
-        case SqlLeaf():
-            return evaluate_sql(condition, batch)
+        case SqlLeaf() | ListMatch():
+            return evaluate_sql(condition.expression, batch)
         case PlannedLeaf():
             return evaluate_planned(condition, batch)
         case _:
@@ -134,33 +135,17 @@ def _compared(condition: Comparison, values: pa.Array) -> pa.BooleanArray:
     compare, constant = _COMPARISONS[condition.operator], condition.value
     if not is_float(condition.column.dtype):
         return compare(values, constant)
-    if pc.is_nan(constant).as_py():
-        return _against_nan(condition.operator, values)
-    truth = compare(values, constant)
-    # NaN is greater than every number.
-    return pc.or_(truth, pc.is_nan(values)) if condition.operator in _UPWARD else truth
-
-
-def _against_nan(operator: Operator, values: pa.Array) -> pa.BooleanArray:
-    is_nan = pc.is_nan(values)
-    match operator:
-        case Operator.EQUAL | Operator.GREATER_EQUAL:
-            return is_nan
-        case Operator.NOT_EQUAL | Operator.LESS:
-            return pc.invert(is_nan)
-        case Operator.LESS_EQUAL:
-            return pc.or_(is_nan, pc.invert(is_nan))
-        case Operator.GREATER:
-            return pc.and_(is_nan, pc.invert(is_nan))
-        case _:
-            assert_never(operator)
+    if not pc.is_nan(constant).as_py() and not _has_nan(values):
+        return compare(values, constant)
+    constants = pa.array([constant], condition.column.dtype)
+    return compare(_ranked(values), _ranked(constants)[0])
 
 
 def _membership(condition: Membership, values: pa.Array) -> pa.BooleanArray:
     wanted = condition.values
     if is_float(condition.column.dtype):
-        # Arrow looks floating-point numbers up by their bits.
-        values, wanted = _without_negative_zero(values), _without_negative_zero(wanted)
+        # Arrow looks zeros up by their bits, and takes every NaN for the same.
+        values, wanted = _ranked(values), _ranked(wanted)
     found = pc.is_in(values, value_set=wanted)
     unknown = pa.scalar(None, pa.bool_())
     if condition.has_null:
@@ -170,5 +155,10 @@ def _membership(condition: Membership, values: pa.Array) -> pa.BooleanArray:
     return pc.if_else(pc.is_valid(values), found, unknown)
 
 
-def _without_negative_zero(values: pa.Array) -> pa.Array:
-    return pc.add(values, pa.scalar(0.0, values.type))
+def _has_nan(values: pa.Array) -> bool:
+    return bool(pc.any(pc.is_nan(values)).as_py())
+
+
+def _ranked(values: pa.Array) -> pa.Array:
+    """Return integers that compare as numbers do in conditions."""
+    return total_order(values, has_one_zero=True)

@@ -169,16 +169,21 @@ class Translator:
         return self.column(node.to_variant().name()) if node.variant_name() == "Column" else None
 
     def _constant(self, node: Expr) -> pa.Scalar | None:
-        if node.variant_name() == "Literal":
-            return node.python_value()
-        is_cast = node.canonical_name().startswith(_CASTS)
-        is_constant = is_cast and operands(node)[0].variant_name() == "Literal"
-        return self.fold(node) if is_constant else None
+        return constant(node, self.fold)
 
     def _text(self, node: Expr) -> str | None:
         value = node.python_value() if node.variant_name() == "Literal" else None
         is_known = value is not None and value.is_valid and is_text(value.type)
         return str(value.as_py()) if is_known and value is not None else None
+
+
+def constant(node: Expr, fold: Callable[[Expr], pa.Scalar | None]) -> pa.Scalar | None:
+    """Return the value of a literal, or of one that is cast; None for anything else."""
+    if node.variant_name() == "Literal":
+        return node.python_value()
+    is_cast = node.canonical_name().startswith(_CASTS)
+    is_constant = is_cast and operands(node)[0].variant_name() == "Literal"
+    return fold(node) if is_constant else None
 
 
 def operands(node: Expr) -> list[Expr]:

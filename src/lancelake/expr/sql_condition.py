@@ -22,6 +22,7 @@ from lancelake.expr.condition import (
     negated,
 )
 from lancelake.expr.engine import Evaluator, fold, parse
+from lancelake.expr.list_match import list_match
 from lancelake.expr.planned_condition import Translator
 from lancelake.expr.sql_leaf import plain_condition
 from lancelake.expr.tokens import BLANK, shown
@@ -99,10 +100,12 @@ class _Builder:
         bound = binder.bound(start, stop)
         columns = _columns(bound, self._schema)
         translator = Translator(column=columns.get, other=_refuse, fold=fold)
+        node = parse(bound, self._schema)
         try:
-            return translator.condition(parse(bound, self._schema))
+            return translator.condition(node)
         except _NotPlainError:
-            return SqlLeaf(expression=bound)
+            match = list_match(node, bound, columns.get, fold)
+            return SqlLeaf(expression=bound) if match is None else match
 
 
 class _NotPlainError(Exception):

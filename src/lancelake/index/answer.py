@@ -56,6 +56,18 @@ class Answer:
         return Answer(hits, hits, misses, misses)
 
     @staticmethod
+    def never_false(true: RowIds) -> Answer:
+        """Return the answer about a condition that is null wherever it is not true."""
+        hits = RowMask(true)
+        return Answer(hits, hits, NO_ROWS, NO_ROWS)
+
+    @staticmethod
+    def true_only(true: RowIds) -> Answer:
+        """Return the answer of an index that knows the rows, but not which others are null."""
+        hits = RowMask(true)
+        return Answer(hits, hits, NO_ROWS, ~hits)
+
+    @staticmethod
     def at_most(true: RowIds) -> Answer:
         """Return the answer of an index that knows only where a condition can be true."""
         return Answer(NO_ROWS, RowMask(true), NO_ROWS, ALL_ROWS)

@@ -5,6 +5,7 @@ For row addresses the high word is the fragment and the low word the row within 
 
 from __future__ import annotations
 
+import array
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +18,12 @@ from lancelake.errors import CorruptTableError
 from lancelake.format import deletion
 
 U64Array = npt.NDArray[np.uint64]
+BoolArray = npt.NDArray[np.bool_]
 
 _SHIFT = np.uint64(32)
 _LOW = np.uint64((1 << 32) - 1)
+_BYTE = np.uint64(3)
+_BIT = np.uint64(7)
 _HEAD = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
 
@@ -38,11 +42,11 @@ class RowIds:
         high = (ids >> _SHIFT).astype(np.uint32)
         low = (ids & _LOW).astype(np.uint32)
         if high[0] == high[-1] and bool(np.all(high == high[0])):
-            return RowIds({int(high[0]): BitMap(low)})
+            return RowIds({int(high[0]): _bitmap(low)})
         order = np.argsort(high, kind="stable")
         words, starts = np.unique(high[order], return_index=True)
         split = np.split(low[order], starts[1:])
-        return RowIds({int(w): BitMap(part) for w, part in zip(words, split, strict=True)})
+        return RowIds({int(w): _bitmap(part) for w, part in zip(words, split, strict=True)})
 
     @staticmethod
     def within(parts: Mapping[int, BitMap]) -> RowIds:
@@ -61,6 +65,35 @@ class RowIds:
     def only(self, highs: Collection[int]) -> RowIds:
         """Return the ids with one of these high words."""
         return RowIds({high: part for high, part in self.parts.items() if high in highs})
+
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory the set takes."""
+        found = [part.get_statistics() for part in self.parts.values()]
+        return sum(
+            of["n_bytes_array_containers"]
+            + of["n_bytes_run_containers"]
+            + of["n_bytes_bitset_containers"]
+            for of in found
+        )
+
+    def tester(self) -> Callable[[U64Array], BoolArray]:
+        """Return a function that tells which of some ids are in the set, fast for many calls."""
+        tables = {high: _bit_table(part) for high, part in self.parts.items()}
+
+        def test(ids: U64Array) -> BoolArray:
+            high, low = ids >> _SHIFT, ids & _LOW
+            found = np.zeros(len(ids), dtype=np.bool_)
+            for word in np.unique(high).tolist():
+                table = tables.get(word)
+                if table is None:
+                    continue
+                rows = np.flatnonzero((high == word) & (low >> _BYTE < len(table)))
+                bits = low[rows]
+                found[rows] = (table[bits >> _BYTE] >> (bits & _BIT).astype(np.uint8)) & 1
+            return found
+
+        return test
 
     def __len__(self) -> int:
         return sum(map(len, self.parts.values()))
@@ -89,6 +122,21 @@ class RowIds:
         none = BitMap()
         parts = {h: join(self.parts.get(h, none), other.parts.get(h, none)) for h in highs}
         return RowIds.within(parts)
+
+
+def _bitmap(numbers: npt.NDArray[np.uint32]) -> BitMap:
+    """Return the bitmap of numbers; pyroaring takes whole arrays only of this kind."""
+    plain = array.array("I")
+    plain.frombytes(numbers.tobytes())
+    return BitMap(plain)
+
+
+def _bit_table(part: BitMap) -> npt.NDArray[np.uint8]:
+    """Return a bitmap as one bit for each number up to its greatest."""
+    numbers = np.frombuffer(part.to_array(), dtype=np.uint32)
+    flags = np.zeros(int(numbers[-1]) + 1, dtype=np.bool_)
+    flags[numbers] = True
+    return np.packbits(flags, bitorder="little")
 
 
 EMPTY = RowIds()

@@ -5,17 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import pyarrow as pa
-import pyarrow.dataset as pads
-from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
-from lancelake.data.arrays.retype import retype
-from lancelake.expr.threads import datafusion_threads
+from lancelake.data.arrays.retype import retype_batch
+from lancelake.expr.stream_query import stream_query
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
-
-_MEMORY_BYTES = 256 << 20
-# Kept free of that for merging what was spilled.
-_MERGE_BYTES = 64 << 20
 
 
 def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -25,8 +19,9 @@ def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
     limit = "" if plan.limit is None else f" LIMIT {plan.limit}"
     offset = f" OFFSET {plan.skip}" if plan.skip else ""
     query = _query(plan.schema, plan.order_by) + limit + offset
-    rows = _Stream(plan.spec.row_schema, batches)
-    yield from _run(query, rows, plan.schema, DEFAULT_BATCH_ROWS)
+    rows = plan.spec.row_schema
+    for batch in stream_query(query, rows, batches, batch_rows=DEFAULT_BATCH_ROWS):
+        yield retype_batch(batch, plan.schema)
 
 
 def sorted_batches(
@@ -40,28 +35,9 @@ def sorted_batches(
 
     A few batches of each spilled part are in memory at a time, so wide rows ask for small ones.
     """
-    yield from _run(_query(schema, order_by), _Stream(schema, batches), schema, batch_rows)
-
-
-def _run(query: str, rows: _Stream, schema: pa.Schema, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    datafusion_threads.ensure_alive()
-    context = _context(batch_rows)
-    context.register_dataset("rows", rows)
-    try:
-        for part in context.sql(query).execute_stream():
-            yield _restored(part.to_pyarrow(), schema)
-    except Exception:
-        # DataFusion tells errors of its input as text.
-        if rows.failure is not None:
-            raise rows.failure from None
-        raise
-
-
-def _context(batch_rows: int) -> SessionContext:
-    runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
-    config = SessionConfig().with_target_partitions(1).with_batch_size(batch_rows)
-    config = config.set("datafusion.execution.sort_spill_reservation_bytes", str(_MERGE_BYTES))
-    return SessionContext(config, runtime)
+    query = _query(schema, order_by)
+    for batch in stream_query(query, schema, batches, batch_rows=batch_rows):
+        yield retype_batch(batch, schema)
 
 
 def _query(schema: pa.Schema, order_by: Sequence[Ordering]) -> str:
@@ -76,52 +52,3 @@ def _query(schema: pa.Schema, order_by: Sequence[Ordering]) -> str:
 
 def _quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
-
-
-def _restored(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    columns = [retype(c, f.type) for c, f in zip(batch.columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=schema)
-
-
-class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """What DataFusion takes for a dataset: one fragment whose batches are read once."""
-
-    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        self._schema = schema
-        self._batches = self._noted(batches)
-        self.failure: BaseException | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of the batches."""
-        return self._schema
-
-    def get_fragments(self, filter: object = None) -> list[_Stream]:  # noqa: ARG002  # pyarrow's signature
-        """Return the stream itself as the only fragment."""
-        return [self]
-
-    def scanner(self, *_: object, columns: list[str] | None = None, **__: object) -> _Stream:
-        """Return the stream itself, cut down to these columns."""
-        if columns is None or columns == self._schema.names:
-            return self
-        kept = pa.schema([self._schema.field(name) for name in columns])
-        return _Stream(kept, (batch.select(columns) for batch in self._batches))
-
-    def _noted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield batches, and keep the error that ends them."""
-        try:
-            yield from batches
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.failure = error
-            raise
-
-    @property
-    def projected_schema(self) -> pa.Schema:
-        """Schema of the batches."""
-        return self._schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches."""
-        return self._batches

@@ -29,6 +29,12 @@ def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
     return array if array.type.equals(target) else array.cast(target)
 
 
+def retype_batch(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """Return a batch with the types of a schema, column by column."""
+    columns = [retype(c, f.type) for c, f in zip(batch.columns, schema, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
 def _binary(array: pa.ListArray | pa.LargeListArray) -> pa.Array:
     """Return lists of bytes as binary values."""
     is_large = pa.types.is_large_list(array.type)

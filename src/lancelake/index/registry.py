@@ -1,0 +1,54 @@
+"""Kinds of indices that are known, by their name and by the details of an index entry.
+
+An index of any other kind, or of a newer version, is kept by every commit and never used.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.index.kind import IndexKind
+from lancelake.index.scalar.bitmap import BITMAP
+from lancelake.index.scalar.btree import files as btree_files
+from lancelake.index.scalar.btree.kind import BTREE
+from lancelake.index.scalar.keyed_sets import FILE as BITMAP_FILE
+from lancelake.index.scalar.label_list import LABEL_LIST
+
+KINDS: tuple[IndexKind, ...] = (
+    BTREE,
+    BITMAP,
+    LABEL_LIST,
+)
+
+
+def kind_of(entry: IndexMetadata) -> IndexKind | None:
+    """Return the kind of an entry; None for one that must not be used."""
+    if entry.details is None:
+        return None
+    kind = next((kind for kind in KINDS if kind.details_type == entry.details.kind), None)
+    return kind if kind is not None and (entry.index_version or 0) <= kind.max_version else None
+
+
+def kind_of_files(names: Collection[str], dtype: pa.DataType) -> IndexKind | None:
+    """Return the kind of a segment whose entry has no details, as some releases commit it."""
+    if BITMAP_FILE in names:
+        return LABEL_LIST if LABEL_LIST.accepts(dtype) else BITMAP
+    return BTREE if btree_files.LOOKUP_FILE in names else None
+
+
+def kind_named(name: str) -> IndexKind:
+    """Return the kind that users call by a name."""
+    wanted = name.upper()
+    kind = next((kind for kind in KINDS if kind.name == wanted), None)
+    if kind is not None:
+        return kind
+    names = [kind.name for kind in KINDS]
+    close = difflib.get_close_matches(wanted, names, n=1)
+    guess = f"; did you mean {close[0]}?" if close else ""
+    problem = f"{name!r} is not a kind of index: there are {', '.join(names)}{guess}"
+    raise InvalidRequestError(problem, found=name)

@@ -1,0 +1,1 @@
+"""Indices on plain values: a module or folder for each kind."""

@@ -1,0 +1,1 @@
+"""BTREE: pages of sorted values, and a table of the bounds of each page."""

@@ -1,0 +1,146 @@
+"""Writing a BTREE from rows in value order: as one file of pages, or as a file for each range."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.errors import InternalError
+from lancelake.format.index_meta import IndexFile
+from lancelake.index.kind import ROW_ID, VALUE
+from lancelake.index.order import are_in_order, keys_of
+from lancelake.index.scalar.btree import files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenPages:
+    """A file of pages, and the bounds of each page."""
+
+    file: IndexFile
+    min: pa.Array
+    max: pa.Array
+    null_count: pa.Array
+
+    def __len__(self) -> int:
+        return len(self.min)
+
+
+def write_one_file(
+    folder: SegmentFolder,
+    dtype: pa.DataType,
+    batches: Iterable[pa.RecordBatch],
+    page_rows: int,
+) -> tuple[IndexFile, ...]:
+    """Write all rows, in value order, as one file of pages."""
+    pages = _write_pages(folder, files.PAGE_FILE, dtype, batches, page_rows)
+    metadata = {files.PAGE_ROWS: str(page_rows), files.IS_RANGED: "false"}
+    return pages.file, _write_lookup(folder, dtype, [pages], metadata)
+
+
+def write_range(
+    folder: SegmentFolder,
+    dtype: pa.DataType,
+    place: int,
+    batches: Iterable[pa.RecordBatch],
+    page_rows: int,
+) -> WrittenPages:
+    """Write the rows of one range of values, in value order; ranges are counted from the lowest.
+
+    Equal values, and nulls, may be in several ranges.
+    """
+    name = files.part_file(files.part_number(place))
+    return _write_pages(folder, name, dtype, batches, page_rows)
+
+
+def finish_ranges(
+    folder: SegmentFolder,
+    dtype: pa.DataType,
+    ranges: Sequence[WrittenPages],
+    page_rows: int,
+) -> tuple[IndexFile, ...]:
+    """Complete an index whose ranges, from the lowest on, are written."""
+    pages = [[files.part_number(place), len(part)] for place, part in enumerate(ranges)]
+    metadata = {
+        files.PAGE_ROWS: str(page_rows),
+        files.IS_RANGED: "true",
+        files.PAGES_OF_PARTS: json.dumps(pages, separators=(",", ":")),
+    }
+    lookup = _write_lookup(folder, dtype, ranges, metadata)
+    return (*(part.file for part in ranges), lookup)
+
+
+def _write_pages(
+    folder: SegmentFolder,
+    name: str,
+    dtype: pa.DataType,
+    batches: Iterable[pa.RecordBatch],
+    page_rows: int,
+) -> WrittenPages:
+    schema = files.page_schema(dtype)
+    writer = folder.create(name, schema)
+    bounds = _Bounds(dtype, page_rows)
+    for batch in batches:
+        values, ids = batch.column(VALUE), batch.column(ROW_ID)
+        writer.write(pa.RecordBatch.from_arrays([values, ids], schema=schema))
+        bounds.add(values)
+    low, high, nulls = bounds.finish(name)
+    return WrittenPages(file=writer.finish(), min=low, max=high, null_count=nulls)
+
+
+class _Bounds:
+    """Collects the first and the last value of each page."""
+
+    def __init__(self, dtype: pa.DataType, page_rows: int) -> None:
+        self._page_rows = page_rows
+        self._rows = self._nulls = 0
+        none = pa.array([], dtype)
+        self._first, self._last, self._latest = [none], [none], none
+
+    def add(self, values: pa.Array) -> None:
+        """Note the values of the next rows."""
+        if not len(values):
+            return
+        start, size = self._rows, self._page_rows
+        self._first.append(_every(values, -start % size, size))
+        self._last.append(_every(values, (size - 1 - start) % size, size))
+        self._latest = values.take(pa.array([len(values) - 1]))
+        self._rows += len(values)
+        self._nulls += values.null_count
+
+    def finish(self, name: str) -> tuple[pa.Array, pa.Array, pa.Array]:
+        """Return the least value, the greatest, and the number of nulls of each page."""
+        if self._rows % self._page_rows:
+            self._last.append(self._latest)
+        low, high = pa.concat_arrays(self._first), pa.concat_arrays(self._last)
+        if not are_in_order(keys_of(low), keys_of(high)):
+            raise InternalError(f"rows for index file {name} are not in value order")
+        # Nulls come first.
+        starts = np.arange(len(low), dtype=np.int64) * self._page_rows
+        nulls = np.clip(self._nulls - starts, 0, self._page_rows).astype(np.uint32)
+        return low, high, pa.array(nulls, pa.uint32())
+
+
+def _every(values: pa.Array, start: int, step: int) -> pa.Array:
+    return values.take(pa.array(np.arange(start, len(values), step, dtype=np.int64)))
+
+
+def _write_lookup(
+    folder: SegmentFolder,
+    dtype: pa.DataType,
+    parts: Sequence[WrittenPages],
+    metadata: dict[str, str],
+) -> IndexFile:
+    schema = files.lookup_schema(dtype)
+    writer = folder.create(files.LOOKUP_FILE, schema)
+    first = 0
+    for part in parts:
+        numbers = pa.array(range(first, first + len(part)), pa.uint32())
+        columns = [part.min, part.max, part.null_count, numbers]
+        writer.write(pa.RecordBatch.from_arrays(columns, schema=schema))
+        first += len(part)
+    return writer.finish(metadata)

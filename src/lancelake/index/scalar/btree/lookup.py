@@ -1,0 +1,158 @@
+"""The table of bounds of a BTREE: which pages can hold a key, and where the pages are."""
+
+from __future__ import annotations
+
+import bisect
+import json
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.errors import CorruptTableError
+from lancelake.index import cache
+from lancelake.index.key_range import KeyPoints, KeyRange, place_of
+from lancelake.index.order import (
+    Positions,
+    are_in_order,
+    keys_of,
+    running_maximum,
+    search,
+    sort_positions,
+)
+from lancelake.index.scalar.btree import files
+
+_BYTES_PER_PAGE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A file of pages, the number of its first page, and how many it has."""
+
+    name: str
+    first: int
+    pages: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lookup:
+    """Pages with values by their least key, and pages with nulls."""
+
+    path: str
+    page_rows: int
+    parts: tuple[Part, ...]
+    null_counts: Positions
+    """Nulls of each page, by its number."""
+    numbers: Positions
+    """Numbers of the pages with values; those that start with nulls come first."""
+    open_pages: int
+    """How many of them start with nulls."""
+    least: pa.Array
+    """The least key of each page after those."""
+    greatest: pa.Array
+    """The greatest key of each page and all before it."""
+    min: pa.Scalar | None
+    max: pa.Scalar | None
+    is_ordered: bool
+    """Whether the pages are in value order, nulls first."""
+
+    @property
+    def num_pages(self) -> int:
+        """Number of pages."""
+        return len(self.null_counts)
+
+    def near(self, wanted: KeyRange) -> tuple[int, int]:
+        """Return the places, first and end, of the pages that can hold keys of a range."""
+        first = place_of(self.greatest, wanted.lower, 0)
+        end = self.open_pages + place_of(self.least, wanted.upper, len(self.least))
+        return first, max(first, end)
+
+    def inside(self, wanted: KeyRange) -> tuple[int, int]:
+        """Return the places, first and end, of pages that hold nothing else."""
+        first = self.open_pages + place_of(self.least, wanted.lower, 0)
+        end = place_of(self.greatest, wanted.upper, len(self.greatest))
+        return first, max(first, end)
+
+    def near_points(self, wanted: KeyPoints) -> tuple[Positions, Positions]:
+        """Return the same as `near`, for each of some points."""
+        first = search(self.greatest, wanted.first, "left")
+        end = self.open_pages + search(self.least, wanted.last, "right")
+        return first, np.maximum(first, end)
+
+    def part_of(self, page: int) -> Part:
+        """Return the file that has a page."""
+        place = bisect.bisect_right(self.parts, page, key=lambda part: part.first) - 1
+        part = self.parts[place]
+        if not part.first <= page < part.first + part.pages:
+            msg = f"index file {self.path} names page {page}, which no file has"
+            raise CorruptTableError(msg, path=self.path)
+        return part
+
+
+def open_lookup(folder: SegmentFolder) -> Lookup:
+    """Read the table of bounds of a segment, once as long as it is kept."""
+    place = folder.file(files.LOOKUP_FILE)
+    return cache.kept(
+        place.uri,
+        "lookup",
+        lambda: _read(folder.open(files.LOOKUP_FILE), place.path),
+        lambda found: found.greatest.nbytes * 2 + found.num_pages * _BYTES_PER_PAGE,
+    )
+
+
+def _read(reader: IndexFileReader, path: str) -> Lookup:
+    reader.require(files.MIN, files.MAX, files.NULL_COUNT, files.PAGE)
+    table = reader.read().sort_by(files.PAGE).combine_chunks()
+    low, high = (_column(table, name) for name in (files.MIN, files.MAX))
+    numbers = _column(table, files.PAGE).to_numpy().astype(np.int64)
+    if not np.array_equal(numbers, np.arange(len(numbers))):
+        raise CorruptTableError(f"index file {path} does not name each page once", path=path)
+    low_keys, high_keys = keys_of(low), keys_of(high)
+    order = sort_positions(low_keys)
+    order = order[high_keys.is_valid().to_numpy(zero_copy_only=False)[order]]
+    least, top = low_keys.take(pa.array(order)), high_keys.take(pa.array(order))
+    greatest = running_maximum(top)
+    last = int(search(greatest, greatest[-1:], "left")[0]) if len(top) else 0
+    return Lookup(
+        path=path,
+        page_rows=_page_rows(reader, path),
+        parts=_parts(reader, path, len(numbers)),
+        null_counts=_column(table, files.NULL_COUNT).to_numpy().astype(np.int64),
+        numbers=order,
+        open_pages=least.null_count,
+        least=least[least.null_count :],
+        greatest=greatest,
+        min=low[int(order[0])] if len(order) else None,
+        max=high[int(order[last])] if len(order) else None,
+        is_ordered=are_in_order(low_keys, high_keys),
+    )
+
+
+def _page_rows(reader: IndexFileReader, path: str) -> int:
+    text = reader.metadata.get(files.PAGE_ROWS, str(files.DEFAULT_PAGE_ROWS))
+    if not text.isdecimal() or not int(text):
+        raise CorruptTableError(f"index file {path} has pages of {text!r} rows", path=path)
+    return int(text)
+
+
+def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[Part, ...]:
+    if reader.metadata.get(files.IS_RANGED) != "true":
+        return (Part(name=files.PAGE_FILE, first=0, pages=pages),)
+    text = reader.metadata.get(files.PAGES_OF_PARTS, "")
+    try:
+        counts = [(int(number), int(count)) for number, count in json.loads(text)]
+    except (ValueError, TypeError, RecursionError) as error:
+        msg = f"index file {path} does not list its parts but {text!r}"
+        raise CorruptTableError(msg, path=path) from error
+    parts: list[Part] = []
+    first = 0
+    for number, count in counts:
+        parts.append(Part(name=files.part_file(number), first=first, pages=count))
+        first += count
+    return tuple(parts)
+
+
+def _column(table: pa.Table, name: str) -> pa.Array:
+    column = table.column(name)
+    return column.chunk(0) if column.num_chunks else pa.array([], column.type)

@@ -1,0 +1,135 @@
+"""Searching a BTREE."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator
+from lancelake.index.answer import Answer
+from lancelake.index.key_range import KeyPoints, KeyRange, place_of, points_of, range_of
+from lancelake.index.kind import SegmentFacts
+from lancelake.index.order import search
+from lancelake.index.row_ids import EMPTY, RowIds, U64Array
+from lancelake.index.scalar.btree import files
+from lancelake.index.scalar.btree.lookup import Lookup, Part, open_lookup
+from lancelake.index.scalar.btree.pages import Pages
+from lancelake.index.scalar.shown_value import shown_value
+from lancelake.index.sort import row_schema, value_sorted
+
+
+class BTreeSegment:
+    """A BTREE that can be searched; its files are opened by the first search."""
+
+    def __init__(self, facts: SegmentFacts) -> None:
+        self._folder = facts.folder
+        self._dtype = facts.dtype
+
+    @property
+    def lookup(self) -> Lookup:
+        """The bounds of the pages."""
+        return open_lookup(self._folder)
+
+    def answer(self, leaf: Leaf) -> Answer | None:
+        """Answer comparisons, lists of values, tests for null, and starts of texts."""
+        match leaf:
+            case IsNull():
+                return Answer.exact(self._pages().nulls())
+            case Comparison(operator=Operator.NOT_EQUAL):
+                equal = Comparison(column=leaf.column, operator=Operator.EQUAL, value=leaf.value)
+                found = self.answer(equal)
+                return None if found is None else ~found
+            case Membership():
+                return self._membership(leaf)
+            case _:
+                wanted = range_of(leaf)
+                return None if wanted is None else self.answer_range(wanted)
+
+    def answer_range(self, wanted: KeyRange) -> Answer:
+        """Answer a condition that is true for the keys of a range."""
+        lookup, pages = self.lookup, self._pages()
+        first, end = lookup.near(wanted)
+        if end - first > lookup.num_pages // 2 and (others := _complement(wanted)) is not None:
+            return ~Answer.exact(_set(self._range(lookup, pages, others)), pages.nulls())
+        return Answer.exact(_set(self._range(lookup, pages, wanted)), pages.nulls())
+
+    def entries(self) -> Iterator[pa.RecordBatch]:
+        """Stream all values and row ids in value order."""
+        parts = (self.part_entries(part) for part in self.lookup.parts if part.pages)
+        rows = itertools.chain.from_iterable(parts)
+        # Other writers may have nulls in several ranges.
+        yield from rows if self.lookup.is_ordered else value_sorted(self._dtype, rows)
+
+    def part_entries(self, part: Part) -> Iterator[pa.RecordBatch]:
+        """Stream the values and row ids of one file of pages."""
+        schema = row_schema(self._dtype)
+        for batch in self._pages().reader(part).batches(columns=[files.VALUES, files.IDS]):
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Return the bounds of the values, and the number of pages."""
+        lookup = self.lookup
+        if not lookup.num_pages:
+            return {}
+        low, high = ("N/A" if v is None else shown_value(v) for v in (lookup.min, lookup.max))
+        return {"min": low, "max": high, "num_pages": lookup.num_pages}
+
+    def _pages(self) -> Pages:
+        return Pages(self._folder, self.lookup)
+
+    def _membership(self, leaf: Membership) -> Answer:
+        pages = self._pages()
+        found = _set(self._points(self.lookup, pages, points_of(leaf.values)))
+        # What is not found in a list with a null is unknown.
+        return Answer.never_false(found) if leaf.has_null else Answer.exact(found, pages.nulls())
+
+    def _range(self, lookup: Lookup, pages: Pages, wanted: KeyRange) -> list[U64Array]:
+        first, end = lookup.near(wanted)
+        start, stop = lookup.inside(wanted)
+        inside = range(start, min(end, stop)) if start < min(end, stop) else range(first, first)
+        border = [*range(first, inside.start), *range(inside.stop, end)]
+        found = pages.ids(lookup.numbers[inside.start : inside.stop].tolist()) if inside else []
+        numbers = lookup.numbers[border].tolist()
+        for page, ids in zip(numbers, pages.ids(numbers), strict=True):
+            keys = pages.keys(page)
+            low = place_of(keys, wanted.lower, 0)
+            high = place_of(keys, wanted.upper, len(keys))
+            nulls = len(ids) - len(keys)
+            found.append(ids[nulls + low : nulls + high])
+        return found
+
+    def _points(self, lookup: Lookup, pages: Pages, wanted: KeyPoints) -> list[U64Array]:
+        first, end = lookup.near_points(wanted)
+        edges = np.zeros(len(lookup.numbers) + 1, dtype=np.int64)
+        np.add.at(edges, first, 1)
+        np.add.at(edges, end, -1)
+        visited = np.flatnonzero(np.cumsum(edges))
+        numbers = lookup.numbers[visited].tolist()
+        # The points that a page can hold follow one another.
+        starts = np.searchsorted(end, visited, "right").tolist()
+        stops = np.searchsorted(first, visited, "right").tolist()
+        found: list[U64Array] = []
+        for page, ids, start, stop in zip(numbers, pages.ids(numbers), starts, stops, strict=True):
+            keys = pages.keys(page)
+            low = search(keys, wanted.first[start:stop], "left").tolist()
+            high = search(keys, wanted.last[start:stop], "right").tolist()
+            nulls = len(ids) - len(keys)
+            found += [ids[nulls + a : nulls + b] for a, b in zip(low, high, strict=True) if a < b]
+        return found
+
+
+def _complement(wanted: KeyRange) -> KeyRange | None:
+    """Return the keys outside a range that is open on one side."""
+    if wanted.lower is None and wanted.upper is not None:
+        return KeyRange(lower=wanted.upper)
+    if wanted.upper is None and wanted.lower is not None:
+        return KeyRange(upper=wanted.lower)
+    return None
+
+
+def _set(found: Sequence[U64Array]) -> RowIds:
+    return RowIds.of(np.concatenate(found)) if found else EMPTY
