@@ -14,7 +14,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import deletion
+from lancelake.format import deletion, roaring
 
 U64Array = npt.NDArray[np.uint64]
 
@@ -38,11 +38,11 @@ class RowIds:
         high = (ids >> _SHIFT).astype(np.uint32)
         low = (ids & _LOW).astype(np.uint32)
         if high[0] == high[-1] and bool(np.all(high == high[0])):
-            return RowIds({int(high[0]): BitMap(low)})
+            return RowIds({int(high[0]): roaring.of(low)})
         order = np.argsort(high, kind="stable")
         words, starts = np.unique(high[order], return_index=True)
         split = np.split(low[order], starts[1:])
-        return RowIds({int(w): BitMap(part) for w, part in zip(words, split, strict=True)})
+        return RowIds({int(w): roaring.of(part) for w, part in zip(words, split, strict=True)})
 
     @staticmethod
     def within(parts: Mapping[int, BitMap]) -> RowIds:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format import split_block, xxh64
 from lancelake.format.ids import FieldId
 from lancelake.format.key_filter import (
     DEFAULT_ITEMS,
@@ -17,48 +17,30 @@ from lancelake.format.key_filter import (
     ExactKeys,
     KeyExistenceFilter,
 )
-from lancelake.txn import key_bytes, xxh64
+from lancelake.format.split_block import Blocks
+from lancelake.txn import key_bytes
 
 FILTER_BYTES = 32768
-_WORDS = 8
-_WORD_BYTES = 4
-_WORD_BITS = 8 * _WORD_BYTES
-_BLOCKS = FILTER_BYTES // (_WORDS * _WORD_BYTES)
-_SALTS = np.array(
-    [
-        0x47B6137B,
-        0x44974D91,
-        0x8824AD5B,
-        0xA2B7289D,
-        0x705495C7,
-        0x2DF1424B,
-        0x9EFC4947,
-        0x5C6BFB31,
-    ],
-    dtype=np.uint32,
-)
 _EPSILON = float(np.finfo(np.float64).eps)
-
-Blocks = npt.NDArray[np.uint32]
 
 
 def build(
     field_ids: Sequence[FieldId], batches: Iterable[Sequence[pa.Array]]
 ) -> KeyExistenceFilter:
     """Record the keys of inserted rows; each batch has one array per field of the key."""
-    blocks = np.zeros((_BLOCKS, _WORDS), dtype=np.uint32)
+    blocks = split_block.empty(FILTER_BYTES)
     for columns in batches:
         if len(columns) != len(field_ids):
             msg = f"{len(columns)} columns for a key of {len(field_ids)} fields"
             raise InvalidRequestError(msg)
-        _insert(blocks, key_bytes.encoded(columns))
+        split_block.insert(blocks, _hashes(key_bytes.encoded(columns)))
     return _filter(tuple(field_ids), blocks)
 
 
 def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
     """Unite filters of the same kind, each over a part of the inserted rows."""
     field_ids = filters[0].field_ids
-    blocks = np.zeros((_BLOCKS, _WORDS), dtype=np.uint32)
+    blocks = split_block.empty(FILTER_BYTES)
     for each in filters:
         keys = each.keys
         if isinstance(keys, ExactKeys) or each.field_ids != field_ids:
@@ -100,13 +82,13 @@ def _comparable(one: BloomKeys, other: BloomKeys) -> bool:
         one.number_of_items == other.number_of_items
         and abs(one.probability - other.probability) < _EPSILON
         and len(one.bitmap) == len(other.bitmap)
-        and len(one.bitmap) % (_WORDS * _WORD_BYTES) == 0
+        and len(one.bitmap) % split_block.BLOCK_BYTES == 0
     )
 
 
 def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilter:
     keys = BloomKeys(
-        bitmap=blocks.astype("<u4").tobytes(),
+        bitmap=split_block.encode(blocks),
         num_bits=FILTER_BYTES * 8,
         number_of_items=DEFAULT_ITEMS,
         probability=DEFAULT_PROBABILITY,
@@ -115,31 +97,15 @@ def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilte
 
 
 def _blocks(keys: BloomKeys) -> Blocks:
-    return np.frombuffer(keys.bitmap, dtype="<u4").reshape(-1, _WORDS)
-
-
-def _insert(blocks: Blocks, keys: pa.Array) -> None:
-    hashes = _hashes(keys)
-    at = ((hashes >> np.uint64(32)) * np.uint64(len(blocks))) >> np.uint64(32)
-    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    bits = (low[:, None] * _SALTS[None, :]) >> np.uint32(27)
-    words = at.astype(np.int64)[:, None] * _WORDS + np.arange(_WORDS)
-    is_set = np.zeros(blocks.size * _WORD_BITS, dtype=np.bool_)
-    is_set[words * _WORD_BITS + bits] = True
-    blocks |= np.packbits(is_set, bitorder="little").view("<u4").reshape(blocks.shape)
+    return split_block.decode(keys.bitmap)
 
 
 def _hashes(keys: pa.Array) -> xxh64.U64:
-    """Hash all keys that are not null, those of one length together."""
+    """Hash all keys that are not null."""
     present = keys.drop_null()
     if len(present) == 0:
         return np.array([], dtype=np.uint64)
     offsets = np.frombuffer(present.buffers()[1], dtype=np.int64)
     offsets = offsets[present.offset : present.offset + len(present) + 1]
     data = np.frombuffer(present.buffers()[2] or b"", dtype=np.uint8)
-    lengths = np.diff(offsets)
-    hashed = []
-    for length in np.unique(lengths):
-        starts = offsets[:-1][lengths == length]
-        hashed.append(xxh64.hash_rows(data[starts[:, None] + np.arange(length)]))
-    return np.concatenate(hashed)
+    return xxh64.hash_slices(data, offsets)
