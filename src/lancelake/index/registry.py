@@ -1,0 +1,8 @@
+"""The kinds of indices that can be built and searched."""
+
+from __future__ import annotations
+
+from lancelake.index.kind import IndexKind
+from lancelake.index.scalar.zone_map import ZONE_MAP
+
+KINDS: tuple[IndexKind, ...] = (ZONE_MAP,)

@@ -1,0 +1,1 @@
+"""Kinds of scalar indices, one module or folder each."""
