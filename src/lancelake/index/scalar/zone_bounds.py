@@ -1,7 +1,8 @@
 """The least and greatest value of zones, and which zones can satisfy a condition.
 
-NaN is greater than every number and the zeros are equal, as in all conditions. Official releases
-mark a zone that has NaN by NaN as its greatest value; negative NaN may be its least value instead.
+The zeros are equal. NaN is greater than every number in conditions, but official releases take
+NaN with a sign for less than every number, so a zone that has NaN may satisfy every order. They
+mark such a zone by NaN as its greatest value; negative NaN may be its least value instead.
 """
 
 from __future__ import annotations
@@ -51,6 +52,8 @@ def _float_bounds(values: pa.Array) -> Bounds:
     is_nan = np.isnan(numbers)
     plain, nan_count = numbers[~is_nan], int(is_nan.sum())
     least, greatest = (plain.min(), plain.max()) if len(plain) else (np.nan, np.nan)
+    if np.any(is_nan & np.signbit(numbers)):
+        least = -np.inf
     scalar = _FLOATS[dtype.bit_width // 8]
     if not len(numbers):
         none = pa.scalar(None, dtype)
@@ -93,11 +96,7 @@ class ZoneBounds:
             return self._may_hold_nan(operator)
         constant = _comparable(pa.array([value], value.type))[0]
         numbers = self.has_number & self._may_hold_number(operator, constant)
-        match operator:
-            case Operator.GREATER | Operator.GREATER_EQUAL | Operator.NOT_EQUAL:
-                return numbers | self.has_nan
-            case _:
-                return numbers
+        return numbers if operator is Operator.EQUAL else numbers | self.has_nan
 
     def may_be_in(self, values: pa.Array) -> Mask:
         """Tell which zones may have one of these values."""
