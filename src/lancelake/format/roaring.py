@@ -1,8 +1,12 @@
-"""Whether bytes are a well-formed portable Roaring bitmap, before C code trusts them."""
+"""Portable Roaring bitmaps: made of arrays, and checked before C code trusts their bytes."""
 
 from __future__ import annotations
 
+from array import array
+
 import numpy as np
+import numpy.typing as npt
+from pyroaring import BitMap
 
 _RUN_COOKIE = 0x303B
 _PLAIN_COOKIE = 0x303A
@@ -12,9 +16,25 @@ _BITSET_BYTES = 8192
 _RUNS_WITHOUT_OFFSETS = 4
 
 
+def of(numbers: npt.NDArray[np.uint32]) -> BitMap:
+    """Return the bitmap of numbers; from a NumPy array pyroaring would take them one by one."""
+    return BitMap(array("I", numbers.tobytes()))
+
+
 def ensure_well_formed(data: bytes) -> None:
     """Raise ValueError unless every container is complete, ordered and of the stated size."""
-    view = memoryview(data)
+    end = end_of(memoryview(data), 0)
+    if end != len(data):
+        msg = f"{len(data)} bytes where the containers take {end}"
+        raise ValueError(msg)
+
+
+def end_of(data: memoryview, start: int) -> int:
+    """Return where the bitmap that starts at a position ends; ValueError if it is damaged."""
+    return start + _size(data[start:])
+
+
+def _size(view: memoryview) -> int:
     runs, position, count = _header(view)
     heads = np.frombuffer(_slice(view, position, 4 * count), dtype="<u2").reshape(-1, 2)
     if not _ascending(heads[:, 0]):
@@ -30,9 +50,7 @@ def ensure_well_formed(data: bytes) -> None:
             position += _ensure_bitset(view, position, cardinality)
         else:
             position += _ensure_array(view, position, cardinality)
-    if position != len(view):
-        msg = f"{len(view)} bytes where the containers take {position}"
-        raise ValueError(msg)
+    return position
 
 
 def _header(view: memoryview) -> tuple[bytes | None, int, int]:

@@ -14,15 +14,19 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.kind import IndexKind
 from lancelake.index.scalar.bitmap import BITMAP
+from lancelake.index.scalar.bloom_filter import BLOOM_FILTER
 from lancelake.index.scalar.btree import files as btree_files
 from lancelake.index.scalar.btree.kind import BTREE
 from lancelake.index.scalar.keyed_sets import FILE as BITMAP_FILE
 from lancelake.index.scalar.label_list import LABEL_LIST
+from lancelake.index.scalar.zone_map import ZONE_MAP
 
 KINDS: tuple[IndexKind, ...] = (
     BTREE,
     BITMAP,
     LABEL_LIST,
+    ZONE_MAP,
+    BLOOM_FILTER,
 )
 
 

@@ -5,7 +5,6 @@ For row addresses the high word is the fragment and the low word the row within 
 
 from __future__ import annotations
 
-import array
 import struct
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +14,7 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import deletion
+from lancelake.format import deletion, roaring
 
 U64Array = npt.NDArray[np.uint64]
 BoolArray = npt.NDArray[np.bool_]
@@ -42,11 +41,11 @@ class RowIds:
         high = (ids >> _SHIFT).astype(np.uint32)
         low = (ids & _LOW).astype(np.uint32)
         if high[0] == high[-1] and bool(np.all(high == high[0])):
-            return RowIds({int(high[0]): _bitmap(low)})
+            return RowIds({int(high[0]): roaring.of(low)})
         order = np.argsort(high, kind="stable")
         words, starts = np.unique(high[order], return_index=True)
         split = np.split(low[order], starts[1:])
-        return RowIds({int(w): _bitmap(part) for w, part in zip(words, split, strict=True)})
+        return RowIds({int(w): roaring.of(part) for w, part in zip(words, split, strict=True)})
 
     @staticmethod
     def within(parts: Mapping[int, BitMap]) -> RowIds:
@@ -122,13 +121,6 @@ class RowIds:
         none = BitMap()
         parts = {h: join(self.parts.get(h, none), other.parts.get(h, none)) for h in highs}
         return RowIds.within(parts)
-
-
-def _bitmap(numbers: npt.NDArray[np.uint32]) -> BitMap:
-    """Return the bitmap of numbers; pyroaring takes whole arrays only of this kind."""
-    plain = array.array("I")
-    plain.frombytes(numbers.tobytes())
-    return BitMap(plain)
 
 
 def _bit_table(part: BitMap) -> npt.NDArray[np.uint8]:

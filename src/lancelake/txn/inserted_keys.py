@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from lancelake.format.ids import FieldId
 from lancelake.format.key_filter import KeyExistenceFilter
+from lancelake.format.xxh64 import U64
 from lancelake.txn import key_bloom
 from lancelake.txn.key_hashes import MOST_KEYS, KeyHashes
-from lancelake.txn.xxh64 import U64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format import split_block, xxh64
 from lancelake.format.ids import FieldId
 from lancelake.format.key_filter import (
     DEFAULT_ITEMS,
@@ -17,29 +17,11 @@ from lancelake.format.key_filter import (
     ExactKeys,
     KeyExistenceFilter,
 )
-from lancelake.txn import key_bytes, xxh64
+from lancelake.format.split_block import Blocks
+from lancelake.txn import key_bytes
 
 FILTER_BYTES = 32768
-_WORDS = 8
-_WORD_BYTES = 4
-_WORD_BITS = 8 * _WORD_BYTES
-_BLOCKS = FILTER_BYTES // (_WORDS * _WORD_BYTES)
-_SALTS = np.array(
-    [
-        0x47B6137B,
-        0x44974D91,
-        0x8824AD5B,
-        0xA2B7289D,
-        0x705495C7,
-        0x2DF1424B,
-        0x9EFC4947,
-        0x5C6BFB31,
-    ],
-    dtype=np.uint32,
-)
 _EPSILON = float(np.finfo(np.float64).eps)
-
-Blocks = npt.NDArray[np.uint32]
 
 
 def build(
@@ -51,9 +33,9 @@ def build(
 
 def of_hashes(field_ids: Sequence[FieldId], hashes: Iterable[xxh64.U64]) -> KeyExistenceFilter:
     """Record keys by their hashes."""
-    blocks = np.zeros((_BLOCKS, _WORDS), dtype=np.uint32)
+    blocks = split_block.empty(FILTER_BYTES)
     for part in hashes:
-        _insert(blocks, part)
+        split_block.insert(blocks, part)
     return _filter(tuple(field_ids), blocks)
 
 
@@ -68,7 +50,7 @@ def hashed(field_ids: Sequence[FieldId], columns: Sequence[pa.Array]) -> xxh64.U
 def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
     """Unite filters of the same kind, each over a part of the inserted rows."""
     field_ids = filters[0].field_ids
-    blocks = np.zeros((_BLOCKS, _WORDS), dtype=np.uint32)
+    blocks = split_block.empty(FILTER_BYTES)
     for each in filters:
         keys = each.keys
         if isinstance(keys, ExactKeys) or each.field_ids != field_ids:
@@ -103,9 +85,7 @@ def may_contain(keys: KeyExistenceFilter, hashes: xxh64.U64) -> bool:
     if isinstance(keys.keys, ExactKeys) or not _comparable(keys.keys, keys.keys):
         return True
     blocks = _blocks(keys.keys)
-    at, bits = _places(hashes, len(blocks))
-    is_set = (blocks[at] >> bits) & np.uint32(1)
-    return bool(is_set.all(axis=1).any())
+    return bool(split_block.contains(blocks, hashes).any())
 
 
 def is_empty(keys: KeyExistenceFilter) -> bool:
@@ -120,13 +100,13 @@ def _comparable(one: BloomKeys, other: BloomKeys) -> bool:
         one.number_of_items == other.number_of_items
         and abs(one.probability - other.probability) < _EPSILON
         and len(one.bitmap) == len(other.bitmap)
-        and len(one.bitmap) % (_WORDS * _WORD_BYTES) == 0
+        and len(one.bitmap) % split_block.BLOCK_BYTES == 0
     )
 
 
 def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilter:
     keys = BloomKeys(
-        bitmap=blocks.astype("<u4").tobytes(),
+        bitmap=split_block.encode(blocks),
         num_bits=FILTER_BYTES * 8,
         number_of_items=DEFAULT_ITEMS,
         probability=DEFAULT_PROBABILITY,
@@ -135,36 +115,15 @@ def _filter(field_ids: tuple[FieldId, ...], blocks: Blocks) -> KeyExistenceFilte
 
 
 def _blocks(keys: BloomKeys) -> Blocks:
-    return np.frombuffer(keys.bitmap, dtype="<u4").reshape(-1, _WORDS)
-
-
-def _insert(blocks: Blocks, hashes: xxh64.U64) -> None:
-    at, bits = _places(hashes, len(blocks))
-    words = at[:, None] * _WORDS + np.arange(_WORDS)
-    is_set = np.zeros(blocks.size * _WORD_BITS, dtype=np.bool_)
-    is_set[words * _WORD_BITS + bits] = True
-    blocks |= np.packbits(is_set, bitorder="little").view("<u4").reshape(blocks.shape)
-
-
-def _places(hashes: xxh64.U64, blocks: int) -> tuple[npt.NDArray[np.int64], Blocks]:
-    """Return the block of each key, and the number of its bit in every word of the block."""
-    at = ((hashes >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)
-    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
-    bits = (low[:, None] * _SALTS[None, :]) >> np.uint32(27)
-    return at.astype(np.int64), bits
+    return split_block.decode(keys.bitmap)
 
 
 def _hashes(keys: pa.Array) -> xxh64.U64:
-    """Hash all keys that are not null, those of one length together."""
+    """Hash all keys that are not null."""
     present = keys.drop_null()
     if len(present) == 0:
         return np.array([], dtype=np.uint64)
     offsets = np.frombuffer(present.buffers()[1], dtype=np.int64)
     offsets = offsets[present.offset : present.offset + len(present) + 1]
     data = np.frombuffer(present.buffers()[2] or b"", dtype=np.uint8)
-    lengths = np.diff(offsets)
-    hashed = []
-    for length in np.unique(lengths):
-        starts = offsets[:-1][lengths == length]
-        hashed.append(xxh64.hash_rows(data[starts[:, None] + np.arange(length)]))
-    return np.concatenate(hashed)
+    return xxh64.hash_slices(data, offsets)

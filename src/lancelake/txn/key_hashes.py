@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lancelake.txn.xxh64 import U64
+from lancelake.format.xxh64 import U64
 
 MOST_KEYS = 4 << 20
 """More keys than this are not held in memory; the recorded filter alone stands for them."""

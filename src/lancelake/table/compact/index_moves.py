@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from struct import Struct
 
 from pyroaring import BitMap
 
 from lancelake.data.deletion_files import load_deletions
-from lancelake.format import layout
+from lancelake.format import layout, roaring_treemap
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexFile, IndexMetadata
@@ -30,8 +29,6 @@ _TYPE_URL = "/lance.table.FragmentReuseIndexDetails"
 _DETAILS_FILE = "details.binpb"
 _MOST_INLINE_BYTES = 204_800
 _FILES_AT_ONCE = 16
-_COUNT = Struct("<Q")
-_FRAGMENT = Struct("<I")
 
 
 def recorded_moves(
@@ -126,11 +123,9 @@ def _digest(base: Snapshot, fragment: Fragment) -> Moves.FragmentDigest:
 
 def _addresses(base: Snapshot, fragments: Sequence[Fragment]) -> bytes:
     """Write the addresses of live rows as a Roaring treemap: fragments, a bitmap for each."""
-    parts = []
-    for fragment in sorted(fragments, key=lambda f: f.id):
+    live: dict[int, BitMap] = {}
+    for fragment in fragments:
         rows = physical_rows(base.files, base.source.manifest_at, fragment)
-        live = BitMap(range(rows)) - load_deletions(base.files, fragment)
-        if live:
-            live.run_optimize()
-            parts.append(_FRAGMENT.pack(fragment.id) + bytes(live.serialize()))
-    return _COUNT.pack(len(parts)) + b"".join(parts)
+        live[fragment.id] = BitMap(range(rows)) - load_deletions(base.files, fragment)
+        live[fragment.id].run_optimize()
+    return roaring_treemap.encode(live)

@@ -1,4 +1,4 @@
-"""XXH64 with seed 0, of many byte strings of equal length at once."""
+"""XXH64 with seed 0, of many byte strings at once."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 U64 = npt.NDArray[np.uint64]
 U8 = npt.NDArray[np.uint8]
+I64 = npt.NDArray[np.int64]
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -24,6 +25,17 @@ def hash_rows(rows: U8) -> U64:
     whole = length - rest
     state = _stripes(rows[:, :whole]) if whole else np.full(count, _P5)
     return _avalanche(_tail(state + np.uint64(length), rows[:, whole:]))
+
+
+def hash_slices(data: U8, offsets: I64) -> U64:
+    """Hash the bytes between each offset and the next one; those of one length together."""
+    lengths = np.diff(offsets)
+    hashes = np.empty(len(lengths), dtype=np.uint64)
+    for length in np.unique(lengths):
+        places = np.flatnonzero(lengths == length)
+        rows = data[offsets[places][:, None] + np.arange(length)]
+        hashes[places] = hash_rows(rows)
+    return hashes
 
 
 def _stripes(rows: U8) -> U64:

@@ -1,0 +1,200 @@
+"""The least and greatest value of zones, and which zones can satisfy a condition.
+
+The zeros are equal. NaN is greater than every number in conditions, but official releases take
+NaN with a sign for less than every number, so a zone that has NaN may satisfy every order. They
+mark such a zone by NaN as its greatest value; negative NaN may be its least value instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelake.expr.condition import Operator
+from lancelake.expr.literals import is_float
+from lancelake.index.scalar.zones import Mask
+
+_OR_LOOP = 32  # values of a list that are compared one by one
+_FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bounds:
+    """Least and greatest value of an array, None without any, and how many are NaN."""
+
+    least: pa.Scalar
+    greatest: pa.Scalar
+    nan_count: int
+
+
+def bounds_of(values: pa.Array) -> Bounds:
+    """Return the bounds of values, so wide that every release finds both zeros and all NaN."""
+    if pa.types.is_floating(values.type):
+        return _float_bounds(values)
+    if pa.types.is_duration(values.type):
+        inner = bounds_of(values.cast(pa.int64()))
+        return Bounds(
+            least=inner.least.cast(values.type),
+            greatest=inner.greatest.cast(values.type),
+            nan_count=0,
+        )
+    found = pc.min_max(values)
+    return Bounds(least=found["min"], greatest=found["max"], nan_count=0)
+
+
+def _float_bounds(values: pa.Array) -> Bounds:
+    dtype = values.type
+    numbers: Any = np.asarray(values.drop_null())
+    is_nan = np.isnan(numbers)
+    plain, nan_count = numbers[~is_nan], int(is_nan.sum())
+    least, greatest = (plain.min(), plain.max()) if len(plain) else (np.nan, np.nan)
+    if np.any(is_nan & np.signbit(numbers)):
+        least = -np.inf
+    scalar = _FLOATS[dtype.bit_width // 8]
+    if not len(numbers):
+        none = pa.scalar(None, dtype)
+        return Bounds(least=none, greatest=none, nan_count=0)
+    return Bounds(
+        least=pa.scalar(scalar(least if least else -0.0), dtype),
+        greatest=pa.scalar(scalar(np.nan if nan_count else greatest if greatest else 0.0), dtype),
+        nan_count=nan_count,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneBounds:
+    """Bounds of many zones; what is null or NaN does not bound anything."""
+
+    least: pa.Array
+    greatest: pa.Array
+    has_number: Mask
+    """Whether there may be a value that is not NaN."""
+    has_nan: Mask
+
+    @staticmethod
+    def of(least: pa.Array, greatest: pa.Array, *, has_number: Mask, has_nan: Mask) -> ZoneBounds:
+        """Return the bounds of zones, in a form that can be compared."""
+        return ZoneBounds(
+            least=_comparable(least),
+            greatest=_comparable(greatest),
+            has_number=has_number,
+            has_nan=has_nan,
+        )
+
+    @property
+    def has_value(self) -> Mask:
+        """Whether a zone may have a row that is not null."""
+        return self.has_number | self.has_nan
+
+    def may_hold(self, operator: Operator, value: pa.Scalar) -> Mask:
+        """Tell which zones may have a value for which a comparison with a constant is true."""
+        if is_float(value.type) and np.isnan(value.as_py()):
+            return self._may_hold_nan(operator)
+        constant = _comparable(pa.array([value], value.type))[0]
+        numbers = self.has_number & self._may_hold_number(operator, constant)
+        return numbers if operator is Operator.EQUAL else numbers | self.has_nan
+
+    def may_be_in(self, values: pa.Array) -> Mask:
+        """Tell which zones may have one of these values."""
+        found = np.zeros(len(self.least), dtype=np.bool_)
+        if is_float(values.type):
+            is_nan = pc.is_nan(values)
+            found |= self.has_nan & bool(pc.any(is_nan).as_py())
+            values = values.filter(pc.invert(is_nan))
+        if len(values) <= _OR_LOOP or pa.types.is_decimal(values.type):
+            for value in values:
+                found |= self.may_hold(Operator.EQUAL, value)
+            return found
+        wanted = _comparable(values)
+        wanted = wanted.take(pc.sort_indices(wanted))
+        below = pc.search_sorted(wanted, _filled(self.least, wanted[0]), side="left")
+        up_to = pc.search_sorted(wanted, _filled(self.greatest, wanted[-1]), side="right")
+        return found | (self.has_number & _or_unknown(pc.less(below, up_to)))
+
+    def may_start_with(self, prefix: bytes) -> Mask:
+        """Tell which zones may have a text that starts with the UTF-8 bytes of another."""
+        least, greatest = self.least.cast(pa.large_binary()), self.greatest.cast(pa.large_binary())
+        start = pa.scalar(prefix, pa.large_binary())
+        found = self.has_number & _or_unknown(pc.greater_equal(greatest, start))
+        end = _after_all_with(prefix)
+        if end is None:
+            return found
+        return found & _or_unknown(pc.less(least, pa.scalar(end, pa.large_binary())))
+
+    def _may_hold_number(self, operator: Operator, value: pa.Scalar) -> Mask:
+        least, greatest = _known(self.least), _known(self.greatest)
+        match operator:
+            case Operator.EQUAL:
+                above = _or_unknown(pc.less_equal(least, value))
+                return above & _or_unknown(pc.greater_equal(greatest, value))
+            case Operator.NOT_EQUAL:
+                is_other = _or_unknown(pc.not_equal(least, value))
+                return is_other | _or_unknown(pc.not_equal(greatest, value))
+            case Operator.LESS:
+                return _or_unknown(pc.less(least, value))
+            case Operator.LESS_EQUAL:
+                return _or_unknown(pc.less_equal(least, value))
+            case Operator.GREATER:
+                return _or_unknown(pc.greater(greatest, value))
+            case Operator.GREATER_EQUAL:
+                return _or_unknown(pc.greater_equal(greatest, value))
+            case _:
+                assert_never(operator)
+
+    def _may_hold_nan(self, operator: Operator) -> Mask:
+        match operator:
+            case Operator.EQUAL | Operator.GREATER_EQUAL:
+                return self.has_nan
+            case Operator.NOT_EQUAL | Operator.LESS:
+                return self.has_number
+            case Operator.LESS_EQUAL:
+                return self.has_value
+            case Operator.GREATER:
+                return np.zeros(len(self.least), dtype=np.bool_)
+            case _:
+                assert_never(operator)
+
+
+def opposite(operator: Operator) -> Operator:
+    """Return the operator that is true where another is false."""
+    return _OPPOSITE[operator]
+
+
+_OPPOSITE = {
+    Operator.EQUAL: Operator.NOT_EQUAL,
+    Operator.NOT_EQUAL: Operator.EQUAL,
+    Operator.LESS: Operator.GREATER_EQUAL,
+    Operator.LESS_EQUAL: Operator.GREATER,
+    Operator.GREATER: Operator.LESS_EQUAL,
+    Operator.GREATER_EQUAL: Operator.LESS,
+}
+
+
+def _comparable(values: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow orders."""
+    return values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values
+
+
+def _known(bounds: pa.Array) -> pa.Array:
+    if not is_float(bounds.type):
+        return bounds
+    return pc.if_else(pc.is_nan(bounds), pa.scalar(None, bounds.type), bounds)
+
+
+def _filled(bounds: pa.Array, value: pa.Scalar) -> pa.Array:
+    """Return bounds that reach a value where there are none."""
+    return pc.fill_null(_known(bounds), value)
+
+
+def _or_unknown(truth: pa.BooleanArray) -> Mask:
+    return np.asarray(pc.fill_null(truth, True), dtype=np.bool_)
+
+
+def _after_all_with(prefix: bytes) -> bytes | None:
+    """Return the least bytes after all that start with a prefix; None where there are none."""
+    head = prefix.rstrip(b"\xff")
+    return head[:-1] + bytes([head[-1] + 1]) if head else None

@@ -1,0 +1,225 @@
+"""Zones: runs of rows of one fragment, of which an index keeps a summary each.
+
+A zone is stored by the place of its first row and by its span, which includes rows that were
+deleted before the index was built.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyroaring import BitMap
+
+from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.errors import CorruptTableError
+from lancelake.format.index_meta import IndexFile
+from lancelake.index.answer import NO_ROWS, Answer, RowMask
+from lancelake.index.kind import ROW_ID, VALUE, SegmentFacts
+from lancelake.index.row_ids import (
+    EMPTY,
+    RowIds,
+    U64Array,
+    decode_tree_map,
+    encode_tree_map,
+    union,
+)
+
+Mask: TypeAlias = npt.NDArray[np.bool_]
+
+FRAGMENT = pa.field("fragment_id", pa.uint64(), nullable=False)
+START = pa.field("zone_start", pa.uint64(), nullable=False)
+LENGTH = pa.field("zone_length", pa.uint64(), nullable=False)
+BOUNDS = (FRAGMENT, START, LENGTH)
+NULL_BITMAP = "null_bitmap"
+"""Metadata key: the number of the global buffer that has the addresses of null rows."""
+
+_WORD = 1 << 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Zone:
+    """Rows of one fragment, in their order."""
+
+    ids: U64Array
+    values: pa.Array
+
+    @property
+    def fragment(self) -> int:
+        """The fragment of its first row."""
+        return int(self.ids[0]) // _WORD
+
+    def slice(self, start: int, length: int) -> Zone:
+        """Return some of its rows, at most so many."""
+        return Zone(ids=self.ids[start : start + length], values=self.values.slice(start, length))
+
+    @property
+    def bounds(self) -> tuple[int, int, int]:
+        """Fragment, first row and span."""
+        first, last = int(self.ids.min()), int(self.ids.max())
+        return first // _WORD, first % _WORD, last - first + 1
+
+    @property
+    def nulls(self) -> RowIds:
+        """Addresses of the rows without a value."""
+        if not self.values.null_count:
+            return EMPTY
+        return RowIds.of(self.ids[np.asarray(self.values.is_null())])
+
+
+def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Zone]:
+    """Cut rows into zones of so many; a zone ends where a fragment ends."""
+    pending: list[Zone] = []
+    missing = rows
+    for run in _runs(batches):
+        if pending and pending[0].fragment != run.fragment:
+            yield _joined(pending)
+            pending, missing = [], rows
+        start = 0
+        while start < len(run.ids):
+            pending.append(run.slice(start, missing))
+            start += missing
+            missing -= len(pending[-1].ids)
+            if not missing:
+                yield _joined(pending)
+                pending, missing = [], rows
+    if pending:
+        yield _joined(pending)
+
+
+def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Zone]:
+    """Yield consecutive rows of one fragment."""
+    for batch in batches:
+        ids = np.asarray(batch.column(ROW_ID), dtype=np.uint64)
+        whole = Zone(ids=ids, values=batch.column(VALUE))
+        fragments = ids >> np.uint64(32)
+        ends = (np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist()
+        for start, end in itertools.pairwise([0, *ends, len(ids)]):
+            if start < end:
+                yield whole.slice(start, end - start)
+
+
+def _joined(pieces: Sequence[Zone]) -> Zone:
+    if len(pieces) == 1:
+        return pieces[0]
+    ids = np.concatenate([piece.ids for piece in pieces])
+    return Zone(ids=ids, values=pa.concat_arrays([piece.values for piece in pieces]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ZoneRows:
+    """The rows of the zones of a segment; `nulls` is None where they are not known."""
+
+    fragments: U64Array
+    starts: U64Array
+    lengths: U64Array
+    nulls: RowIds | None
+
+    @staticmethod
+    def read(file: IndexFileReader, facts: SegmentFacts, name: str) -> ZoneRows:
+        """Read the bounds of all zones, and the null rows."""
+        path = facts.folder.file(name).path
+        names = [each.name for each in BOUNDS]
+        file.require(*names)
+        table = file.read(columns=names)
+        bounds = [np.asarray(table.column(each), dtype=np.uint64) for each in names]
+        fragments, starts, lengths = bounds
+        if np.any(fragments >= _WORD) or np.any(starts >= _WORD) or np.any(lengths > _WORD):
+            msg = f"index file {path} has a zone outside of every fragment"
+            raise CorruptTableError(msg, path=path)
+        data = file.buffer(NULL_BITMAP)
+        what = f"null rows of index file {path}"
+        nulls = None
+        if data is not None:
+            nulls = decode_tree_map(data, rows_of=facts.fragment_rows, what=what)
+        return ZoneRows(fragments=fragments, starts=starts, lengths=lengths, nulls=nulls)
+
+    def within(self, chosen: Mask) -> RowIds:
+        """Return the rows of some zones."""
+        fragments, starts = self.fragments[chosen], self.starts[chosen]
+        ends = starts + self.lengths[chosen]
+        is_next = (fragments[1:] == fragments[:-1]) & (starts[1:] == ends[:-1])
+        firsts = np.flatnonzero(np.concatenate([[True], ~is_next])[: len(starts)])
+        lasts = np.append(firsts[1:], len(starts))[: len(firsts)] - 1
+        parts: dict[int, BitMap] = {}
+        runs = zip(
+            fragments[firsts].tolist(), starts[firsts].tolist(), ends[lasts].tolist(), strict=True
+        )
+        for fragment, start, end in runs:
+            parts.setdefault(fragment, BitMap()).add_range(start, end)
+        return RowIds.within(parts)
+
+    def answer(self, maybe_true: Mask, maybe_false: Mask) -> Answer:
+        """Return an answer about values: true and false at most in these zones, never at nulls."""
+        true, false = (
+            RowMask(self.within(m) - (self.nulls or EMPTY)) for m in (maybe_true, maybe_false)
+        )
+        return Answer(NO_ROWS, true, NO_ROWS, false)
+
+    def answer_is_null(self, maybe_null: Mask, maybe_valid: Mask) -> Answer:
+        """Return which rows are null; exactly, where they are known."""
+        if self.nulls is not None:
+            return Answer.exact(self.nulls)
+        true, false = RowMask(self.within(maybe_null)), RowMask(self.within(maybe_valid))
+        return Answer(NO_ROWS, true, NO_ROWS, false)
+
+
+class ZoneFileWriter:
+    """Writes a file with a row for each zone, and the null rows unless a segment lacks them."""
+
+    def __init__(
+        self, folder: SegmentFolder, name: str, schema: pa.Schema, zones_at_once: int
+    ) -> None:
+        self.knows_nulls = True
+        self._schema = schema
+        self._zones_at_once = zones_at_once
+        self._nulls: list[RowIds] = []
+        self._pending: list[tuple[Any, ...]] = []
+        self._file = folder.create(name, schema)
+
+    def add(self, zone: Zone, row: tuple[Any, ...]) -> None:
+        """Add a zone, with the values of its columns."""
+        self._nulls.append(zone.nulls)
+        self._pending.append(row)
+        if len(self._pending) >= self._zones_at_once:
+            self._flush()
+
+    def add_segment(
+        self, batches: Iterable[pa.RecordBatch], rows: ZoneRows, keep: RowIds | None
+    ) -> None:
+        """Add the zones of another segment, those of kept fragments."""
+        self._flush()
+        for batch in batches:
+            kept = batch.select(self._schema.names)
+            if keep is not None:
+                fragments = pa.array(sorted(keep.parts), pa.uint64())
+                kept = kept.filter(pc.is_in(kept.column(FRAGMENT.name), value_set=fragments))
+            self._file.write(pa.RecordBatch.from_arrays(kept.columns, schema=self._schema))
+        if rows.nulls is None:
+            self.knows_nulls = False
+        else:
+            self._nulls.append(rows.nulls if keep is None else rows.nulls & keep)
+
+    def finish(self, metadata: Mapping[str, str]) -> IndexFile:
+        """Finish the file."""
+        self._flush()
+        found = dict(metadata)
+        if self.knows_nulls:
+            found[NULL_BITMAP] = str(self._file.add_buffer(encode_tree_map(union(self._nulls))))
+        return self._file.finish(found)
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        columns = [
+            pa.array(column, each.type)
+            for column, each in zip(zip(*self._pending, strict=True), self._schema, strict=True)
+        ]
+        self._file.write(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+        self._pending = []
