@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
@@ -18,6 +17,7 @@ from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
 from lancelake.data.small_files import interned
 from lancelake.errors import LanceTableError
 from lancelake.expr.predicate import Predicate
+from lancelake.format.computed_once import computed_once
 from lancelake.format.schema import Schema
 from lancelake.scan.blob_values import with_blob_values
 from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.expr.predicate import Predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import Output
 from lancelake.scan.request import Ordering
 from lancelake.scan.row_width import Widths
+from lancelake.storage.table_files import FileAt, TableFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.cleanup.auto import clean_up_if_due
-from lancelake.table.snapshot import Snapshot
 
 AfterCommit = Callable[[Snapshot], None]
 """Told of a version that was just committed."""

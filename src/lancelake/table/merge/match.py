@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import acero
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
@@ -25,7 +26,6 @@ from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
 from lancelake.table.merge.source_keys import SOURCE_ROW, SourceKeys
 from lancelake.table.rows.find import divided
-from lancelake.table.snapshot import Snapshot
 
 Addresses = npt.NDArray[np.uint64]
 
@@ -111,7 +111,7 @@ def match_keys(
         batch_size=_BATCH_ROWS,
         remembers_small=True,
     )
-    scans = divided(plan(base.source, request).tasks, engine.parallelism)
+    scans = divided(plan(base, request).tasks, engine.parallelism)
     if not scans or not keys.table.num_rows:
         return _pairs([])
     tasks = [

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.format.blobs import has_blobs
 from lancelake.format.ids import FragmentId
@@ -17,7 +18,6 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.merge.match import Addresses
 from lancelake.table.rows.writable import writable
-from lancelake.table.snapshot import Snapshot
 
 _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 1 << 8
@@ -36,7 +36,7 @@ class TargetRows:
     def of(base: Snapshot, columns: tuple[str, ...], *, with_row_id: bool = False) -> TargetRows:
         """Plan to read these columns."""
         request = ScanRequest(columns=columns, with_row_id=with_row_id)
-        tasks = plan(base.source, request).tasks
+        tasks = plan(base, request).tasks
         fields = [f for f in base.manifest.schema.fields if f.name in columns]
         return TargetRows(
             scans={task.fragment.id: task for task in tasks},

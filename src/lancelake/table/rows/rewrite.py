@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
@@ -29,7 +30,6 @@ from lancelake.scan.request import ScanRequest
 from lancelake.table.rows.assign import Assignment, assigned
 from lancelake.table.rows.find import FoundRows
 from lancelake.table.rows.writable import writable
-from lancelake.table.snapshot import Snapshot
 
 _TASK_BYTES = 256 << 20
 
@@ -101,7 +101,7 @@ def rewrite_rows(
     write = row_files(base)
     picks = [
         Pick(scan=scan, rows=bytes(rows[scan.fragment.id].serialize()))
-        for scan in plan(base.source, request).tasks
+        for scan in plan(base, request).tasks
     ]
     tasks = [
         RewriteRows(

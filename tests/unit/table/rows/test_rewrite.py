@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.engine.local import LocalEngine
 from lancelake.format.fragment import Fragment
@@ -18,13 +19,12 @@ from lancelake.scan.request import ScanRequest
 from lancelake.table.rows import rewrite
 from lancelake.table.rows.assign import bind_assignments
 from lancelake.table.rows.rewrite import Pick, RewriteRows, rewrite_rows, row_files, with_row_ids
-from lancelake.table.snapshot import Snapshot
 
 ROWS = {FragmentId(0): BitMap([1, 3]), FragmentId(2): BitMap([0])}
 
 
 def _values(base: Snapshot, fragment: Fragment) -> list[tuple[object, ...]]:
-    reader = FragmentReader(base.files, base.source.manifest_at, fragment, base.manifest.schema)
+    reader = FragmentReader(base.files, base.manifest_at, fragment, base.manifest.schema)
     rows = pa.Table.from_batches(
         list(reader.batches(start=0, stop=reader.physical_rows, batch_rows=100))
     ).to_pylist()
@@ -69,7 +69,7 @@ def test_picks_that_fill_a_file_are_a_task_of_their_own(
 
 def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
     is_stable = base.manifest.has_stable_row_ids
-    scans = plan(base.source, ScanRequest(with_row_id=is_stable)).tasks
+    scans = plan(base, ScanRequest(with_row_id=is_stable)).tasks
     task = RewriteRows(
         picks=(Pick(scan=scans[1], rows=BitMap([0, 2]).serialize()),),
         assignments=bind_assignments({"weight": "0"}, base.manifest.schema),
