@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +14,7 @@ from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.projection import project
 from lancelake.errors import OutOfRangeError
+from lancelake.format import roaring
 from lancelake.format.fragment import Fragment
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import live_rows
@@ -26,14 +27,6 @@ from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import fragment_of, offset_of
 
 _THREADS = 4
-
-
-@dataclass(frozen=True, slots=True)
-class _Pick:
-    """Rows to take from one fragment: their offsets, ascending, and where each one goes."""
-
-    task: ScanTask
-    offsets: RowOffsets
 
 
 def take(snapshot: Snapshot, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
@@ -54,7 +47,7 @@ def take_from_fragment(
         raise OutOfRangeError(problem, table=snapshot.files.root.uri)
     scan = _plan(snapshot, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
-    picks = [_Pick(task, _offsets(snapshot, fragment, unique)) for task in scan.tasks]
+    picks = [_picked(task, _offsets(snapshot, fragment, unique)) for task in scan.tasks]
     return _gathered(scan.schema, picks, inverse)
 
 
@@ -66,7 +59,7 @@ def take_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa
     numbers, starts = np.unique(fragment_of(unique), return_index=True)
     parts = np.split(offset_of(unique), starts[1:])
     picks = [
-        _Pick(tasks[number], offsets)
+        _picked(tasks[number], offsets)
         for number, offsets in zip(numbers.tolist(), parts, strict=False)
     ]
     return _gathered(scan.schema, picks, inverse)
@@ -86,8 +79,8 @@ def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     return plan(cut, wanted)
 
 
-def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[_Pick]:
-    picks: list[_Pick] = []
+def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[ScanTask]:
+    picks: list[ScanTask] = []
     before, position = 0, 0
     tasks = {task.fragment.id: task for task in scan.tasks}
     for fragment in snapshot.manifest.fragments:
@@ -98,7 +91,7 @@ def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[_Pic
         if end > position:
             ranks = numbers[position:end] - np.uint64(before)
             task = tasks[fragment.id]
-            picks.append(_Pick(task, _offsets(snapshot, fragment, ranks)))
+            picks.append(_picked(task, _offsets(snapshot, fragment, ranks)))
         before, position = after, end
     if position < len(numbers):
         problem = f"row {int(numbers[-1])} was asked for, but there are only {before} rows"
@@ -114,12 +107,16 @@ def _offsets(snapshot: Snapshot, fragment: Fragment, ranks: RowOffsets) -> RowOf
     return LiveRows(known_deletions(snapshot.files, fragment)).offsets_of(ranks)
 
 
-def _gathered(schema: pa.Schema, picks: Sequence[_Pick], order: np.ndarray) -> pa.Table:
+def _picked(task: ScanTask, offsets: RowOffsets) -> ScanTask:
+    return task.matching(roaring.of(offsets.astype(np.uint32)))
+
+
+def _gathered(schema: pa.Schema, picks: Sequence[ScanTask], order: np.ndarray) -> pa.Table:
     if len(picks) <= 1:
-        batches = [fetch(pick.task, pick.offsets) for pick in picks]
+        batches = [fetch(pick) for pick in picks]
     else:
         with ThreadPoolExecutor(_THREADS) as pool:
-            batches = list(pool.map(lambda pick: fetch(pick.task, pick.offsets), picks))
+            batches = list(pool.map(fetch, picks))
     table = pa.Table.from_batches(batches, schema=schema)
     if len(order) == table.num_rows and bool(np.all(order == np.arange(len(order)))):
         return table

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap, FrozenBitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, InvalidExpressionError
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.execute import count, execute, fetch
+from lancelake.scan.execute import count, execute, fetch, kept_offsets
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -151,12 +153,12 @@ def test_deletions_of_either_encoding_are_left_out(tmp_path: Path, share: int, s
 def test_fetch_returns_rows_by_offset(source: Snapshot) -> None:
     (task, *_) = plan(source, ScanRequest(columns=("key", "text"))).tasks
     offsets = np.array([0, 1, 9], dtype=np.uint64)
-    assert fetch(task, offsets)["key"].to_pylist() == [0, 1, 9]
+    assert fetch(task.matching(BitMap(offsets)))["key"].to_pylist() == [0, 1, 9]
 
 
 def test_fetch_of_no_rows_has_the_columns(source: Snapshot) -> None:
     (task, *_) = plan(source, ScanRequest(columns=("key", "z"))).tasks
-    found = fetch(task, np.array([], dtype=np.uint64))
+    found = fetch(task.matching(BitMap()))
     assert (found.num_rows, found.schema.names) == (0, ["key", "z"])
 
 
@@ -203,3 +205,15 @@ def test_failure_on_a_value_names_table_and_version(source: Snapshot) -> None:
     with pytest.raises(InvalidExpressionError, match="CAST") as caught:
         run(scan).read_all()
     assert caught.value.version == source.manifest.version
+
+
+@pytest.mark.parametrize("recheck", [True, False])
+def test_a_task_of_some_rows_reads_those_that_match(tmp_path: Path, recheck: bool) -> None:
+    written = lance.write_dataset(pa.table({"key": range(10)}), tmp_path / "t")
+    written.delete("key = 2")
+    scan = plan(open_source(tmp_path / "t"), ScanRequest(filter="key < 5", columns=("key",)))
+    task = replace(scan.tasks[0], rows=FrozenBitMap([0, 2, 4, 7]), recheck=recheck)
+    expected = [0, 4] if recheck else [0, 4, 7]
+    assert [key for batch in execute(task) for key in batch["key"].to_pylist()] == expected
+    assert list(kept_offsets(task)) == expected
+    assert count(task) == len(expected)

@@ -22,10 +22,11 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.scan.execute import ScanColumns, execute
+from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
 from lancelake.table.columns.backfill import (
     Backfill,
     ColumnPlan,

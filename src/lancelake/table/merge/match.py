@@ -16,11 +16,12 @@ from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.schema import Field
-from lancelake.scan.execute import ScanColumns, execute
+from lancelake.scan.execute import execute
 from lancelake.scan.live_rows import to_mask
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
 from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers

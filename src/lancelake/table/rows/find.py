@@ -11,10 +11,11 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.expr.predicate import Filter, Predicate
 from lancelake.format.ids import FragmentId
-from lancelake.scan.execute import ScanColumns, kept_offsets
+from lancelake.scan.execute import kept_offsets
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
 
 FoundRows = dict[FragmentId, BitMap]
 """Offsets of rows by fragment; no fragment without rows."""
