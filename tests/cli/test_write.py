@@ -348,3 +348,28 @@ def test_text_that_is_not_utf8_is_replaced(run: Run, document: Document, tmp_pat
     choice = ("--invalid-utf8", "replace")
     assert run("write", tmp_path / "t.parquet", tmp_path / "t.lance", *choice).exit_code == 0
     assert document("head", tmp_path / "t.lance")["rows"] == [{"s": "ok"}, {"s": "\ufffd"}]
+
+
+def test_a_merge_refuses_text_that_is_not_utf8(
+    run: Run, document: Document, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.lance"
+    pq.write_table(pa.table({"s": ["ok"]}), tmp_path / "valid.parquet")
+    _invalid_text(tmp_path / "t.parquet")
+    document("write", tmp_path / "valid.parquet", table)
+    result = run("merge", table, tmp_path / "t.parquet", "--on", "s")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "not UTF-8" in result.stderr
+    assert document("info", table)["version"] == 1
+
+
+def test_an_update_refuses_text_that_is_not_utf8(
+    run: Run, document: Document, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.lance"
+    pq.write_table(pa.table({"s": ["ok"]}), tmp_path / "valid.parquet")
+    document("write", tmp_path / "valid.parquet", table)
+    result = run("update", table, "--set", "s=CAST(X'FF00' AS STRING)")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "non UTF-8" in result.stderr
+    assert document("info", table)["version"] == 1
