@@ -11,13 +11,13 @@ TEXTS = (b"ok", b"\xff\x00", None, b"a\xc3", b"", "\u00fc\u20ac".encode(), b"x" 
 REPLACED = ("ok", "\ufffd\x00", None, "a\ufffd", "", "\u00fc\u20ac", "x" * 40)
 
 
-def with_text(binary: Path, root: Path) -> Path:
-    """Copy a table, and let all its binary columns be strings."""
+def with_text(binary: Path, root: Path, *, types: bytes = b"binary") -> Path:
+    """Copy a table, and let all its binary columns be strings, or those of one type."""
     shutil.copytree(binary, root)
     for path in root.rglob("*"):
         if path.suffix in (".lance", ".manifest", ".txn"):
             # The names of types are the same in data files, and manifests; and equally long.
-            path.write_bytes(path.read_bytes().replace(b"binary", b"string"))
+            path.write_bytes(path.read_bytes().replace(types, types.replace(b"binary", b"string")))
     return root
 
 

@@ -11,7 +11,7 @@ import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import check
-from lancelake.table.repair import Wishes, plan, repair
+from lancelake.table.repair import Wishes, apply, plan, repair
 from tests.support.raw_text import REPLACED, TEXTS, binaries, with_text
 
 REPLACE = Wishes(replace_invalid_utf8=True)
@@ -181,3 +181,28 @@ def test_an_older_version_keeps_what_it_had(tmp_path: Path) -> None:
     assert lance.dataset(root, version=1).to_table(["id"])["id"].to_pylist() == list(range(COUNT))
     with pytest.raises(LanceTableError):
         lance.dataset(root, version=1).to_table(["c"])
+
+
+def test_rows_that_are_added_meanwhile_stay(tmp_path: Path) -> None:
+    root, before = damaged(tmp_path, WORDS)
+    planned = plan(Location.parse(root), REPLACE)
+    lance.dataset(root).insert(pa.table({"id": [99], "c": ["new"], "n": [1]}))
+    done = apply(planned, REPLACE)
+    assert done.since.left == ()
+    rows = [decoded(row) for row in before.to_pylist()]
+    rows += [{"id": 99, "c": "new", "n": 1}]
+    assert lance.dataset(root).to_table().to_pylist() == rows
+
+
+def test_a_struct_with_blobs_is_left_with_advice(tmp_path: Path) -> None:
+    blob = pa.field("blob", pa.large_binary(), metadata={"lance-encoding:blob": "true"})
+    pair = pa.StructArray.from_arrays(
+        [WORDS, pa.array([b"x"] * COUNT, pa.large_binary())],
+        fields=[pa.field("text", pa.binary()), blob],
+    )
+    binary = tmp_path / "binary.lance"
+    lance.write_dataset(pa.table({"c": pair}), binary, data_storage_version="2.0")
+    # The length before its name sets the type apart from that of the blobs.
+    root = with_text(binary, tmp_path / "t.lance", types=b"\x06binary")
+    done = repair(Location.parse(root), REPLACE)
+    assert (done.versions, len(done.since.left)) == ((), 1)
