@@ -25,23 +25,26 @@ class FileShape:
     positions_in: FileVersion | None = None
     """Set for positions and sizes of blobs: the version says which of them are nulls."""
 
+    raw_text: bool = False
+    """Whether bytes become strings without a check that they are UTF-8."""
+
     def apply(self, array: pa.Array) -> pa.Array:
         """Return a column of the file as the table has it."""
         if self.positions_in is not None:
             return retype(with_nulls(array, self.positions_in), self.target)
         if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-            return retype(_without_null_words(array), self.target)
+            return self._retyped(_without_null_words(array))
         if array.type.equals(self.target, check_metadata=True) and not _has_words(array.type):
             return array
         if not self.children or isinstance(array, pa.ExtensionArray):
-            return retype(array, self.target)
+            return self._retyped(array)
         ensure_same_kind(array.type, self.target)
         if pa.types.is_struct(self.target):
             self._ensure_members(array.type)
             parts = [child.apply(array.field(child.file_name)) for child in self.children]
             return struct_of(parts, list(self.target), array)
         if pa.types.is_map(self.target):
-            return retype(array, self.target)
+            return self._retyped(array)
         (item,) = self.children
         count = 1 if pa.types.is_fixed_size_list(self.target) else 2
         return pa.Array.from_buffers(
@@ -52,6 +55,9 @@ class FileShape:
             array.offset,
             [item.apply(array.values)],
         )
+
+    def _retyped(self, array: pa.Array) -> pa.Array:
+        return retype(array, self.target, raw_text=self.raw_text)
 
     def _ensure_members(self, found: pa.StructType) -> None:
         names = [child.file_name for child in self.children]

@@ -116,11 +116,11 @@ def test_file_that_is_slow_to_open_does_not_stop_other_fragments(
     slow = source.manifest.fragments[0].files[0].path
     opened = fragment_reader.open_columns
 
-    def waiting(files: Any, part: Any, manifest: Any) -> Any:
+    def waiting(files: Any, part: Any, manifest: Any, **how: Any) -> Any:
         if part.file.path == slow:
             started.set()
             done.wait(WAIT_S)
-        return opened(files, part, manifest)
+        return opened(files, part, manifest, **how)
 
     monkeypatch.setattr(fragment_reader, "open_columns", waiting)
     first = np.array([0], dtype=np.uint64)

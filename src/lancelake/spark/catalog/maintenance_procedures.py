@@ -41,7 +41,11 @@ def _check(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer
 
 
 def _repair(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:  # noqa: ARG001
-    wishes = Wishes(data=given["data"], drop_lost=given["drop_lost"])
+    wishes = Wishes(
+        data=given["data"],
+        drop_lost=given["drop_lost"],
+        replace_invalid_utf8=given["replace_invalid_utf8"],
+    )
     return jobs.repair_table(open_version(table), wishes, dry_run=given["dry_run"])
 
 
@@ -91,4 +95,5 @@ def add_upkeep_procedures() -> None:
         _DRY_RUN,
         _optional("drop_lost", _FLAG, "false"),
         _DATA,
+        _optional("replace_invalid_utf8", _FLAG, "false"),
     )
