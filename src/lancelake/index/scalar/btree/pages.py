@@ -66,8 +66,8 @@ class Pages:
     def _keys(self, page: int) -> pa.Array:
         part = self._lookup.part_of(page)
         start, stop = self._rows(part, page, 1)
-        table = self.reader(part).read(start, stop, columns=[files.VALUES]).combine_chunks()
-        values = table.column(0).chunk(0)
+        table = self.reader(part).read(start, stop, columns=[files.VALUES])
+        values = pa.concat_arrays(table.column(0).chunks)
         nulls = int(self._lookup.null_counts[page])
         if values.null_count != nulls or values[nulls:].null_count:
             path = self._folder.file(part.name).path
