@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,7 +29,7 @@ from lancelake.index.kind import (
 )
 from lancelake.index.registry import kind_of, kind_of_files
 from lancelake.index.scalar.btree.kind import BTREE
-from lancelake.pylance.index_values import Index, IndexFile
+from lancelake.pylance.index_values import Index, IndexFile, from_index
 from lancelake.storage.location import Location
 from tests.support.index_segments import build_input, truths
 
@@ -188,7 +188,8 @@ def entries(uri: str) -> tuple[IndexMetadata, ...]:
     paths = (Path(uri) / "_versions").glob("*.manifest")
     found = [manifest_codec.decode(path.read_bytes()) for path in paths]
     newest = max(found, key=lambda each: each.manifest.version)
-    assert newest.index_section is not None
+    if newest.index_section is None:
+        return ()
     return index_meta.decode_section(newest.index_section)
 
 
@@ -203,14 +204,30 @@ def kind_in(entry: IndexMetadata, uri: str, dtype: pa.DataType) -> IndexKind:
 
 def create_index(uri: str, column: str, kind: IndexKind, *, ranges: int = 0) -> None:
     """Build an index over all fragments with our own code, in so many ranges, and commit it."""
-    dataset = lance.dataset(uri)
+    rows = input_of(lance.dataset(uri), column, kind)
+
+    def build(folder: SegmentFolder) -> BuiltSegment:
+        return _in_ranges(rows, ranges, folder) if ranges else kind.build(rows, folder)
+
+    commit_index(uri, column, build)
+
+
+def input_of(
+    dataset: lance.LanceDataset, column: str, kind: IndexKind, *, index_version: int = 0
+) -> BuildInput:
+    """Return the rows of a table as a kind wants them."""
     table = dataset.to_table(columns=[column], with_row_address=True, with_row_id=True)
     values = pa.concat_arrays(table.column(column).chunks)
+    ids = table.column(_id_column(dataset, kind, index_version)).to_pylist()
+    return build_input(kind, values, ids)
+
+
+def commit_index(uri: str, column: str, build: Callable[[SegmentFolder], BuiltSegment]) -> None:
+    """Build a segment over all fragments and commit it in place of those that there are."""
+    dataset = lance.dataset(uri)
     unique = uuid.uuid4()
     place = FileAt(root=Location.parse(uri), path=f"_indices/{unique}")
-    folder = SegmentFolder(place=place)
-    rows = build_input(kind, values, table.column(_id_column(dataset, kind, 0)).to_pylist())
-    written = _in_ranges(rows, ranges, folder) if ranges else kind.build(rows, folder)
+    written = build(SegmentFolder(place=place))
     index = Index(
         str(unique),
         index_name(column),
@@ -221,7 +238,8 @@ def create_index(uri: str, column: str, kind: IndexKind, *, ranges: int = 0) -> 
         files=[IndexFile(file.path, file.size_bytes) for file in written.files],
         index_details=(written.details.type_url, written.details.value),
     )
-    operation = lance.LanceOperation.CreateIndex([index], [])
+    old = [from_index(entry) for entry in entries(uri) if entry.name == index_name(column)]
+    operation = lance.LanceOperation.CreateIndex([index], old)
     lance.LanceDataset.commit(uri, operation, read_version=dataset.version)
 
 
