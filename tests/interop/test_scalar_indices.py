@@ -81,6 +81,16 @@ def test_what_we_built_is_used_by_a_release_as_its_own(
     assert [how for _, _, how, _ in answers].count("by index") > len(texts) // 2
 
 
+def test_ranges_without_rows_do_not_disturb_a_release(official: Official, tmp_table: str) -> None:
+    official.write(tmp_table, rows(40))
+    create_index(tmp_table, "i", kind_named("BTREE"), ranges=25)
+
+    answers = official.run(tmp_table, ASK, texts=list(FILTERS["i"]))
+    assert [(is_right, how) for _, is_right, how, _ in answers] == [(True, "by index")] * len(
+        answers
+    )
+
+
 def test_statistics_are_those_of_the_release(official_14: Official, tmp_table: str) -> None:
     table_of(official_14, tmp_table)
     ours = {column: name for name, some in KINDS.items() for column in some}

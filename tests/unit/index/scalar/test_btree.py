@@ -75,9 +75,9 @@ def test_ranges_are_listed_in_the_metadata(tmp_path: Path) -> None:
     ]
     segment = BTREE.finish_ranges(parts, pa.int64(), SMALL, folder)
     names = [file.path for file in segment.files]
-    assert names == [*(f"part_{n << 32}_page_data.lance" for n in range(3)), "page_lookup.lance"]
+    assert names == [*(f"part_{n << 32}_page_data.lance" for n in (0, 2)), "page_lookup.lance"]
     listed = folder.open("page_lookup.lance").metadata["page_num_per_range_partition"]
-    assert json.loads(listed) == [[0, 2], [1 << 32, 0], [2 << 32, 1]]
+    assert json.loads(listed) == [[0, 2], [2 << 32, 1]]
     opened = BTREE.open(facts_of(segment, folder, pa.int64()))
     answer = opened.answer(equal(1))
     assert answer is not None
@@ -105,6 +105,25 @@ def test_ranges_out_of_order_and_nulls_in_each_are_read(tmp_path: Path) -> None:
     )
     rows = target.open(merged.files[0].path).read()
     assert rows.column("values").to_pylist() == [None, None, 1, 7, 8, 9]
+
+
+def test_ranges_without_rows_are_an_empty_segment(tmp_path: Path) -> None:
+    folder = new_folder(tmp_path)
+    rows = BuildInput(dtype=pa.int64(), batches=[batch([], [])])
+    parts = [BTREE.build_range(rows, place, folder) for place in range(2)]
+    segment = BTREE.finish_ranges(parts, pa.int64(), {}, folder)
+    assert [file.path for file in segment.files] == ["page_data.lance", "page_lookup.lance"]
+    answer = BTREE.open(facts_of(segment, folder, pa.int64())).answer(equal(1))
+    assert answer is not None
+    assert not answer.maybe_true.ids
+
+
+def test_what_was_read_once_is_answered_from_memory(tmp_path: Path) -> None:
+    facts = small(tmp_path)
+    first = BTREE.open(facts).answer(equal(2))
+    for name in ("page_lookup.lance", "page_data.lance"):
+        damaged(facts.folder, name).unlink()
+    assert BTREE.open(facts).answer(equal(2)) == first
 
 
 def test_a_remapped_segment_keeps_its_ranges(tmp_path: Path) -> None:
