@@ -38,9 +38,9 @@ class RowIds:
         """Return the set of these ids, in whatever order they come."""
         if not len(ids):
             return EMPTY
-        high = (ids >> _SHIFT).astype(np.uint32)
-        low = (ids & _LOW).astype(np.uint32)
-        if high[0] == high[-1] and bool(np.all(high == high[0])):
+        words = np.ascontiguousarray(ids, dtype="<u8").view("<u4")
+        low, high = words[::2], words[1::2]
+        if high[0] == high[-1] and (high == high[0]).all():
             return RowIds({int(high[0]): roaring.of(low)})
         order = np.argsort(high, kind="stable")
         words, starts = np.unique(high[order], return_index=True)
