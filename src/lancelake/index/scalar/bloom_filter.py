@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
 from lancelake.data.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
@@ -198,6 +199,10 @@ class _Segment:
         """Stream the zones."""
         self._file.require(*_SCHEMA.names)
         yield from self._batches()
+
+    def fragments(self) -> BitMap:
+        """Return the fragments that have a zone."""
+        return self.rows.named_fragments
 
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of zones, and how their filters were set up."""
