@@ -83,20 +83,19 @@ class IndexedVersion:
     def coverage(self, entry: IndexMetadata, kind: IndexKind) -> Coverage | None:
         """Return what a segment covers; None if its entry does not say.
 
-        Raise UnsupportedError if rows moved in a way that is not known.
+        Raise UnsupportedError if it stores addresses, and rows moved in a way that is not known.
         """
         covered = entry.fragments()
         if covered is None or entry.is_system:
             return None
         version = entry.index_version or 0
         stored = kind.stored_ids(version, has_stable_row_ids=self.has_stable_row_ids)
-        moves = RowMoves.of(self.indices)
         fragment_moves = tuple(fragment_reuse.fragment_moves(self.indices))
         now = fragment_reuse.fragments_after(covered, fragment_moves)
         return Coverage(
             fragments=now & self.fragments,
             stored=stored,
-            moves=moves if stored is IdKind.ADDRESS else NO_MOVES,
+            moves=RowMoves.of(self.indices) if stored is IdKind.ADDRESS else NO_MOVES,
             fragment_moves=fragment_moves,
         )
 

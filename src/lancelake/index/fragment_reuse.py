@@ -6,6 +6,7 @@ compaction advances the coverage of an entry, never the addresses in its files.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -99,10 +100,7 @@ class RowMoves:
             raise UnsupportedError(f"moved rows are recorded in version {version}")
         if fragment_reuse.has_hidden_moves(entries):
             raise UnsupportedError("moved rows are recorded in a file")
-        compactions = sorted(record.inline.versions, key=lambda v: v.dataset_version)
-        return RowMoves(
-            compactions=tuple(tuple(map(MovedGroup.of, each.groups)) for each in compactions)
-        )
+        return _read(record.SerializeToString(deterministic=True))
 
     def __bool__(self) -> bool:
         return bool(self.compactions)
@@ -131,6 +129,16 @@ class RowMoves:
 
 
 NO_MOVES = RowMoves()
+
+
+@functools.lru_cache(maxsize=8)
+def _read(record: bytes) -> RowMoves:
+    """Read a record; every segment of a version asks for the same one."""
+    versions = table_pb2.FragmentReuseIndexDetails.FromString(record).inline.versions
+    compactions = sorted(versions, key=lambda version: version.dataset_version)
+    return RowMoves(
+        compactions=tuple(tuple(map(MovedGroup.of, each.groups)) for each in compactions)
+    )
 
 
 def _moved(group: MovedGroup, ids: RowIds) -> RowIds:

@@ -22,7 +22,7 @@ from lancelake.format import roaring_treemap
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.row_ids import RowIds, U64Array, union
-from lancelake.index.scalar.ngram.trigrams import trigrams_of
+from lancelake.index.scalar.ngram.trigrams import U32, Trigrams, trigrams_of
 
 FILE = "ngram_postings.lance"
 TOKENS, POSTINGS = "tokens", "posting_list"
@@ -32,12 +32,10 @@ NULL_TOKEN = 0
 _SCHEMA = pa.schema(
     [pa.field(TOKENS, pa.uint32()), pa.field(POSTINGS, pa.binary(), nullable=False)]
 )
-# Pairs of a trigram and a row that are held in memory: eight bytes each, and again for sorting.
-PAIRS_AT_ONCE = 24 << 20
+# Pairs of a trigram and a row that are held in memory: six bytes each, twelve more for sorting.
+PAIRS_AT_ONCE = 16 << 20
 _BYTES_AT_ONCE = 4 << 20
 _ROWS_AT_ONCE = 4096
-_SHIFT = np.uint64(32)
-_LOW = np.uint64((1 << 32) - 1)
 
 
 class Posting(NamedTuple):
@@ -65,7 +63,8 @@ class _Pending:
 
     def __init__(self) -> None:
         self.pairs = 0
-        self._keys: list[U64Array] = []
+        self._tokens: list[U32] = []
+        self._places: list[U32] = []
         self._ids: list[U64Array] = []
         self._rows = 0
 
@@ -73,30 +72,32 @@ class _Pending:
         """Take the trigrams of texts, and the rows without one."""
         texts, ids = batch.column(VALUE), np.asarray(batch.column(ROW_ID), dtype=np.uint64)
         nulls = np.flatnonzero(np.asarray(texts.is_null()))
-        self._take(np.full(len(nulls), NULL_TOKEN, dtype=np.uint64), nulls)
+        self._take(Trigrams(np.full(len(nulls), NULL_TOKEN, dtype=np.uint32), nulls))
         for found in trigrams_of(texts):
-            self._take(found.tokens.astype(np.uint64), found.rows)
+            self._take(found)
         self._ids.append(ids)
         self._rows += len(ids)
 
-    def _take(self, tokens: U64Array, rows: np.ndarray) -> None:
-        if len(tokens):
-            places = (rows + self._rows).astype(np.uint64)
-            self._keys.append((tokens << _SHIFT) | places)
-            self.pairs += len(tokens)
+    def _take(self, found: Trigrams) -> None:
+        self._tokens.append(found.tokens)
+        self._places.append((found.rows + self._rows).astype(np.uint32))
+        self.pairs += len(found.tokens)
 
     def postings(self) -> Iterator[Posting]:
         """Yield the rows of each trigram, in order."""
-        if not self._keys:
+        if not self.pairs:
             return
-        keys, ids = np.concatenate(self._keys), np.concatenate(self._ids)
-        self._keys = []
-        keys.sort()
-        tokens = (keys >> _SHIFT).astype(np.uint32)
+        tokens, places = np.concatenate(self._tokens), np.concatenate(self._places)
+        ids = np.concatenate(self._ids)
+        self._tokens, self._places = [], []
+        # NumPy sorts 16 bits by counting; all trigrams but those of folded capitals have as many.
+        short = tokens.astype(np.uint16) if tokens.max() < 1 << 16 else tokens
+        order = np.argsort(short, kind="stable")
+        tokens, places = tokens[order], places[order]
         starts = np.flatnonzero(np.concatenate([[True], tokens[1:] != tokens[:-1]]))
-        for start, end in itertools.pairwise([*starts.tolist(), len(keys)]):
+        for start, end in itertools.pairwise([*starts.tolist(), len(tokens)]):
             # A trigram that a text has twice is found twice; a set of rows takes both for one.
-            yield Posting(int(tokens[start]), RowIds.of(ids[keys[start:end] & _LOW]))
+            yield Posting(int(tokens[start]), RowIds.of(ids[places[start:end]]))
 
 
 def merged(streams: Sequence[Iterable[Posting]]) -> Iterator[Posting]:
