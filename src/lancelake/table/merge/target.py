@@ -11,6 +11,7 @@ from pyroaring import BitMap
 from lancelake.data.row_meta import MetaColumn
 from lancelake.format.blobs import has_blobs
 from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.scan.execute import ScanColumns, selected
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
@@ -46,7 +47,7 @@ class TargetRows:
 
     def at(self, addresses: Addresses) -> pa.RecordBatch:
         """Return the rows at addresses, which ascend and may repeat."""
-        fragments = (addresses >> np.uint64(32)).astype(np.int64)
+        fragments = fragment_of(addresses).astype(np.int64)
         found = [
             self._of_fragment(FragmentId(int(i)), addresses[fragments == i])
             for i in np.unique(fragments)
@@ -54,7 +55,7 @@ class TargetRows:
         return found[0] if len(found) == 1 else pa.concat_batches(found)
 
     def _of_fragment(self, fragment: FragmentId, addresses: Addresses) -> pa.RecordBatch:
-        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        offsets = offset_of(addresses).astype(np.uint32)
         wanted = np.unique(offsets)
         part = replace(self.scans[fragment], start=int(wanted[0]), stop=int(wanted[-1]) + 1)
         batches = list(writable(part, selected(part, BitMap(wanted), self.columns)))
