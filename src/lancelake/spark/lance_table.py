@@ -12,6 +12,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.versions import has_table
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.alter import without_columns
 from lancelake.spark.maintenance.table_methods import TableUpkeep
@@ -104,13 +105,7 @@ class LanceTable(TableUpkeep):
     @staticmethod
     def isLanceTable(sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG004
         """Whether there is a table at a path."""
-        from lancelake.errors import TableNotFoundError  # noqa: PLC0415
-
-        try:
-            open_version(parse({"path": identifier}, ()))
-        except TableNotFoundError:
-            return False
-        return True
+        return has_table(parse({"path": identifier}, ()).location)
 
     def alias(self, aliasName: str) -> LanceTable:
         """Name the table for the expressions of a merge."""

@@ -19,6 +19,7 @@ from lancelake.format.evolution import Widened
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_bytes import from_bytes
 from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import OFFSET_BITS
 from lancelake.spark.jvm.gateway import is_classic
 from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
 from lancelake.spark.reading.target_frame import fragments_frame
@@ -175,7 +176,7 @@ class _Addition:
         plan = rows._jdf.queryExecution().executedPlan().toString()
         if "Exchange" not in plan:
             return rows
-        numbered = rows.withColumn(_FRAGMENT, rows[ADDRESS].bitwiseAND(-1 << 32))
+        numbered = rows.withColumn(_FRAGMENT, rows[ADDRESS].bitwiseAND(-1 << OFFSET_BITS))
         return numbered.repartition(_FRAGMENT).sortWithinPartitions(ADDRESS).drop(_FRAGMENT)
 
     def _recall(self, at: Snapshot, wide: Widened, fragments: Sequence[Fragment]) -> None:

@@ -16,14 +16,13 @@ from lancelake.data.deletion_files import load_deletions
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.fragment import Fragment
+from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.scan.count import physical_rows
 from lancelake.scan.live_rows import LiveRows
 from lancelake.storage.table_files import FileAt, TableFiles
 from lancelake.table.columns.column_task import written
 
 ADDRESS = MetaColumn.ROW_ADDRESS.value
-_FRAGMENT_BITS = 32
-_OFFSET_MASK = np.uint64((1 << _FRAGMENT_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +59,7 @@ class WriteColumns:
         """Yield the new columns, after checking that no row is missing or came out of order."""
         rank = 0
         for batch in rows:
-            offsets = _addresses(batch) & _OFFSET_MASK
+            offsets = offset_of(_addresses(batch))
             ranks = np.arange(rank, rank + batch.num_rows, dtype=np.uint64)
             if not np.array_equal(offsets, live.offsets_of(ranks)):
                 raise SchemaMismatchError(
@@ -84,7 +83,7 @@ def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordB
     for batch in batches:
         if not batch.num_rows:
             continue
-        numbers = _addresses(batch) >> np.uint64(_FRAGMENT_BITS)
+        numbers = fragment_of(_addresses(batch))
         cuts = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
         edges = [0, *cuts.tolist(), batch.num_rows]
         for start, stop in itertools.pairwise(edges):

@@ -20,7 +20,6 @@ from lancelake.errors import (
     InvalidRequestError,
     LanceTableError,
     SchemaMismatchError,
-    TableNotFoundError,
     UnsupportedError,
 )
 from lancelake.expr.predicate import Predicate
@@ -46,7 +45,7 @@ from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fit
 from lancelake.spark.writing.frame_writer import write_frame
 from lancelake.table.conflict_retry import until_it_lands
 from lancelake.table.idempotent import OnceOnly, landed
-from lancelake.table.open import Latest, OnBranch, open_snapshot
+from lancelake.table.open import Latest, open_existing, open_snapshot
 from lancelake.table.publish import (
     DEFAULT_CHOICES,
     CommitChoices,
@@ -265,13 +264,7 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
 
 def existing(options: TableOptions) -> Snapshot | None:
     """Open the newest version of the table or branch; None when there is no table."""
-    branch = options.get("branch")
-    if branch is not None:
-        return open_snapshot(options.location, OnBranch(branch))
-    try:
-        return open_snapshot(options.location, Latest())
-    except TableNotFoundError:
-        return None
+    return open_existing(options.location, options.get("branch"))
 
 
 def _plan(

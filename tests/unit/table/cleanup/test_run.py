@@ -25,11 +25,11 @@ from lancelake.errors import CorruptTableError, InvalidRequestError, Unsupported
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.cleanup import run as cleaning
-from lancelake.table.cleanup.file_kinds import FileKind
 from lancelake.table.cleanup.plan import Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
-from lancelake.table.cleanup.version_lines import KnownRefs
+from lancelake.table.reachable.file_kinds import FileKind
+from lancelake.table.reachable.version_lines import KnownRefs
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)

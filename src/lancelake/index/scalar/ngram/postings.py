@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data import spool
+from lancelake.data.codec import spool
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError
 from lancelake.format import roaring_treemap

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from lancelake.commit.external_store import ExternalHandler
-from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import open_line
 from lancelake.format import layout
 from lancelake.format.refs import Branch, Tag
 from lancelake.storage.local import has_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.table.reachable.file_kinds import FOLDERS
 from lancelake.table.refs import branch_location, list_branches, list_tags
 
-_OWN = frozenset(
-    {layout.DATA, layout.DELETIONS, layout.INDICES, layout.TRANSACTIONS, layout.VERSIONS}
-)
+_OWN = frozenset({*FOLDERS, layout.VERSIONS})
 _MANIFEST = re.compile(r"d?\d{1,20}\.manifest")
 # Folders of folders in which a clone is looked for.
 _DEPTH = 4
@@ -36,8 +34,8 @@ class ReachableLine:
 class KnownRefs:
     """The tags and branches of a table."""
 
-    tags: dict[str, Tag]
-    branches: dict[str, Branch]
+    tags: Mapping[str, Tag]
+    branches: Mapping[str, Branch]
 
     @staticmethod
     def load(main: Location) -> KnownRefs:
@@ -65,26 +63,25 @@ class KnownRefs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """The line to clean, and the others that may need its files."""
+    """A line of versions, and the others that may need its files."""
 
     own: ReachableLine
     others: tuple[ReachableLine, ...]
     refs: KnownRefs
 
     @staticmethod
-    def load(at: Snapshot) -> Family:
-        """Find all lines of a table; one may be a branch that is being made.
+    def load(location: Location, main: Location) -> Family:
+        """Find all lines of the table at `main`; `location` may be a branch that is being made.
 
         Tags and branches are read before versions are listed: what they name is then there.
         """
-        main = at.main_location
         refs = KnownRefs.load(main)
         roots = {main.uri: main}
         roots |= {place.uri: place for place in (branch_location(main, b) for b in refs.branches)}
         roots |= {place.uri: place for place in _tables_within(main, _DEPTH)}
-        roots.pop(at.location.uri, None)
+        roots.pop(location.uri, None)
         others = tuple(_line(root) for root in roots.values())
-        return Family(own=_line(at.location), others=others, refs=refs)
+        return Family(own=_line(location), others=others, refs=refs)
 
 
 def is_manifest(name: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.table.cleanup.file_kinds import FileKind, classify
+from lancelake.table.reachable.file_kinds import FileKind, classify
 
 INDEX = "0fadd253-a13b-43bb-ab48-10afbdc9fdf2"
 BLOB = "10" * 16

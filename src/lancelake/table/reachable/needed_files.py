@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
 
+from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import LanceTableError, ObjectNotFoundError, UnsupportedError
 from lancelake.format import layout
 from lancelake.format.flags import READABLE, WRITABLE
@@ -23,9 +24,11 @@ from lancelake.format.version_outline import (
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
-from lancelake.table.cleanup.file_kinds import FileKind
+from lancelake.table.reachable.file_kinds import FileKind
+from lancelake.table.reachable.version_lines import ReachableLine
 
 _TASK_BYTES = 64 << 20
+_LEAST_VERSIONS = 250
 # Manifests that are asked for at once where each answer takes its time.
 _REQUESTS = 32
 _LOCAL = {"file", "memory"}
@@ -156,7 +159,7 @@ class ReadVersions:
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the versions and return what `from_bytes` takes.
+        """Read the versions and return what `read_versions` puts together.
 
         Those that vanished meanwhile need nothing.
         """
@@ -197,7 +200,35 @@ class ReadVersions:
             yield from filter(None, pool.map(read, self.names))
 
 
-def from_bytes(results: Iterable[bytes]) -> Reading:
+def needed_by(
+    lines: Iterable[ReachableLine], engine: Engine, progress: Progress | None = None
+) -> Reach:
+    """Return the files that all versions of lines need."""
+    tasks = tuple(
+        ReadVersions(location=line.location, names=names)
+        for line in lines
+        for names in parts(line.names, engine)
+    )
+    return read_versions(tasks, engine, progress).kept
+
+
+def read_versions(
+    tasks: Sequence[ReadVersions], engine: Engine, progress: Progress | None = None
+) -> Reading:
+    """Read versions and put together what they need."""
+    if not tasks:
+        return Reading()
+    description = f"read versions of {tasks[0].location.uri}"
+    return _from_bytes(engine.run(Job(description=description, tasks=tasks, progress=progress)))
+
+
+def parts(names: tuple[str, ...], engine: Engine) -> Iterator[tuple[str, ...]]:
+    """Cut versions into as many parts as are read at once."""
+    size = max(_LEAST_VERSIONS, -(-len(names) // engine.parallelism))
+    return (names[start : start + size] for start in range(0, len(names), size))
+
+
+def _from_bytes(results: Iterable[bytes]) -> Reading:
     """Put together what runs of `ReadVersions` returned."""
     versions: list[FoundVersion] = []
     kept, dropped = Reach(), Reach()
