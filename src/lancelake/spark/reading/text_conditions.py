@@ -24,7 +24,7 @@ from lancelake.spark.reading.target_frame import staged_frame, target_frame
 from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import shown_schema
 from lancelake.table.merge.plan import by_fragment
-from lancelake.table.rows.find import FoundRows
+from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.snapshot import Snapshot
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value

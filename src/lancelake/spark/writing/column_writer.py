@@ -19,7 +19,7 @@ from lancelake.errors import SchemaMismatchError
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import physical_rows
 from lancelake.scan.live_rows import LiveRows
-from lancelake.table.columns.column_task import written
+from lancelake.table.column_task import written
 
 ADDRESS = MetaColumn.ROW_ADDRESS.value
 _FRAGMENT_BITS = 32

@@ -16,7 +16,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.merge.match import Addresses
-from lancelake.table.rows.writable import writable
+from lancelake.table.row_steps.writable import writable
 from lancelake.table.snapshot import Snapshot
 
 _ROWS_AT_ONCE = 1 << 16

@@ -24,9 +24,9 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_width import column_widths, row_bytes
-from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.column_task import ColumnTask, written_file
+from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.rows.assign import Assignment
-from lancelake.table.rows.find import FoundRows
 from lancelake.table.snapshot import Snapshot
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value

@@ -22,8 +22,8 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.pylance.udf import BatchUDF
+from lancelake.table.column_task import written_file
 from lancelake.table.columns import add
-from lancelake.table.columns.column_task import written_file
 from lancelake.table.columns.udf import BatchFunction, engine_for
 from lancelake.table.snapshot import Snapshot
 

@@ -9,12 +9,12 @@ from pyroaring import BitMap
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Job, JobProgress
 from lancelake.errors import InvalidExpressionError, LanceTableError
+from lancelake.expr.predicate import Filter
 from lancelake.format.ids import FragmentId
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.rows import find
-from lancelake.table.rows.find import (
-    Condition,
+from lancelake.table.row_steps import find
+from lancelake.table.row_steps.find import (
     FindRows,
     condition_text,
     count_rows,
@@ -43,7 +43,7 @@ def _plain(found: find.FoundRows) -> dict[int, list[int]]:
     ],
 )
 def test_live_rows_are_found_for_which_a_condition_holds(
-    base: Snapshot, condition: Condition | None, expected: dict[int, list[int]]
+    base: Snapshot, condition: Filter | None, expected: dict[int, list[int]]
 ) -> None:
     assert _plain(find_rows(base, condition, ENGINE)) == expected
 
@@ -102,5 +102,5 @@ def test_rows_are_counted_over_all_fragments() -> None:
     ("condition", "text"),
     [(None, "true"), ("a = 1", "a = 1"), (pc.field("a") > 1, "(a > 1)")],
 )
-def test_a_condition_is_shown_as_text(condition: Condition | None, text: str) -> None:
+def test_a_condition_is_shown_as_text(condition: Filter | None, text: str) -> None:
     assert condition_text(condition) == text

@@ -8,7 +8,7 @@ from lancelake.clock import SystemIds
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
-from lancelake.table.rows.mark_deleted import take_out, take_out_beside
+from lancelake.table.row_steps.mark_deleted import take_out, take_out_beside
 from lancelake.table.snapshot import Snapshot
 
 IDS = SystemIds(1)
