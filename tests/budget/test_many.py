@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage import disk_sync
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
@@ -21,7 +22,6 @@ from lancelake.table.check import check
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.optimize import OptimizeSettings, optimize
 from lancelake.table.repair import plan
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.summary import describe
 from tests.cli.conftest import run as run  # noqa: PLC0414  # a fixture
 

@@ -9,14 +9,14 @@ import pyarrow as pa
 
 from lancelake.data.assemble import Assembler
 from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.computed_once import computed_once
 from lancelake.data.open_columns import open_columns, stored_rows
 from lancelake.data.projection import FileProjection, split
 from lancelake.data.small_files import remembered
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError
+from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
+from lancelake.storage.table_files import FileAt, TableFiles
 
 
 @dataclass(frozen=True)

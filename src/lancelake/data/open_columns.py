@@ -8,10 +8,10 @@ from lancelake.data.codec.readers import open_reader
 from lancelake.data.column_reader import ColumnReader
 from lancelake.data.legacy.file import LegacyFile
 from lancelake.data.projection import FileProjection
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt, TableFiles
 
 
 def open_columns(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.alter import without_columns
 from lancelake.spark.maintenance.table_methods import TableUpkeep
@@ -44,7 +45,6 @@ from lancelake.table.merge.clauses import DeleteRow, UpdateSet
 from lancelake.table.merge.run import Merged
 from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
 from lancelake.table.restore import restore
-from lancelake.table.snapshot import Snapshot
 
 _TARGET = "target"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table import commit_hooks
-from lancelake.table.snapshot import Snapshot
 
 
 def _clean_up_if_due(made: Snapshot) -> None:

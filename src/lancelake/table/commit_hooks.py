@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
-from lancelake.table.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot
 
 AfterCommit = Callable[[Snapshot], None]
 """Called with a version that was just committed."""

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pyroaring import BitMap
 
-from lancelake.data.table_files import FileAt
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.format import index_details
 from lancelake.format.file_version import FileVersion
@@ -16,11 +16,11 @@ from lancelake.format.flags import unknown_writer_flags
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.names import ManifestNaming
 from lancelake.format.refs import Branch, Tag
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.refs import CheckedRefs
 from lancelake.table.check.version_lines import CheckedLine
 from lancelake.table.history import VersionSummary, summarize
-from lancelake.table.snapshot import Snapshot
 
 _SMALL_FRAGMENT_ROWS = 100_000
 _MANY_SMALL_FRAGMENTS = 100

@@ -6,11 +6,11 @@ import sys
 import pyarrow as pa
 import pytest
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage.location import Location
 from lancelake.table.config import update_config
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import WriteOptions, write
 
 ROWS = pa.table({"a": [1]})

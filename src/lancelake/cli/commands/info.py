@@ -17,7 +17,7 @@ from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.schema_text import tree, type_text
 from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
-from lancelake.table.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.summary import IndexSummary, TableSummary, describe
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -52,7 +52,7 @@ def _rows(snapshot: Snapshot, summary: TableSummary) -> int:
         return summary.rows
     from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed
 
-    return count_rows(snapshot.source)
+    return count_rows(snapshot)
 
 
 def _facts(snapshot: Snapshot, summary: TableSummary, rows: int) -> Iterator[tuple[str, Text]]:

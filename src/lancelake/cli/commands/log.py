@@ -19,6 +19,7 @@ from lancelake.cli.documents import document, writer_text
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.clock import SystemClock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.errors import LanceTableError
 from lancelake.format.names import ManifestName
@@ -26,7 +27,6 @@ from lancelake.format.operations import Clone
 from lancelake.format.transaction import Transaction
 from lancelake.table.check.refs import CheckedRefs
 from lancelake.table.history import summarize
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import VersionDelta, change, live_rows
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

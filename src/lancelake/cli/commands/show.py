@@ -17,9 +17,9 @@ from lancelake.cli.documents import (
 )
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.outline import outline
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidNameError, NotFoundError, RefNotFoundError
 from lancelake.table.refs import load_branch, load_tag
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

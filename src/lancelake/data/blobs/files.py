@@ -16,10 +16,10 @@ from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.file_schema import PREPARED_BLOB
-from lancelake.data.table_files import FileAt
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.blobs import BlobKind, side_file
 from lancelake.format.schema import Field, quote_segment
+from lancelake.storage.table_files import FileAt
 
 Mask = npt.NDArray[np.bool_]
 

@@ -11,12 +11,12 @@ import pyarrow.compute as pc
 from lancelake.data.arrays.retype import struct_of
 from lancelake.data.blobs.reads import StoredBlob, locate, read_all
 from lancelake.data.file_schema import BLOB_VALUE
-from lancelake.data.table_files import TableFiles
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import BlobKind, has_blobs
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.storage.table_files import TableFiles
 
 _BATCH_BYTES = 32 << 20
 

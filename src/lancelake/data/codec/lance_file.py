@@ -19,7 +19,6 @@ from lancelake.data.column_reader import ColumnReader, RowOffsets
 from lancelake.data.file_to_table import FileShape
 from lancelake.data.projection import prune
 from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.table_files import FileAt
 from lancelake.errors import CorruptTableError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
@@ -30,6 +29,7 @@ from lancelake.format.schema import Field
 from lancelake.format.unknown import parse
 from lancelake.proto import file_pb2
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 
 # Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
 _READAHEAD = 4

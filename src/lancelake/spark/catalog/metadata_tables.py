@@ -8,11 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_details import describe
 from lancelake.format.transaction import COMMIT_MESSAGE
 from lancelake.table.history import history, summarize
 from lancelake.table.refs import list_branches, list_tags
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import live_rows
 
 Row = dict[str, Any]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.table.snapshot import Snapshot
 
 DATA_VERSION, STABLE_ROW_IDS = "dataStorageVersion", "stableRowIds"
 _AT_CREATION = {name.lower(): name for name in (DATA_VERSION, STABLE_ROW_IDS)}

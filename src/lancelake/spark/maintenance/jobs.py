@@ -10,6 +10,7 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
 from lancelake.scan.request import Ordering
@@ -24,7 +25,6 @@ from lancelake.table.optimize import OptimizeRun, optimize
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import plan as plan_repair
 from lancelake.table.repair.run import apply
-from lancelake.table.snapshot import Snapshot
 
 Row = Mapping[str, Any]
 

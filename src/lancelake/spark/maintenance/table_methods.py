@@ -9,6 +9,7 @@ from datetime import timedelta
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
 from lancelake.spark.catalog.metadata_tables import facts
 from lancelake.spark.maintenance import jobs
@@ -19,7 +20,6 @@ from lancelake.table.clone import create_branch
 from lancelake.table.history import summarize
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.repair.options import Wishes
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.tags import create_tag, remove_tag
 from lancelake.table.version_delta import live_rows
 

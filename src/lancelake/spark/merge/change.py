@@ -8,6 +8,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import Change
@@ -20,7 +21,6 @@ from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
 
 
 def change_rows(

@@ -8,6 +8,7 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.catalyst import (
@@ -37,7 +38,6 @@ from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
 from lancelake.table.merge.run import MergeCounts, Merged
 from lancelake.table.rows.delete import delete
-from lancelake.table.snapshot import Snapshot
 
 _TARGET, _SOURCE = "__lance_target", "__lance_source"
 _VERBS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import ExplicitClause, quoted
@@ -27,7 +28,6 @@ from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import spark_schema
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.row_steps.files import row_files
-from lancelake.table.snapshot import Snapshot
 
 _ACTION = "__lance_action"
 

@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import LanceTableError
 from lancelake.format.primary_key import key_names
@@ -33,7 +34,6 @@ from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected
 

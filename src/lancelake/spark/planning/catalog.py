@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import AlreadyExistsError, TableNotFoundError, UnsupportedError
 from lancelake.spark.catalog.warehouse import CHANGES, Directory, Named, Namespace, is_path
 from lancelake.spark.jvm.changelog import changelog_versions
@@ -29,7 +30,6 @@ from lancelake.table.open import (
     open_snapshot,
 )
 from lancelake.table.refs import branch_location
-from lancelake.table.snapshot import Snapshot
 
 
 @implements("catalog.StagingTableCatalog", "catalog.SupportsNamespaces", "catalog.ProcedureCatalog")

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.spark.catalog.metadata_tables import facts, facts_schema
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import (
@@ -27,7 +28,6 @@ from lancelake.spark.planning.proxy import (
 )
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.expr.condition import Comparison, Condition, Operator
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
@@ -39,7 +40,6 @@ from lancelake.spark.reading.pushdown import column_types
 from lancelake.spark.session.options import TableOptions, ensure_known, given_to
 from lancelake.spark.session.times import with_zones
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
-from lancelake.table.snapshot import Snapshot
 
 _FEED_TYPES = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}

@@ -5,11 +5,11 @@ from __future__ import annotations
 import zlib
 from dataclasses import replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.ids import FragmentId
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.reading.read_plan import ReadRequest
-from lancelake.table.snapshot import Snapshot
 
 
 class FragmentsTable(VersionTable):

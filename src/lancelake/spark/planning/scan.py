@@ -108,7 +108,7 @@ class LanceScan(ScanProxy):
         request = self._request
         if request.aggregation is not None:
             return None, _AGGREGATE_BYTES
-        rows = row_count(request.snapshot.source)
+        rows = row_count(request.snapshot)
         most = request.limit if request.top is None else request.top.count
         kept = rows if most is None else min(rows, most)
         return kept, max(1, size_bytes(request) * kept // max(1, rows))
@@ -158,7 +158,7 @@ class LocalCount(ScanProxy):
         return java_schema(self.gateway, self._request.schema)
 
     def rows(self) -> Any:
-        count = row_count(self._request.snapshot.source)
+        count = row_count(self._request.snapshot)
         make = self.gateway.cls("org.apache.spark.sql.catalyst.expressions.GenericInternalRow")
         row = make(self._columns)
         for position in range(self._columns):

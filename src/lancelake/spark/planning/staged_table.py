@@ -7,6 +7,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
@@ -18,7 +19,6 @@ from lancelake.spark.planning.write import LanceWriteBuilder
 from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.writing.write_plan import SaveMode, WritePlan, commit_write, plan_write
 from lancelake.storage.location import Location
-from lancelake.table.snapshot import Snapshot
 
 _PROVIDER = "lance"
 

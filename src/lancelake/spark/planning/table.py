@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.catalog.table_properties import shown_properties
@@ -23,7 +24,6 @@ from lancelake.spark.session.options import (
     given_to,
 )
 from lancelake.spark.types import declared, shown_schema
-from lancelake.table.snapshot import Snapshot
 
 
 @implements("catalog.MetadataColumn")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import Predicate, joined
@@ -17,7 +18,6 @@ from lancelake.spark.session.engine import SparkEngine
 from lancelake.spark.session.options import TableOptions
 from lancelake.spark.writing.write_plan import existing
 from lancelake.table.rows.delete import delete
-from lancelake.table.snapshot import Snapshot
 
 _CAPABILITIES = (
     "AUTOMATIC_SCHEMA_EVOLUTION",

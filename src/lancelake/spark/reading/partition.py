@@ -8,10 +8,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.scan.execute import ScanColumns, count, execute
+from lancelake.scan.execute import count, execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.reduce.aggregate import PartialAggregation
 from lancelake.scan.reduce.top_rows import TopRows
+from lancelake.scan.scan_columns import ScanColumns
 from lancelake.spark.reading.metadata_columns import with_fragment_id
 from lancelake.spark.reading.spark_values import SparkConformer
 

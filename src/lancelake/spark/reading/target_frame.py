@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
@@ -26,7 +27,6 @@ from lancelake.spark.session.engine import SparkEngine
 from lancelake.spark.session.on_executors import portable
 from lancelake.spark.types import spark_schema
 from lancelake.spark.writing.staged_rows import staged
-from lancelake.table.snapshot import Snapshot
 
 
 def target_frame(

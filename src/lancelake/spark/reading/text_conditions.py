@@ -12,6 +12,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.format.fragment import Fragment
@@ -25,7 +26,6 @@ from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import shown_schema
 from lancelake.table.merge.plan import by_fragment
 from lancelake.table.row_steps.find import FoundRows
-from lancelake.table.snapshot import Snapshot
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 

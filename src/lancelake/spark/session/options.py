@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
 from lancelake.storage.options import is_known
@@ -22,7 +23,6 @@ from lancelake.table.open import (
     time_reference,
 )
 from lancelake.table.refs import branch_location
-from lancelake.table.snapshot import Snapshot
 
 PATH = "path"
 CONFINE_TO = "confineTo"

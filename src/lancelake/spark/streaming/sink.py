@@ -11,6 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
@@ -39,7 +40,6 @@ from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, Upda
 from lancelake.table.merge.run import prepare, with_changes
 from lancelake.table.merge.source import kept
 from lancelake.table.publish import publish
-from lancelake.table.snapshot import Snapshot
 
 SINK_OPTIONS = (
     *WRITE_OPTIONS,
@@ -175,4 +175,4 @@ def _merge(
 
 def _staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:
     """Read back the rows that tasks wrote, which are part of no version."""
-    return run(plan(staged(base, fragments).source, ScanRequest()))
+    return run(plan(staged(base, fragments), ScanRequest()))

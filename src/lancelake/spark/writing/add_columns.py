@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.evolution import Widened
@@ -34,7 +35,6 @@ from lancelake.table.columns.syncing import Syncing
 from lancelake.table.columns.udf import BatchFunction
 from lancelake.table.conflict_retry import until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 _FRAGMENT = "__lance_fragment"
 # Fragments between two entries of a checkpoint, for each task that runs at once.
@@ -158,7 +158,7 @@ class _Addition:
         work = WriteColumns(
             file=column_file(at, wide.added, casts=True),
             files=at.files,
-            manifest_at=at.source.manifest_at,
+            manifest_at=at.manifest_at,
             fragments={int(f.id): f for f in wave},
             schema=data,
         )

@@ -14,11 +14,11 @@ from lancelake.clock import SystemIds
 from lancelake.data.column_file import ColumnFile
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.row_meta import MetaColumn
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import physical_rows
 from lancelake.scan.live_rows import LiveRows
+from lancelake.storage.table_files import FileAt, TableFiles
 from lancelake.table.column_task import written
 
 ADDRESS = MetaColumn.ROW_ADDRESS.value

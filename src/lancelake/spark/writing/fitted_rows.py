@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import described
@@ -26,7 +27,6 @@ from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.types import declared, spark_field
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.spark.writing.storable import Rule, ensure_storable
-from lancelake.table.snapshot import Snapshot
 
 _POLICY = "spark.sql.storeAssignmentPolicy"
 

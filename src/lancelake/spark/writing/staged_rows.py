@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.table.snapshot import Snapshot
 
 
 def staged(base: Snapshot, fragments: Sequence[Fragment]) -> Snapshot:

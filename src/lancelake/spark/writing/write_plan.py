@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import chosen_text
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
@@ -55,7 +56,6 @@ from lancelake.table.publish import (
 )
 from lancelake.table.row_steps.find import FoundRows, find_rows
 from lancelake.table.row_steps.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened
 
 

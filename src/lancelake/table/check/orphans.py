@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError
 from lancelake.format import layout
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.version_lines import CheckedLine

@@ -50,7 +50,7 @@ def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> It
     for field in subject.schema.fields:
         request = ScanRequest(columns=(field.name,), include_deleted_rows=True)
         try:
-            scan = plan(subject.snapshot.source, request)
+            scan = plan(subject.snapshot, request)
         except StorageUnavailableError:
             raise
         except LanceTableError as error:

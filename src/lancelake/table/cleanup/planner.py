@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import InvalidRequestError, LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
@@ -31,7 +32,6 @@ from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.reach import FoundVersion, Reach, Reading, ReadVersions
 from lancelake.table.cleanup.record import Records, read_records
 from lancelake.table.cleanup.version_lines import Family, ReachableLine, is_manifest
-from lancelake.table.snapshot import Snapshot
 
 _LEAST_VERSIONS = 250
 

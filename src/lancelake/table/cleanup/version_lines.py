@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import open_line
 from lancelake.format import layout
 from lancelake.format.refs import Branch, Tag
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.refs import branch_location, list_branches, list_tags
-from lancelake.table.snapshot import Snapshot
 
 _OWN = frozenset(
     {layout.DATA, layout.DELETIONS, layout.INDICES, layout.TRANSACTIONS, layout.VERSIONS}

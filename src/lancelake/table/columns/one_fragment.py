@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.retype import retype
 from lancelake.data.column_file import with_file
@@ -36,7 +37,6 @@ from lancelake.table.columns.live_columns import live_batches
 from lancelake.table.columns.match_rows import match_rows
 from lancelake.table.columns.udf import BatchFunction, engine_for
 from lancelake.table.publish import SYSTEM
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

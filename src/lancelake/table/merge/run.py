@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format.fragment import Fragment
@@ -19,7 +20,6 @@ from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.files import row_files
 from lancelake.table.row_steps.mark_deleted import TakenOut, take_out_beside
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened, widened_schema
 from lancelake.txn.inserted_keys import InsertedKeys
 from lancelake.txn.rules import AffectedRows

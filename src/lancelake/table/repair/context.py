@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
 from lancelake.table.check.deletions import Deletions
 from lancelake.table.check.footers import check_footers
@@ -13,7 +14,6 @@ from lancelake.table.check.subject import Subject
 from lancelake.table.repair.draft import Draft
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.past import Past
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

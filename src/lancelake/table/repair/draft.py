@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.format import index_meta
 from lancelake.format import operations as ops
@@ -14,7 +15,6 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, RetryableConflictError
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -13,7 +14,6 @@ from lancelake.table.repair.draft import changes
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import RepairPlan, plan
 from lancelake.table.repair.version_line import LinePlan
-from lancelake.table.snapshot import Snapshot
 
 _MOST_ROUNDS = 5
 

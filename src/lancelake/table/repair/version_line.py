@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.table.check.deletions import Deletions
 from lancelake.table.check.file_sizes import FileSizes
@@ -23,7 +24,6 @@ from lancelake.table.repair.renewal import renew
 from lancelake.table.repair.row_counts import mend_deletions, mend_row_counts
 from lancelake.table.repair.row_ids import mend_row_ids, raise_next_row_id, renew_row_ids
 from lancelake.table.repair.row_versions import mend_row_versions
-from lancelake.table.snapshot import Snapshot
 
 Mend = Callable[[RepairContext], Draft]
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.table.snapshot import Snapshot
 
 
 def row_files(base: Snapshot) -> WriteTask:

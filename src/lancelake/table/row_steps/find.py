@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.expr.predicate import Filter, Predicate
 from lancelake.format.ids import FragmentId
-from lancelake.scan.execute import ScanColumns, kept_offsets
+from lancelake.scan.execute import kept_offsets
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.snapshot import Snapshot
+from lancelake.scan.scan_columns import ScanColumns
 
 FoundRows = dict[FragmentId, BitMap]
 """Offsets of rows by fragment; no fragment without rows."""
@@ -56,7 +57,7 @@ def find_rows(
     request = ScanRequest(
         columns=(), filter="true" if condition is None else condition, remembers_small=True
     )
-    scans = divided(plan(base.source, request).tasks, engine.parallelism)
+    scans = divided(plan(base, request).tasks, engine.parallelism)
     job = Job(
         description=f"find rows of {base.location.uri}",
         tasks=[FindRows(scans=group) for group in _grouped(scans)],

@@ -10,6 +10,7 @@ from typing import TypeVar
 from pyroaring import BitMap
 
 from lancelake.clock import Ids
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.commit_ports import sync_deletion_names, write_deletions
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
@@ -18,7 +19,6 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.scan.count import physical_rows
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn.rules import AffectedRows, RowOffsets
 
 _FILES_AT_ONCE = 16
@@ -78,7 +78,7 @@ def take_out_beside(
 def _without(base: Snapshot, fragment: Fragment, rows: BitMap, ids: Ids) -> Fragment | None:
     """Return a fragment with more deleted rows; None when no row is left."""
     gone = load_deletions(base.files, fragment) | rows
-    if len(gone) >= physical_rows(base.files, base.source.manifest_at, fragment):
+    if len(gone) >= physical_rows(base.files, base.manifest_at, fragment):
         return None
     before = fragment.deletion_file
     encoding = choose_encoding(len(gone), None if before is None else before.file_type)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.column_file import ColumnFile, sync_names, with_file
 from lancelake.data.read_ahead import read_ahead
@@ -27,7 +28,6 @@ from lancelake.scan.row_width import column_widths, row_bytes
 from lancelake.table.column_task import ColumnTask, written_file
 from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.rows.assign import Assignment
-from lancelake.table.snapshot import Snapshot
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 _OFFSET_BITS = np.uint64(0xFFFFFFFF)
@@ -137,7 +137,7 @@ def rewrite_columns(
             ),
             file=file,
         )
-        for scan in plan(base.source, request).tasks
+        for scan in plan(base, request).tasks
     ]
     job = Job(description=f"rewrite columns of {base.location.uri}", tasks=tasks, progress=progress)
     made = []

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import UnsupportedError
@@ -20,7 +21,6 @@ from lancelake.table.row_steps.mark_deleted import take_out_beside
 from lancelake.table.rows.assign import Assignment, bind_assignments
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn.rules import AffectedRows
 
 

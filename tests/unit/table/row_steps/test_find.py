@@ -6,22 +6,22 @@ import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Job, JobProgress
 from lancelake.errors import InvalidExpressionError, LanceTableError
-from lancelake.expr.predicate import Filter
 from lancelake.format.ids import FragmentId
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.row_steps import find
 from lancelake.table.row_steps.find import (
+    Filter,
     FindRows,
     condition_text,
     count_rows,
     divided,
     find_rows,
 )
-from lancelake.table.snapshot import Snapshot
 
 ENGINE = LocalEngine(parallelism=2)
 
@@ -55,7 +55,7 @@ def test_what_is_no_condition_on_the_table_is_refused(base: Snapshot, condition:
 
 
 def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
-    scans = plan(base.source, ScanRequest(columns=(), filter="id > 4")).tasks
+    scans = plan(base, ScanRequest(columns=(), filter="id > 4")).tasks
     task = pickle.loads(pickle.dumps(FindRows(scans=scans[:2])))
     assert [list(rows) for rows in find._bitmaps(task.run())] == [[], [1, 2, 3]]
 
@@ -64,7 +64,7 @@ def test_a_large_fragment_is_cut_where_there_are_fewer_than_can_be_looked_at_at_
     base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(find, "_LEAST_ROWS", 2)
-    scans = plan(base.source, ScanRequest(columns=(), filter="id > 0")).tasks
+    scans = plan(base, ScanRequest(columns=(), filter="id > 0")).tasks
     assert divided(scans, 3) == list(scans)
     cut = [(part.fragment.id, part.start, part.stop) for part in divided(scans[:2], 4)]
     assert cut == [(0, 0, 2), (0, 2, 4), (1, 0, 2), (1, 2, 4)]

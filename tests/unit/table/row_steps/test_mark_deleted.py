@@ -5,11 +5,11 @@ from pyroaring import BitMap
 
 import lancelake.pylance as lance
 from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
 from lancelake.table.row_steps.mark_deleted import take_out, take_out_beside
-from lancelake.table.snapshot import Snapshot
 
 IDS = SystemIds(1)
 

@@ -6,12 +6,12 @@ from uuid import UUID
 
 import pytest
 
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, ExternalFile
 from lancelake.format.ids import BaseId
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt, TableFiles
 
 ROOT = Location.parse("s3://bucket/some/table.lance", {"region": "x"})
 FILES = TableFiles(

@@ -1,27 +1,29 @@
-"""An immutable view of one version of a table."""
+"""Snapshot: one version of a table, as a value that commits, scans and faces share."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lancelake.data.computed_once import computed_once
-from lancelake.data.scan_source import ScanSource
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
 from lancelake.format import index_meta, layout, manifest_codec, transaction
+from lancelake.format.computed_once import computed_once
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest
 from lancelake.format.manifest_codec import ManifestFile
 from lancelake.format.names import ManifestName
+from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
 from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+from lancelake.storage.table_files import FileAt, TableFiles
+from lancelake.txn.state import TableState
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A version: its manifest, and the place of its files."""
+    """A version: its manifest, the sections beside it, and where its files are stored."""
 
     location: Location
     name: ManifestName
@@ -29,10 +31,12 @@ class Snapshot:
     manifest_size: int
 
     @staticmethod
-    def load(location: Location, name: ManifestName) -> Snapshot:
-        """Read the manifest of a version."""
+    def load(
+        location: Location, name: ManifestName, *, store: ObjectStore | None = None
+    ) -> Snapshot:
+        """Read the manifest of a version, from the location's own store unless one is given."""
         try:
-            data = open_store(location).get(layout.manifest(name.name))
+            data = (store or open_store(location)).get(layout.manifest(name.name))
             file = manifest_codec.decode(data)
         except ObjectNotFoundError as error:
             problem = f"version {name.version} was not found"
@@ -41,9 +45,18 @@ class Snapshot:
             raise error.at(location.uri, name.version) from error.__cause__
         return Snapshot(location, name, file, len(data))
 
+    @staticmethod
+    def of_state(
+        location: Location, name: ManifestName, file: ManifestFile, size: int, state: TableState
+    ) -> Snapshot:
+        """Return a version that was just built; what was encoded is not decoded again."""
+        made = Snapshot(location, name, file, size)
+        vars(made)["state"], vars(made)["indices"] = state, state.indices
+        return made
+
     @property
     def manifest(self) -> Manifest:
-        """What the version consists of."""
+        """The manifest: schema, fragments, config."""
         return self.file.manifest
 
     @property
@@ -66,15 +79,13 @@ class Snapshot:
 
     @computed_once
     def files(self) -> TableFiles:
-        """Where the version's files lie."""
+        """Places of the version's files."""
         return TableFiles(root=self.location, bases=self.manifest.base_paths)
 
     @computed_once
-    def source(self) -> ScanSource:
-        """The version as a scan takes it."""
-        path = layout.manifest(self.name.name)
-        manifest_at = FileAt(root=self.location, path=path)
-        return ScanSource(files=self.files, manifest_at=manifest_at, manifest=self.manifest)
+    def manifest_at(self) -> FileAt:
+        """Place of the manifest."""
+        return FileAt(root=self.location, path=layout.manifest(self.name.name))
 
     @computed_once
     def indices(self) -> tuple[IndexMetadata, ...]:
@@ -87,21 +98,35 @@ class Snapshot:
             raise error.at(self.location.uri, self.version) from error.__cause__
 
     @computed_once
+    def state(self) -> TableState:
+        """The version as the rules of changes see it."""
+        return TableState(manifest=self.manifest, indices=self.indices)
+
+    @computed_once
     def transaction(self) -> Transaction | None:
-        """What led to the version; None when it was not recorded or no longer is."""
+        """The transaction of the version; None when it was not recorded or no longer is."""
+        return self.transaction_in(open_store(self.location))
+
+    def transaction_in(self, store: ObjectStore) -> Transaction | None:
+        """Read the transaction: the inline copy, else its file in a store."""
         data = self.file.inline_transaction
         try:
             if data is None:
-                data = self._transaction_file()
+                data = self._transaction_file(store)
             return None if data is None else transaction.decode(data)
         except LanceTableError as error:
             raise error.at(self.location.uri, self.version) from error.__cause__
 
-    def _transaction_file(self) -> bytes | None:
+    def with_schema(self, schema: Schema) -> Snapshot:
+        """Return the version cut down to some of its columns, to be scanned."""
+        manifest = replace(self.manifest, schema=schema)
+        return replace(self, file=replace(self.file, manifest=manifest))
+
+    def _transaction_file(self, store: ObjectStore) -> bytes | None:
         if not self.manifest.transaction_file:
             return None
         path = layout.transaction(confined_path(self.manifest.transaction_file))
         try:
-            return open_store(self.location).get(path)
+            return store.get(path)
         except ObjectNotFoundError:
             return None
