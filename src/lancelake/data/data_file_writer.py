@@ -11,8 +11,8 @@ from lance.file import LanceFileWriter
 from lancelake.data import durable
 from lancelake.data.blobs.files import BlobFiles
 from lancelake.data.codec.address import CodecAddress, writing
-from lancelake.data.codec.file_schema import column_ids, file_schema
 from lancelake.data.codec.threads import codec_threads
+from lancelake.data.file_schema import column_ids, file_schema
 from lancelake.data.write_task import WriteTask
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile

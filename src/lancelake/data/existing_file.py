@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.data.codec.file_schema import column_ids
 from lancelake.data.codec.lance_file import load_layout
 from lancelake.data.codec.readers import open_reader
+from lancelake.data.file_schema import column_ids
 from lancelake.data.schema_check import ensure_fits
 from lancelake.errors import ObjectNotFoundError, SchemaMismatchError, UnsupportedError
 from lancelake.format import file_version

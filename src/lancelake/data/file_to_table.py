@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancelake.data.arrays.blob_positions import with_nulls
 from lancelake.data.arrays.retype import ensure_same_kind, retype, struct_of
-from lancelake.data.blobs.positions import with_nulls
 from lancelake.errors import CorruptTableError
 from lancelake.format.file_version import FileVersion
 

@@ -28,7 +28,7 @@ from lancelake.format.operations import Operation
 from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import TableFiles
-from lancelake.table.commit_hooks import AFTER_COMMIT, AfterCommit, run_after
+from lancelake.table.commit_hooks import AfterCommit, run_after
 from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 from lancelake.txn.options import BuildOptions
@@ -71,7 +71,9 @@ class CommitChoices:
 
     timeout_s: float | None = None
     lock: CommitLock | None = None
-    after: tuple[AfterCommit, ...] = AFTER_COMMIT
+    after: tuple[AfterCommit, ...] | None = None
+    """Hooks instead of the installed ones."""
+
     surroundings: Surroundings = SYSTEM
 
 

@@ -23,6 +23,7 @@ from lancelake.expr.arrays import plain_type, type_without_views, without_views
 from lancelake.expr.engine import reason
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.planned import table_scans
+from lancelake.expr.query_reads import ALL_ROWS, QueryReads, every_read, only_read
 from lancelake.expr.threads import datafusion_threads
 from lancelake.format import jsonb
 from lancelake.format.logical_types import EXTENSION_NAME
@@ -32,7 +33,6 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
-from lancelake.table.sql_reads import ALL_ROWS, QueryReads, every_read, only_read
 
 _MEMORY_BYTES = 512 << 20
 _OUT_OF_MEMORY = "Resources exhausted"

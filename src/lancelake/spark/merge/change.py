@@ -20,7 +20,7 @@ from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import take_out
 
 
 def change_rows(

@@ -27,7 +27,7 @@ from lancelake.spark.merge.rows_out import (
 from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import spark_schema
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
-from lancelake.table.rows.rewrite import row_files
+from lancelake.table.row_steps.files import row_files
 
 _ACTION = "__lance_action"
 

@@ -33,7 +33,7 @@ from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import take_out
 from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected
 

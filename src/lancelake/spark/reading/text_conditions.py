@@ -25,7 +25,7 @@ from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.target_frame import staged_frame, target_frame
 from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import shown_schema
-from lancelake.table.rows.find import FoundRows
+from lancelake.table.row_steps.find import FoundRows
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 

@@ -28,10 +28,10 @@ from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.spark.writing.column_writer import ADDRESS, WriteColumns
 from lancelake.storage.open import open_store
+from lancelake.table.column_task import written, written_file
 from lancelake.table.columns.add import add_mapped_columns, widened
 from lancelake.table.columns.backfill import PATIENCE, column_file, publish_columns
 from lancelake.table.columns.checkpoint import Checkpoint, source_key
-from lancelake.table.columns.column_task import written, written_file
 from lancelake.table.columns.syncing import Syncing
 from lancelake.table.columns.udf import BatchFunction
 from lancelake.table.conflict_retry import until_it_lands

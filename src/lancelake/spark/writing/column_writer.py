@@ -20,7 +20,7 @@ from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.scan.count import physical_rows
 from lancelake.scan.live_rows import LiveRows
 from lancelake.storage.table_files import FileAt, TableFiles
-from lancelake.table.columns.column_task import written
+from lancelake.table.column_task import written
 
 ADDRESS = MetaColumn.ROW_ADDRESS.value
 

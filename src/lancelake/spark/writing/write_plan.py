@@ -53,8 +53,8 @@ from lancelake.table.publish import (
     publish,
     publish_first,
 )
-from lancelake.table.rows.find import FoundRows, find_rows
-from lancelake.table.rows.mark_deleted import take_out
+from lancelake.table.row_steps.find import FoundRows, find_rows
+from lancelake.table.row_steps.mark_deleted import take_out
 from lancelake.table.write import widened
 
 

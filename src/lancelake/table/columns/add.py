@@ -27,6 +27,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scan_columns import ScanColumns
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.backfill import (
     Backfill,
     ColumnPlan,
@@ -34,7 +35,6 @@ from lancelake.table.columns.backfill import (
     default_engine,
     publish_columns,
 )
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.live_columns import batch_rows
 from lancelake.table.columns.syncing import Syncing
 from lancelake.table.columns.udf import BatchFunction, MappedValues, engine_for

@@ -17,9 +17,9 @@ from lancelake.format.schema import Field, Schema
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
 from lancelake.table.columns.cast_rules import cast_column, ensure_castable
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.drop import project
 from lancelake.table.columns.live_columns import live_batches
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices

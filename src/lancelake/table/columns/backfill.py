@@ -18,7 +18,7 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.operations import Merge
 from lancelake.format.schema import Schema
-from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.column_task import ColumnTask, written_file
 from lancelake.table.columns.syncing import Syncing
 from lancelake.table.conflict_retry import Retries, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish

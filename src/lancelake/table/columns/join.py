@@ -18,9 +18,9 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.add import widened
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.join_source import MEMORY_BYTES, JoinRows, join_rows
 from lancelake.table.columns.match_rows import Matches, match_rows
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices

@@ -28,9 +28,9 @@ from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Schema
 from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.plan import ScanTask
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.add import computed_plan, mapped_plan, streamed_files, widened
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.join import JoinKey, ensure_joinable, ensure_key, prepared
 from lancelake.table.columns.join_source import JoinRows, Rows
 from lancelake.table.columns.live_columns import live_batches

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from lancelake.clock import Ids
 from lancelake.data.byte_source import StoreSource
-from lancelake.data.codec.file_schema import column_ids
 from lancelake.data.codec.page_copy import LARGE_PAGE_BYTES, PageCopy, page_copy
+from lancelake.data.file_schema import column_ids
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
 from lancelake.format.blobs import has_blobs

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.data.blobs.values import value_field, with_blobs
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
@@ -22,7 +23,6 @@ from lancelake.format.schema import Schema
 from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.row_width import Widths, column_widths, row_bytes
 from lancelake.storage.table_files import FileAt, TableFiles
-from lancelake.table.compact.blob_columns import value_field, with_blobs
 
 LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
 """What a row takes with it where row ids are stable."""

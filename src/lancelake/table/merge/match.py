@@ -26,7 +26,7 @@ from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
 from lancelake.table.merge.source_keys import SOURCE_ROW, SourceKeys
-from lancelake.table.rows.find import divided
+from lancelake.table.row_steps.find import divided
 
 Addresses = npt.NDArray[np.uint64]
 

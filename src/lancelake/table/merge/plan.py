@@ -39,7 +39,7 @@ from lancelake.table.merge.source import RowNumbers, SourceRows
 from lancelake.table.merge.source_keys import SourceKeys
 from lancelake.table.merge.target import TargetRows
 from lancelake.table.merge.write import Changed, New, Portion
-from lancelake.table.rows.find import FoundRows, find_rows
+from lancelake.table.row_steps.find import FoundRows, find_rows
 from lancelake.txn.inserted_keys import InsertedKeys, collected
 
 

@@ -19,7 +19,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scan_columns import ScanColumns
 from lancelake.table.merge.match import Addresses
-from lancelake.table.rows.writable import writable
+from lancelake.table.row_steps.writable import writable
 
 _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 1 << 8

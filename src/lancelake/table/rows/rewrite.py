@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
 import pyarrow as pa
 
 from lancelake.clock import SystemIds
@@ -21,15 +20,15 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.format.rowids.sequence import RowIdSequence
 from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scan_columns import ScanColumns
+from lancelake.table.row_steps.files import row_files, with_row_ids
+from lancelake.table.row_steps.find import FoundRows
+from lancelake.table.row_steps.writable import writable
 from lancelake.table.rows.assign import Assignment, assigned
-from lancelake.table.rows.find import FoundRows
-from lancelake.table.rows.writable import writable
 
 _TASK_BYTES = 256 << 20
 
@@ -102,37 +101,6 @@ def rewrite_rows(
     ]
     job = Job(description=f"rewrite rows of {base.location.uri}", tasks=tasks, progress=progress)
     return tuple(fragment for result in engine.run(job) for fragment in from_bytes(result))
-
-
-def row_files(base: Snapshot) -> WriteTask:
-    """Say how rows that belong to a version are written."""
-    return WriteTask(
-        root=base.location,
-        schema=base.manifest.schema,
-        file_version=base.manifest.data_version,
-        casts=True,
-        allow_external_blobs=True,
-        # The table has such columns already.
-        newest_readers_only=True,
-    )
-
-
-def with_row_ids(
-    fragments: Sequence[Fragment], row_ids: Sequence[pa.Array]
-) -> tuple[Fragment, ...]:
-    """Give row ids to the first rows of fragments that were written from one stream."""
-    parts = [np.asarray(ids, dtype=np.uint64) for ids in row_ids]
-    given = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
-    found: list[Fragment] = []
-    first = 0
-    for fragment in fragments:
-        last = first + (fragment.physical_rows or 0)
-        ids = given[first:last]
-        found.append(
-            replace(fragment, row_ids=RowIdSequence.of(ids).encode()) if len(ids) else fragment
-        )
-        first = last
-    return tuple(found)
 
 
 def _grouped(scans: Sequence[ScanTask], most: int) -> Iterator[tuple[ScanTask, ...]]:

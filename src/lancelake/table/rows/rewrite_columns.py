@@ -26,9 +26,9 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_width import column_widths, row_bytes
-from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.column_task import ColumnTask, written_file
+from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.rows.assign import Assignment
-from lancelake.table.rows.find import FoundRows
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 # Files beside each other cost every reader, so columns are rewritten only for a clear advantage

@@ -9,7 +9,7 @@ import pytest
 
 from lancelake.data.blobs.files import BlobFiles, BlobLimits
 from lancelake.data.codec.address import CodecAddress
-from lancelake.data.codec.file_schema import BLOB_VALUE, PREPARED_BLOB
+from lancelake.data.file_schema import BLOB_VALUE, PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.schema import Field

@@ -23,8 +23,8 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.pylance.udf import BatchUDF
+from lancelake.table.column_task import written_file
 from lancelake.table.columns import add
-from lancelake.table.columns.column_task import written_file
 from lancelake.table.columns.udf import BatchFunction, engine_for
 
 IDS = [0, 1, 3, 4, 5, 6, 7, 8, 9]

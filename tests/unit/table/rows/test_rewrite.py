@@ -18,7 +18,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.rows import rewrite
 from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.rewrite import RewriteRows, rewrite_rows, row_files, with_row_ids
+from lancelake.table.rows.rewrite import RewriteRows, rewrite_rows, row_files
 
 ROWS = {FragmentId(0): BitMap([1, 3]), FragmentId(2): BitMap([0])}
 
@@ -78,11 +78,3 @@ def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
     )
     (made,) = from_bytes(pickle.loads(pickle.dumps(task)).run())
     assert _values(base, made) == [(4, "n4", 0.0), (6, "n6", 0.0)]
-
-
-def test_row_ids_are_given_to_the_first_rows_only() -> None:
-    parts = [Fragment(id=FragmentId(0), files=(), physical_rows=n) for n in (2, 3, 1)]
-    given = with_row_ids(parts, [pa.array([9, 4], pa.uint64()), pa.array([7], pa.uint64())])
-    assert _ids(given[0]) == [9, 4]
-    assert _ids(given[1], count=1) == [7]
-    assert given[2].row_ids is None

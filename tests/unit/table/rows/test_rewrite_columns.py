@@ -15,8 +15,8 @@ from lancelake.format.operations import Update
 from lancelake.format.operations.update import UpdateMode
 from lancelake.storage.location import Location
 from lancelake.table.check import check
+from lancelake.table.row_steps.find import find_rows
 from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.find import find_rows
 from lancelake.table.rows.rewrite_columns import is_cheaper, rewrite_columns
 from lancelake.table.rows.update import Rewriting, update
 from tests.support.elsewhere import Elsewhere

@@ -9,7 +9,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
-from lancelake.table.rows.mark_deleted import take_out, take_out_beside
+from lancelake.table.row_steps.mark_deleted import take_out, take_out_beside
 
 IDS = SystemIds(1)
 

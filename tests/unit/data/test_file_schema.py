@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from lancelake.data.codec.file_schema import PREPARED_BLOB, column_ids, file_schema
+from lancelake.data.file_schema import PREPARED_BLOB, column_ids, file_schema
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.file_version import FileVersion
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from lancelake.data.blobs.positions import with_nulls
+from lancelake.data.arrays.blob_positions import with_nulls
 from lancelake.format.file_version import FileVersion
 
 TYPE = pa.struct([("position", pa.uint64()), ("size", pa.uint64())])

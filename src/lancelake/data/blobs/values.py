@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from lancelake.data.arrays.retype import struct_of
 from lancelake.data.blobs.reads import StoredBlob, locate, read_all
-from lancelake.data.codec.file_schema import BLOB_VALUE
+from lancelake.data.file_schema import BLOB_VALUE
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import BlobKind, has_blobs

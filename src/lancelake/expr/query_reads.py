@@ -1,4 +1,4 @@
-"""Which rows of the table does the plan of a query need?"""
+"""Rows of a table that the plan of a query needs: a condition and a limit."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.format.ids import FragmentId
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.rows import find
-from lancelake.table.rows.find import (
+from lancelake.table.row_steps import find
+from lancelake.table.row_steps.find import (
     Filter,
     FindRows,
     condition_text,

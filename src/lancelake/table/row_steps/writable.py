@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from lancelake.data.blobs.values import value_field, with_blobs
 from lancelake.format.blobs import has_blobs
 from lancelake.format.schema import Field
 from lancelake.scan.plan import ScanTask
-from lancelake.table.compact.blob_columns import value_field, with_blobs
 
 
 def writable(
