@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.serializers import CPickleSerializer
 from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.spark.jvm.compiled import make as make_compiled
 from lancelake.spark.jvm.gateway import CONNECTOR, PYTHON_SOURCE, Gateway, guarded
 from lancelake.spark.reading.partition import read
-from lancelake.spark.session.on_executors import portable
+from lancelake.spark.session.on_executors import worker_command
 
 
 def java_schema(gateway: Gateway, schema: t.StructType) -> Any:
@@ -43,7 +42,7 @@ def input_partitions(gateway: Gateway, payloads: Sequence[bytes]) -> Any:
 
 def reader_factory(gateway: Gateway, schema: t.StructType) -> Any:
     """Return the factory whose readers run `reading.partition.read` in Python workers."""
-    command = CPickleSerializer().dumps((portable(read), schema))  # type: ignore[no-untyped-call]
+    command = worker_command(read, schema)
     arguments = [_source(gateway), bytearray(command), java_schema(gateway, schema)]
     columnar = make_compiled(gateway, "ColumnarReaderFactory", *arguments)
     if columnar is not None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -25,6 +24,7 @@ from lancelake.spark.planning.proxy import (
     TableProxy,
     implements,
 )
+from lancelake.spark.reading.partition import encode
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
 from lancelake.table.snapshot import Snapshot
@@ -116,7 +116,7 @@ class _Batch(Proxy):
         # Without any column a table of Arrow forgets how many rows it has.
         rows = self._rows.select(self._schema.fieldNames() or self._rows.column_names[:1])
         part = FactsPartition(rows, arrow_schema(self._schema))
-        return input_partitions(self.gateway, [pickle.dumps(part)])
+        return input_partitions(self.gateway, [encode(part)])
 
     def createReaderFactory(self) -> Any:
         return reader_factory(self.gateway, self._schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -35,6 +34,7 @@ from lancelake.spark.reading.change_feed import (
     feed_partitions,
     last_version,
 )
+from lancelake.spark.reading.partition import encode
 from lancelake.spark.reading.pushdown import column_types
 from lancelake.spark.session.options import TableOptions, ensure_known, given_to
 from lancelake.spark.session.times import with_zones
@@ -164,7 +164,7 @@ class _Batch(Proxy):
         return describe(self._request)
 
     def planInputPartitions(self) -> Any:
-        parts = [pickle.dumps(part) for part in feed_partitions(self._request)]
+        parts = [encode(part) for part in feed_partitions(self._request)]
         return input_partitions(self.gateway, parts)
 
     def createReaderFactory(self) -> Any:
