@@ -9,7 +9,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from lancelake.spark.session.options import TableOptions
+from lancelake.spark.options.table_options import TableOptions
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch, deep_clone, shallow_clone
 from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot

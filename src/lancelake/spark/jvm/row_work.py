@@ -12,8 +12,8 @@ from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.compiled import make
 from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Gateway, is_classic, open_gateway
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.session.on_executors import portable, worker_command
-from lancelake.spark.session.task_messages import MESSAGE, Work
+from lancelake.spark.worker.on_executors import portable, worker_command
+from lancelake.spark.worker.task_messages import MESSAGE, Work
 
 ANSWER = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
 _BATCH_BYTES = 64 << 20

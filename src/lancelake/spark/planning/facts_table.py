@@ -11,20 +11,20 @@ from pyspark.sql import types as t
 
 from lancelake.spark.catalog.metadata_tables import facts, facts_schema
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.python_read import (
-    input_partitions,
-    java_schema,
-    python_schema,
-    reader_factory,
-)
-from lancelake.spark.planning.proxy import (
+from lancelake.spark.jvm.proxy import (
     Proxy,
     ScanBuilderProxy,
     ScanProxy,
     TableProxy,
     implements,
 )
-from lancelake.spark.reading.partition import encode
+from lancelake.spark.jvm.python_read import (
+    input_partitions,
+    java_schema,
+    python_schema,
+    reader_factory,
+)
+from lancelake.spark.reading.partition import encode, read
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
 from lancelake.table.snapshot import Snapshot
@@ -119,4 +119,4 @@ class _Batch(Proxy):
         return input_partitions(self.gateway, [encode(part)])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, self._schema)
+        return reader_factory(self.gateway, read, self._schema)

@@ -14,17 +14,17 @@ from lancelake.data.row_meta import MetaColumn
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.split import SplitLimits
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.jvm.relation import data_frame
-from lancelake.spark.planning.fragments_table import FragmentsTable, StagedRowsTable
-from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.fragments_table import FragmentsTable, StagedRowsTable
 from lancelake.spark.reading.partition import encode, read_bytes
 from lancelake.spark.reading.read_plan import ReadRequest, partitions
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.on_executors import portable
+from lancelake.spark.reading.staged_rows import staged
+from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.types import spark_schema
-from lancelake.spark.writing.staged_rows import staged
+from lancelake.spark.worker.on_executors import portable
 from lancelake.table.snapshot import Snapshot
 
 

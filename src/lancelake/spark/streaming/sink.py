@@ -16,12 +16,12 @@ from lancelake.format.fragment import Fragment
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
-from lancelake.spark.session.fragment_messages import sealed_fragments, unsealed_fragments
-from lancelake.spark.session.on_executors import Portable
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.spark.jobs.retry_limits import PATIENCE
+from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.reading.staged_rows import staged
+from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
+from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.frame_writer import written
-from lancelake.spark.writing.staged_rows import staged
 from lancelake.spark.writing.write_plan import (
     SaveMode,
     WritePlan,

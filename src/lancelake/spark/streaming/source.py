@@ -11,9 +11,9 @@ from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.reading.partition import encode, read_bytes
-from lancelake.spark.session.on_executors import Portable
 from lancelake.spark.streaming.offsets import Offset
 from lancelake.spark.streaming.stream import TableStream
+from lancelake.spark.worker.on_executors import Portable
 
 
 class VersionReader(Portable, DataSourceStreamReader):

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
-from lancelake.spark.session.options import TableOptions, parse, parse_time
+from lancelake.spark.options.table_options import TableOptions, parse, parse_time
 from lancelake.spark.streaming.allowance import Allowance
 from lancelake.spark.streaming.identity import (
     FieldIds,

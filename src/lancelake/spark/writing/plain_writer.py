@@ -15,9 +15,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.session.fragment_messages import sealed_fragments, unsealed_fragments
-from lancelake.spark.session.on_executors import Portable
-from lancelake.spark.session.options import TableOptions
+from lancelake.spark.options.table_options import TableOptions
+from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
+from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.fitted_rows import PlainRows
 from lancelake.spark.writing.frame_writer import written
 from lancelake.spark.writing.write_plan import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.data.write_task import WriteTask
-from lancelake.spark.session.fragment_messages import sealed_fragments
-from lancelake.spark.session.task_messages import message_batch
+from lancelake.spark.worker.fragment_messages import sealed_fragments
+from lancelake.spark.worker.task_messages import message_batch
 from lancelake.spark.writing.frame_writer import written
 
 

@@ -9,6 +9,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancelake.scan.split import SplitLimits
+from lancelake.spark.options.table_options import (
+    READ_OPTIONS,
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    open_version,
+    parse,
+)
 from lancelake.spark.reading.change_feed import (
     FEED,
     FEED_OPTIONS,
@@ -19,19 +27,11 @@ from lancelake.spark.reading.change_feed import (
 )
 from lancelake.spark.reading.partition import ReadPartition, encode, read_bytes
 from lancelake.spark.reading.read_plan import ReadRequest, partitions
-from lancelake.spark.session.on_executors import Portable
-from lancelake.spark.session.options import (
-    READ_OPTIONS,
-    WRITE_OPTIONS,
-    TableOptions,
-    ensure_known,
-    open_version,
-    parse,
-)
 from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
 from lancelake.spark.streaming.sink import LanceStreamWriter
 from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
 from lancelake.spark.types import arrow_schema, shown_schema
+from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.plain_writer import LanceWriter
 
 if TYPE_CHECKING:

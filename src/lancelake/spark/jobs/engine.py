@@ -13,7 +13,7 @@ from lancelake.engine import wire
 from lancelake.engine.port import Job, JobProgress
 from lancelake.errors import LanceTableError
 from lancelake.spark.jvm.gateway import is_classic
-from lancelake.spark.session.on_executors import portable
+from lancelake.spark.worker.on_executors import portable
 
 _RESULT = "number long, failed boolean, result binary"
 _RESULT_ARROW = pa.schema([("number", pa.int64()), ("failed", pa.bool_()), ("result", pa.binary())])

@@ -16,8 +16,8 @@ from lancelake.engine import wire
 from lancelake.errors import ReleaseMismatchError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.spark.session.fragment_messages import sealed_fragments, unsealed_fragments
-from lancelake.spark.session.on_executors import Portable, portable
+from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
+from lancelake.spark.worker.on_executors import Portable, portable
 
 _CALL = "import pickle, sys; print(pickle.loads(sys.stdin.buffer.read())())"
 

@@ -11,9 +11,9 @@ from pyspark.sql import DataFrame
 
 from lancelake.engine import wire
 from lancelake.errors import LanceTableError
+from lancelake.spark.jobs.engine import described
 from lancelake.spark.jvm.row_work import messages_of
-from lancelake.spark.session.engine import described
-from lancelake.spark.session.task_messages import message_batch
+from lancelake.spark.worker.task_messages import message_batch
 
 Found = TypeVar("Found")
 
