@@ -31,13 +31,13 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Append, Operation, Overwrite, Update
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
+from lancelake.spark.jobs.retry_limits import PATIENCE
+from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.reading.text_conditions import (
     ensure_all_match,
     ensure_frame_matches,
     rows_where,
 )
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import ensure_distinct
 from lancelake.spark.writing.file_versions import suitable

@@ -20,13 +20,13 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_bytes import from_bytes
 from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import OFFSET_BITS
+from lancelake.spark.columns.column_writer import ADDRESS, WriteColumns
+from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.jvm.gateway import is_classic
-from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
+from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
 from lancelake.spark.reading.target_frame import fragments_frame
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import arrow_schema, spark_schema
-from lancelake.spark.writing.column_writer import ADDRESS, WriteColumns
 from lancelake.storage.open import open_store
 from lancelake.table.column_task import written, written_file
 from lancelake.table.columns.add import add_mapped_columns, widened

@@ -8,7 +8,7 @@ from pyspark.sql import types as t
 from lancelake.spark.catalog.procedures import Answer, Answers, Arguments, Parameter, known
 from lancelake.spark.maintenance import jobs
 from lancelake.spark.maintenance.jobs import CompactionWishes
-from lancelake.spark.session.options import TableOptions, open_version
+from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.table.repair.options import Wishes
 
 _TEXT, _WHOLE, _FLAG = t.StringType(), t.LongType(), t.BooleanType()

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.session.java import ensure_java
+from lancelake.spark.registration.java import ensure_java
 
 
 def java_at(folder: Path) -> None:

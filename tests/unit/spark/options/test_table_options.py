@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.session.options import (
+from lancelake.spark.options.table_options import (
     READ_OPTIONS,
     location_at,
     parse,

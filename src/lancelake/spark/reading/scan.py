@@ -9,6 +9,7 @@ from lancelake.expr.condition import Condition
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.jvm.python_read import (
     driver_metrics,
     driver_values,
@@ -17,9 +18,8 @@ from lancelake.spark.jvm.python_read import (
     python_metrics,
     reader_factory,
 )
-from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.partition import encode
+from lancelake.spark.reading.partition import encode, read
 from lancelake.spark.reading.read_plan import ReadRequest, partitions, row_count, size_bytes
 
 _PARTITIONS = "numSplits"
@@ -65,7 +65,7 @@ class _Batch(Proxy):
         return input_partitions(self.gateway, [encode(part) for part in parts])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, self._request.schema)
+        return reader_factory(self.gateway, read, self._request.schema)
 
 
 @implements("read.SupportsReportStatistics", "read.SupportsRuntimeV2Filtering")

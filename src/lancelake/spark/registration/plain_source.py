@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,14 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancelake.scan.split import SplitLimits
+from lancelake.spark.options.table_options import (
+    READ_OPTIONS,
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    open_version,
+    parse,
+)
 from lancelake.spark.reading.change_feed import (
     FEED,
     FEED_OPTIONS,
@@ -18,21 +25,13 @@ from lancelake.spark.reading.change_feed import (
     feed_partitions,
     versions_of,
 )
-from lancelake.spark.reading.partition import ReadPartition, read_bytes
+from lancelake.spark.reading.partition import ReadPartition, encode, read_bytes
 from lancelake.spark.reading.read_plan import ReadRequest, partitions
-from lancelake.spark.session.on_executors import Portable
-from lancelake.spark.session.options import (
-    READ_OPTIONS,
-    WRITE_OPTIONS,
-    TableOptions,
-    ensure_known,
-    open_version,
-    parse,
-)
 from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
 from lancelake.spark.streaming.sink import LanceStreamWriter
 from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
 from lancelake.spark.types import arrow_schema, shown_schema
+from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.plain_writer import LanceWriter
 
 if TYPE_CHECKING:
@@ -92,7 +91,7 @@ class LanceReader(Portable, DataSourceReader):
         options = parse(self._options, (*READ_OPTIONS, *FEED_OPTIONS))
         found = self._changes(options) if options.flag(FEED, default=False) else self._rows(options)
         self._options = {}
-        return [InputPartition(pickle.dumps(part)) for part in found]
+        return [InputPartition(encode(part)) for part in found]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a partition."""

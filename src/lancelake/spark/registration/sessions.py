@@ -14,9 +14,9 @@ from pyspark.sql import SparkSession
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
-from lancelake.spark.reading.plain_source import LanceDataSource
-from lancelake.spark.session.java import ensure_java
-from lancelake.spark.session.on_executors import portable_source
+from lancelake.spark.registration.java import ensure_java
+from lancelake.spark.registration.plain_source import LanceDataSource
+from lancelake.spark.worker.on_executors import portable_source
 
 if TYPE_CHECKING:
     from lancelake.spark.planning.catalog import LanceCatalog
@@ -26,7 +26,7 @@ _ROOT = "spark.lancelake.root"
 _ARROW_UNCHECKED = (
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 )
-_DAEMON = {"spark.python.daemon.module": "lancelake.spark.session.daemon"}
+_DAEMON = {"spark.python.daemon.module": "lancelake.spark.worker.daemon"}
 _JAVA = "spark.driver.defaultJavaOptions"
 _MASTER, _NAME = "spark.master", "spark.app.name"
 _NO_NAME = "pyspark-shell"
@@ -108,13 +108,13 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
 
 def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
-    from lancelake.spark.jvm.reader_hook import read_by_planning  # noqa: PLC0415
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
-    from lancelake.spark.jvm.stream_hook import stream_by_name  # noqa: PLC0415
-    from lancelake.spark.jvm.writer_hook import write_by_planning  # noqa: PLC0415
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
+    from lancelake.spark.registration.reader_hook import read_by_planning  # noqa: PLC0415
+    from lancelake.spark.registration.stream_hook import stream_by_name  # noqa: PLC0415
+    from lancelake.spark.registration.writer_hook import write_by_planning  # noqa: PLC0415
 
     gateway = open_gateway(spark)
     warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")

@@ -18,7 +18,7 @@ from lancelake.spark.catalog.alter import (
     SetProperty,
     path_text,
 )
-from lancelake.spark.catalog.table_properties import ensure_changeable
+from lancelake.spark.options.table_properties import ensure_changeable
 from lancelake.spark.types import arrow_type
 from lancelake.table.columns.alter import ColumnChange
 

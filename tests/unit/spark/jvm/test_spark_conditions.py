@@ -11,7 +11,7 @@ import pytest
 from lancelake.expr.condition import Column, Condition
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.expr.evaluate import evaluate
-from lancelake.spark.reading.spark_conditions import Operand, SparkLiteral, Value, spark_condition
+from lancelake.spark.jvm.spark_conditions import Operand, SparkLiteral, Value, spark_condition
 
 DAY = pa.date32()
 TIME = pa.timestamp("us", "UTC")

@@ -16,8 +16,8 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.catalog.table_names import table_if_ours
-from lancelake.spark.session.options import TableOptions, reached_with
-from lancelake.spark.session.times import zoned
+from lancelake.spark.options.table_options import TableOptions, reached_with
+from lancelake.spark.options.times import zoned
 from lancelake.spark.writing.write_plan import existing
 
 _FORMAT = "lance"

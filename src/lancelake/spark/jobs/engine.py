@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,10 +9,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from lancelake.engine import wire
 from lancelake.engine.port import Job, JobProgress
 from lancelake.errors import LanceTableError
 from lancelake.spark.jvm.gateway import is_classic
-from lancelake.spark.session.on_executors import portable
+from lancelake.spark.worker.on_executors import portable
 
 _RESULT = "number long, failed boolean, result binary"
 _RESULT_ARROW = pa.schema([("number", pa.int64()), ("failed", pa.bool_()), ("result", pa.binary())])
@@ -41,7 +41,7 @@ class SparkEngine:
         """Yield the result of every task in the order of the tasks."""
         if not job.tasks:
             return
-        tasks = [pickle.dumps(task, protocol=pickle.HIGHEST_PROTOCOL) for task in job.tasks]
+        tasks = [wire.dumps(task) for task in job.tasks]
         with described(self.spark, job.description):
             results = self._on_executors(tasks)
         for number, failed, result in results:
@@ -51,7 +51,7 @@ class SparkEngine:
                 job.progress(
                     JobProgress(description=job.description, done=number + 1, total=len(job.tasks))
                 )
-            yield result
+            yield wire.unseal(result)
 
     def _on_executors(self, tasks: list[bytes]) -> list[tuple[int, bool, bytes]]:
         if is_classic(self.spark):
@@ -81,8 +81,7 @@ def described(spark: SparkSession, description: str) -> Iterator[None]:
 
 def _outcome(number: int, task: bytes) -> tuple[int, bool, bytes]:
     try:
-        # Written by `run` on the driver.
-        return number, False, pickle.loads(task).run()
+        return number, False, wire.seal(wire.loads(task).run())
     except LanceTableError as error:
         return number, True, error.to_json().encode()
 

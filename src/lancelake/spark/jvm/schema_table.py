@@ -7,8 +7,8 @@ from typing import Any
 from pyspark.sql import types as t
 
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import TableProxy
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.planning.proxy import TableProxy
 
 
 class SchemaTable(TableProxy):

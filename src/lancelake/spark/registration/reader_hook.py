@@ -56,7 +56,7 @@ def _is_ours(reader: DataFrameReader, path: Any, schema: Any) -> bool:
 
 
 def _load(reader: DataFrameReader, path: str | None) -> DataFrame:
-    from lancelake.spark.reading.frames import read_options  # noqa: PLC0415  # which imports the gateway
+    from lancelake.spark.planning.frames import read_options  # noqa: PLC0415  # which imports the gateway
 
     pairs = reader._jreader.extraOptions().originalMap().iterator()
     given: dict[str, str] = {}

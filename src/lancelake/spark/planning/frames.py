@@ -8,17 +8,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.jvm.relation import data_frame
-from lancelake.spark.planning.feed_table import FeedTable
-from lancelake.spark.planning.table import VersionTable
-from lancelake.spark.reading.change_feed import FEED, FEED_OPTIONS, versions_of
-from lancelake.spark.session.options import (
+from lancelake.spark.options.table_options import (
     READ_OPTIONS,
     SCAN_OPTIONS,
     ensure_known,
     open_version,
     parse,
 )
-from lancelake.spark.session.times import with_zones
+from lancelake.spark.options.times import with_zones
+from lancelake.spark.planning.feed_table import FeedTable
+from lancelake.spark.reading.change_feed import FEED, FEED_OPTIONS, versions_of
+from lancelake.spark.reading.version_table import VersionTable
 
 
 def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFrame:

@@ -10,9 +10,8 @@ from lancelake.scan.prune import fragment_test
 from lancelake.scan.reduce.aggregate import Kind
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import ScanBuilderProxy, implements
 from lancelake.spark.jvm.python_read import python_schema
-from lancelake.spark.planning.proxy import ScanBuilderProxy, implements
-from lancelake.spark.planning.scan import LanceScan, LocalCount
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.pushdown import (
     aggregation_of,
@@ -21,6 +20,7 @@ from lancelake.spark.reading.pushdown import (
     top_of,
 )
 from lancelake.spark.reading.read_plan import ReadRequest
+from lancelake.spark.reading.scan import LanceScan, LocalCount
 
 
 @implements(

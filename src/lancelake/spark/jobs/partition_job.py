@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -10,10 +9,11 @@ from typing import Generic, TypeVar
 import pyarrow as pa
 from pyspark.sql import DataFrame
 
+from lancelake.engine import wire
 from lancelake.errors import LanceTableError
+from lancelake.spark.jobs.engine import described
 from lancelake.spark.jvm.row_work import messages_of
-from lancelake.spark.session.engine import described
-from lancelake.spark.session.task_messages import message_batch
+from lancelake.spark.worker.task_messages import message_batch
 
 Found = TypeVar("Found")
 
@@ -33,7 +33,7 @@ def on_partitions(
         messages = messages_of(frame, _Reporting(work))
     found: list[Found] = []
     for message in messages:
-        failure, result = pickle.loads(message)  # pickled by `_Reporting`
+        failure, result = wire.loads(message)
         if failure is not None:
             raise LanceTableError.from_json(failure)
         found.append(result)
@@ -50,4 +50,4 @@ class _Reporting(Generic[Found]):
             outcome = (None, self.work(iter(batches)))
         except LanceTableError as error:
             outcome = (error.to_json(), None)
-        yield message_batch(pickle.dumps(outcome))
+        yield message_batch(wire.dumps(outcome))

@@ -6,19 +6,23 @@ unpickling. What is sent is therefore a function pickled by value, which loads t
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from pyspark import cloudpickle
+from pyspark.serializers import CPickleSerializer
 from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from lancelake import __version__
+from lancelake.engine import wire
 
 _Result = TypeVar("_Result")
 
 
 def portable(function: Callable[..., _Result]) -> Callable[..., _Result]:
     """Return a function that does the same and can be unpickled by any interpreter."""
-    load, payload = _loader(), cloudpickle.dumps(function)  # type: ignore[no-untyped-call]
+    load, payload = _loader(), _sealed(function)
 
     def run(*args: Any) -> _Result:
         found: Callable[..., _Result] = load(payload)
@@ -35,7 +39,13 @@ class Portable:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle by value what loads the object."""
-        return _loader(), (pickle.dumps((_Rebuilt(type(self)), vars(self))),)
+        return _loader(), (wire.dumps((_Rebuilt(type(self)), vars(self))),)
+
+
+def worker_command(function: Callable[..., Any], result: StructType) -> bytes:
+    """Return a function and the type of its results as Spark's Python workers take them."""
+    pickled: bytes = CPickleSerializer().dumps((portable(function), result))  # type: ignore[no-untyped-call]
+    return pickled
 
 
 def portable_source(source: type[DataSource]) -> type[DataSource]:
@@ -43,8 +53,7 @@ def portable_source(source: type[DataSource]) -> type[DataSource]:
 
     Spark also makes data sources on the driver in the interpreter that it starts on executors.
     """
-    load, name = _loader(), source.name()
-    payload: bytes = cloudpickle.dumps(source)  # type: ignore[no-untyped-call]
+    load, name, payload = _loader(), source.name(), _sealed(source)
 
     class PortableSource(DataSource):
         def __new__(cls, options: dict[str, str]) -> Any:
@@ -69,12 +78,17 @@ class _Rebuilt:
         return made
 
 
+def _sealed(value: object) -> bytes:
+    pickled: bytes = cloudpickle.dumps(value)  # type: ignore[no-untyped-call]
+    return wire.seal(pickled)
+
+
 def _loader() -> Callable[[bytes], Any]:
     """Return a function that is pickled by value: it is nested and names nothing around it."""
+    release = __version__
 
     def load(payload: bytes) -> Any:
         import importlib.util  # noqa: PLC0415  # globals of this module do not travel
-        import pickle  # noqa: PLC0415
         import platform  # noqa: PLC0415
         import sys  # noqa: PLC0415
 
@@ -84,7 +98,17 @@ def _loader() -> Callable[[bytes], Any]:
                 f"{platform.node()}, where a Spark executor reads or writes Lance tables. "
                 "Install it on every executor, or ship an environment with spark.archives."
             )
-        found = pickle.loads(payload)
+        try:
+            from lancelake.engine.wire import loads  # noqa: PLC0415
+        except ImportError as error:
+            from lancelake.errors import UnsupportedError  # noqa: PLC0415
+
+            raise UnsupportedError(
+                f"the driver runs lancelake {release}, and {sys.executable} on {platform.node()} "
+                "has an older release",
+                action="Install the same release for the driver and for every executor.",
+            ) from error
+        found = loads(payload)
         if isinstance(found, tuple):
             rebuild, members = found
             return rebuild(members)

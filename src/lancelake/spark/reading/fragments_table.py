@@ -8,8 +8,8 @@ from dataclasses import replace
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.ids import FragmentId
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.reading.read_plan import ReadRequest
+from lancelake.spark.reading.version_table import VersionTable
 
 
 class FragmentsTable(VersionTable):

@@ -8,21 +8,21 @@ from typing import Any
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.scan.split import SplitLimits
-from lancelake.spark.catalog.table_properties import shown_properties
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.settings import cores, partition_bytes
-from lancelake.spark.planning.proxy import Proxy, TableProxy, implements
-from lancelake.spark.planning.scan_builder import LanceScanBuilder
-from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.read_plan import ReadRequest
-from lancelake.spark.session.options import (
+from lancelake.spark.options.table_options import (
     READ_OPTIONS,
     SCAN_OPTIONS,
     TableOptions,
     ensure_known,
     given_to,
 )
+from lancelake.spark.options.table_properties import shown_properties
+from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.read_plan import ReadRequest
+from lancelake.spark.reading.scan_builder import LanceScanBuilder
 from lancelake.spark.types import declared, shown_schema
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.spark.session.sessions import settings
+from lancelake.spark.registration.sessions import settings
 
 DAEMON = "spark.python.daemon.module"
 LAUNCHED = {
@@ -41,5 +41,5 @@ def test_settings_of_the_launcher_are_kept() -> None:
 
 def test_workers_start_without_this_package_unless_all_have_it() -> None:
     assert DAEMON not in settings({}, LAUNCHED, has_package=False)
-    assert settings({}, {}, has_package=True)[DAEMON] == "lancelake.spark.session.daemon"
+    assert settings({}, {}, has_package=True)[DAEMON] == "lancelake.spark.worker.daemon"
     assert settings({DAEMON: "mine"}, {}, has_package=True)[DAEMON] == "mine"
