@@ -13,7 +13,7 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import CorruptTableError, InternalError, InvalidRequestError
 from lancelake.expr.condition import Column, Comparison, IsNull, Membership, Operator
 from lancelake.index.key_range import Cut, KeyRange
-from lancelake.index.kind import ROW_ID, VALUE, BuildInput, IdKind, SegmentFacts
+from lancelake.index.kind import ROW_ID, VALUE, BuildInput, IdKind, RangeSegment, SegmentFacts
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.kind import BTREE
 from tests.support.index_segments import built, facts_of, new_folder, truths
@@ -53,6 +53,7 @@ def test_pages_and_their_bounds_are_written(tmp_path: Path) -> None:
 
 def test_a_range_in_the_middle_is_answered_at_once(tmp_path: Path) -> None:
     segment = BTREE.open(small(tmp_path))
+    assert isinstance(segment, RangeSegment)
     answer = segment.answer_range(KeyRange(lower=Cut(2, False), upper=Cut(4, True)))
     wanted = [None if v is None else 2 <= v <= 4 for v in VALUES]
     assert truths(answer, IDS) == wanted
