@@ -17,7 +17,7 @@ from lancelake.data.column_reader import RowOffsets
 from lancelake.data.column_transplant import Transplant, transplant, windows
 from lancelake.data.container import Container
 from lancelake.data.rebatch import rebatched
-from lancelake.data.shape import Shape
+from lancelake.data.shape import Shape, shaped
 
 # Bytes of the original that lie on local disk at a time.
 _WINDOW_BYTES = 64 << 20
@@ -81,8 +81,7 @@ class TransplantedColumns:
             target.unlink(missing_ok=True)
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [shape.apply(batch.column(position)) for position, shape in enumerate(self.shapes)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return shaped(batch, self.shapes, self.schema, self.container.source.name)
 
     def _empty(self) -> pa.RecordBatch:
         arrays = [pa.array([], field.type) for field in self.schema]
