@@ -139,14 +139,14 @@ def test_file_that_is_slow_to_open_does_not_stop_other_fragments(
 
 
 def test_two_fields_that_claim_the_column_of_a_blob_are_corrupt(tmp_path: Path) -> None:
-    schema = pa.schema([pa.field("id", pa.int64()), blob_field("blob")])
-    rows = pa.table([pa.array([1, 2]), blob_array([b"a", b"b"])], schema=schema)
+    schema = pa.schema([blob_field("blob"), pa.field("id", pa.int64())])
+    rows = pa.table([blob_array([b"a", b"b"]), pa.array([1, 2])], schema=schema)
     root = tmp_path / "t.lance"
     lance.write_dataset(rows, root, data_storage_version="2.2")
 
     def claim(manifest: Manifest) -> None:
         columns = manifest.fragments[0].files[0].column_indices
-        columns[0] = columns[1]
+        columns[1] = columns[0]
 
     edit_manifest(root, claim)
     with pytest.raises(CorruptTableError):
