@@ -66,6 +66,17 @@ class FileShape:
             raise CorruptTableError(problem)
 
 
+def shaped(
+    batch: pa.RecordBatch, shapes: tuple[FileShape, ...], schema: pa.Schema, path: str
+) -> pa.RecordBatch:
+    """Return the columns of a data file as those of the table; they come in the same order."""
+    if batch.num_columns != len(shapes):
+        problem = f"data file {path} has fewer columns than the table says"
+        raise CorruptTableError(problem, path=path)
+    arrays = [shape.apply(batch.column(position)) for position, shape in enumerate(shapes)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
 def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
     """Say null in the index: Arrow does not join dictionaries that hold nulls, as 2.0 files do."""
     encoded = array.dictionary_decode().dictionary_encode()

@@ -16,7 +16,7 @@ from lancelake.data.codec.read_groups import read_groups
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.data.codec.transplanted import TransplantedColumns
 from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.file_to_table import FileShape
+from lancelake.data.file_to_table import FileShape, shaped
 from lancelake.data.projection import prune
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError
@@ -77,13 +77,7 @@ class LanceFile:
             return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if batch.num_columns != len(self._shapes):
-            problem = f"data file {self._place.path} has fewer columns than the table says"
-            raise CorruptTableError(problem, path=self._place.path)
-        arrays = [
-            shape.apply(batch.column(position)) for position, shape in enumerate(self._shapes)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return shaped(batch, self._shapes, self.schema, self._place.path)
 
 
 def open_lance_columns(
