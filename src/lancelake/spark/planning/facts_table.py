@@ -10,7 +10,6 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lancelake.spark.catalog.metadata_tables import facts, facts_schema
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.python_read import (
     input_partitions,
@@ -27,6 +26,7 @@ from lancelake.spark.planning.proxy import (
 )
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
+from lancelake.table.describe.metadata_tables import facts, facts_schema
 from lancelake.table.snapshot import Snapshot
 
 
