@@ -10,12 +10,12 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import document
 from lancelake.cli.options import Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.errors import CorruptTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity
+from lancelake.table.describe.documents import document
 from lancelake.table.publish import CommitChoices
 from lancelake.table.repair import (
     Repaired,

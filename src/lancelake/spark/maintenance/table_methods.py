@@ -11,12 +11,12 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
-from lancelake.spark.catalog.metadata_tables import facts
 from lancelake.spark.maintenance import jobs
 from lancelake.spark.maintenance.jobs import CompactionWishes, Row
 from lancelake.spark.types import spark_field
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
+from lancelake.table.describe.metadata_tables import facts
 from lancelake.table.history import summarize
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.repair.options import Wishes

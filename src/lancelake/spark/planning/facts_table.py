@@ -10,7 +10,6 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.spark.catalog.metadata_tables import facts, facts_schema
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import (
     Proxy,
@@ -28,6 +27,7 @@ from lancelake.spark.jvm.python_read import (
 from lancelake.spark.reading.partition import encode, read
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
+from lancelake.table.describe.metadata_tables import facts, facts_schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,10 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_details import describe
 from lancelake.format.transaction import COMMIT_MESSAGE
+from lancelake.table.describe import operations
+from lancelake.table.describe.documents import writer_text
+from lancelake.table.describe.files import deletion_path, file_format
+from lancelake.table.describe.log import tags_of_versions
 from lancelake.table.history import history, summarize
 from lancelake.table.refs import list_branches, list_tags
 from lancelake.table.version_delta import live_rows
@@ -100,27 +104,25 @@ def _history(at: Snapshot) -> Iterator[Row]:
         if snapshot.version > at.version:
             continue
         done = snapshot.transaction
-        writer = snapshot.manifest.writer_version
         properties = {} if done is None else dict(done.properties)
         yield {
             "version": snapshot.version,
             "timestamp": snapshot.manifest.timestamp,
-            "operation": None if done is None else type(done.operation).__name__,
+            "operation": None if done is None else operations.name(done.operation),
             "read_version": None if done is None else done.read_version,
             "message": properties.get(COMMIT_MESSAGE),
             "properties": sorted(properties.items()),
             "transaction": None if done is None else done.uuid,
-            "writer": None if writer is None else f"{writer.library} {writer.version}",
+            "writer": writer_text(snapshot.manifest.writer_version),
         }
 
 
 def _versions(at: Snapshot) -> Iterator[Row]:
-    tags = list_tags(at.main_location)
+    tags = tags_of_versions(at, list_tags(at.main_location))
     for snapshot in history(at.location):
         if snapshot.version > at.version:
             continue
         counts = summarize(snapshot)
-        here = [n for n, t in tags.items() if (t.version, t.branch) == _place(snapshot)]
         yield {
             "version": snapshot.version,
             "timestamp": snapshot.manifest.timestamp,
@@ -129,26 +131,19 @@ def _versions(at: Snapshot) -> Iterator[Row]:
             "data_files": counts.total_data_files,
             "data_bytes": counts.total_files_size,
             "deletion_files": counts.total_deletion_files,
-            "tags": here,
+            "tags": list(tags.get(snapshot.version, ())),
         }
-
-
-def _place(snapshot: Snapshot) -> tuple[int, str | None]:
-    return snapshot.version, snapshot.branch
 
 
 def _fragments(at: Snapshot) -> Iterator[Row]:
     for fragment in at.manifest.fragments:
-        deletion = fragment.deletion_file
         yield {
             "id": fragment.id,
             "rows": fragment.live_rows,
             "deleted_rows": fragment.num_deleted_rows,
             "data_files": len(fragment.files),
             "data_bytes": sum(file.file_size_bytes or 0 for file in fragment.files),
-            "deletion_file": None
-            if deletion is None
-            else at.files.deletion_file(fragment.id, deletion).path,
+            "deletion_file": deletion_path(at, fragment),
         }
 
 
@@ -160,7 +155,7 @@ def _files(at: Snapshot) -> Iterator[Row]:
                 "fragment_id": fragment.id,
                 "path": at.files.data_file(file).path,
                 "bytes": file.file_size_bytes,
-                "format": f"{file.file_major_version}.{file.file_minor_version}",
+                "format": file_format(file),
                 "columns": [names[i] for i in file.fields if i in names],
                 "field_ids": list(file.fields),
                 "base_id": file.base_id,

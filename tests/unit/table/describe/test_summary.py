@@ -11,9 +11,9 @@ import pytest
 from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.proto.table_pb2 import IndexSection, Manifest
 from lancelake.storage.location import Location
-from lancelake.table import summary
+from lancelake.table.describe import summary
+from lancelake.table.describe.summary import TableSummary, describe
 from lancelake.table.open import AtVersion, Latest, OnBranch, open_snapshot
-from lancelake.table.summary import TableSummary, describe
 from tests.support.official import Official
 from tests.support.table_surgery import edit_indices, edit_manifest, manifest_path
 

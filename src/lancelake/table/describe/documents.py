@@ -1,4 +1,4 @@
-"""Values of the format as JSON documents."""
+"""Values of the format, manifests, transactions and refs as JSON documents."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import WriterVersion
-from lancelake.format.operations import UnknownOperation
+from lancelake.format.operations import Operation, UnknownOperation
 from lancelake.format.refs import Branch, Tag
 from lancelake.format.rowids import codec, segment
 from lancelake.format.schema import Field
 from lancelake.format.transaction import Transaction
+from lancelake.table.describe import operations
 
 Json = Any  # what the json module takes
 _ROW_VERSIONS = ("created_at_versions", "last_updated_at_versions")
@@ -70,17 +71,28 @@ def manifest_document(snapshot: Snapshot) -> Json:
     return {"file": stored, **body, "fragments": fragments}
 
 
+def schema_document(snapshot: Snapshot) -> Json:
+    """Return the columns of a version."""
+    schema = snapshot.manifest.schema
+    return {
+        "version": snapshot.version,
+        "fields": [field_document(field) for field in schema.fields],
+        "metadata": document(schema.metadata),
+        "primary_key": [schema.path_of(field.id) for field in schema.primary_key()],
+    }
+
+
 def transaction_document(transaction: Transaction) -> Json:
     """Return a transaction, its operation by name."""
     return {**_fields(transaction), "operation": operation_document(transaction.operation)}
 
 
-def operation_document(operation: object) -> Json:
+def operation_document(operation: Operation) -> Json:
     """Return an operation as an object with its name."""
-    name = type(operation).__name__
+    named = {"name": operations.name(operation)}
     if isinstance(operation, UnknownOperation):
-        return {"name": "Unknown", "tag": operation.tag, "data": _text_or_base64(operation.data)}
-    return {"name": name, **document(operation)}
+        return {**named, "tag": operation.tag, "data": _text_or_base64(operation.data)}
+    return {**named, **document(operation)}
 
 
 def tag_document(name: str, tag: Tag) -> Json:

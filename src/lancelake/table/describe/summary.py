@@ -20,6 +20,13 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.refs import CheckedRefs
 from lancelake.table.check.version_lines import CheckedLine
+from lancelake.table.describe.documents import (
+    Json,
+    document,
+    field_document,
+    flag_names,
+    writer_text,
+)
 from lancelake.table.history import VersionSummary, summarize
 
 _SMALL_FRAGMENT_ROWS = 100_000
@@ -75,6 +82,53 @@ class TableSummary:
 def describe(snapshot: Snapshot) -> TableSummary:
     """Collect what the manifest, the list of versions, tags and branches tell."""
     return _Description(snapshot).summary()
+
+
+def exact_rows(snapshot: Snapshot, summary: TableSummary) -> int:
+    """Return the number of live rows, counted in files where the manifest does not say it."""
+    if summary.rows is not None:
+        return summary.rows
+    from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed
+
+    return count_rows(snapshot)
+
+
+def summary_document(snapshot: Snapshot, summary: TableSummary, rows: int) -> Json:
+    """Return a summary as a JSON document."""
+    manifest = snapshot.manifest
+    counts = summary.counts
+    return {
+        "uri": summary.uri,
+        "version": summary.version,
+        "branch": summary.branch,
+        "latest_version": summary.latest_version,
+        "versions": summary.versions,
+        "written_at": manifest.timestamp.isoformat() if manifest.timestamp else None,
+        "writer": writer_text(manifest.writer_version),
+        "rows": rows,
+        "deleted_rows": summary.deleted_rows,
+        "data_bytes": summary.data_bytes,
+        "unsized_files": summary.unsized_files,
+        "fragments": counts.total_fragments,
+        "data_files": counts.total_data_files,
+        "deletion_files": counts.total_deletion_files,
+        "data_file_version": manifest.data_version.value,
+        "stable_row_ids": manifest.has_stable_row_ids,
+        "reader_flags": flag_names(manifest.reader_feature_flags),
+        "writer_flags": flag_names(manifest.writer_feature_flags),
+        "fields": [field_document(field) for field in manifest.schema.fields],
+        "indices": document(summary.indices),
+        "tags": {n: {"branch": t.branch, "version": t.version} for n, t in summary.tags},
+        "branches": {
+            n: {"parent_branch": b.parent_branch, "parent_version": b.parent_version}
+            for n, b in summary.branches
+        },
+        "config": document(manifest.config),
+        "table_metadata": document(manifest.table_metadata),
+        "schema_metadata": document(manifest.schema.metadata),
+        "base_paths": document(manifest.base_paths),
+        "warnings": document(summary.warnings),
+    }
 
 
 class _Description:

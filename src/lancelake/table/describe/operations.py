@@ -1,12 +1,12 @@
-"""What did an operation do, in a few words?"""
+"""Operations in a few words: their names and details."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
-from lancelake.cli.words import plural
 from lancelake.format import operations as ops
 from lancelake.format.operations.update_config import MapUpdate
+from lancelake.table.describe.counts import plural
 
 
 def details(operation: ops.Operation) -> str:  # noqa: C901  # one case per operation
