@@ -60,7 +60,7 @@ def _write(rows: pa.Table, mode: str = "append") -> Refused:
 
 
 def _commit(operation: Any) -> Refused:
-    return lambda table: lance.LanceDataset.commit(table, operation)
+    return lambda table: lance.LanceDataset.commit(table, operation, table.version)
 
 
 def _based(path: str, name: str | None, number: int | None = None) -> Refused:
@@ -225,4 +225,4 @@ def test_a_table_with_a_column_twice_is_not_created(tmp_path: Path) -> None:
 def test_files_that_are_there_are_committed_without_a_word(table: lance.LanceDataset) -> None:
     made: Any = lance.LanceFragment.create(table.uri, ROWS)
     many = [made, *(lance.LanceFragment.create(table.uri, ROWS) for _ in range(2))]
-    assert lance.LanceDataset.commit(table, Op.Append(many)).count_rows() == 16
+    assert lance.LanceDataset.commit(table, Op.Append(many), table.version).count_rows() == 16

@@ -72,14 +72,15 @@ def uploaded(folder: Path, uri: str, options: dict[str, str]) -> Location:
 
 
 @pytest.fixture(params=STORES)
-def opened(request: pytest.FixtureRequest) -> Open:
-    """Return a function that opens a table in a store."""
+def opened(request: pytest.FixtureRequest, folder: Path) -> Open:
+    """Return a function that opens a table in a store; branches refer to files in the folder."""
     name = "memory" if request.param == "memory" else "bucket"
     place: Location = request.getfixturevalue(name)
 
     def opened(table: str, version: Any = None) -> LanceDataset:
         uri = f"{place.uri}/{table}.lance"
-        return lance.dataset(uri, version, storage_options=place.storage_options)
+        options = place.storage_options
+        return lance.dataset(uri, version, storage_options=options, confine_to=[folder])
 
     return opened
 
@@ -209,8 +210,7 @@ def test_credentials_that_expire_are_told_while_reading(bucket: Location, denyin
     options = {**bucket.storage_options, "aws_endpoint": denying}
     place = Location.parse(found.uri, options)
     # The same version, reached with credentials that no longer hold.
-    source = found._snapshot
-    late = replace(source, files=replace(source.files, root=place))
+    late = replace(found._snapshot, location=place)
     with pytest.raises(StorageDeniedError):
         run(plan(late, ScanRequest())).read_all()
 

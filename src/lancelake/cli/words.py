@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
-from lancelake.table.describe.counts import plural as plural  # noqa: PLC0414  # for commands
+from lancelake.format.counts import plural as plural  # noqa: PLC0414  # for commands
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024

@@ -140,7 +140,9 @@ def evaluate_sql(expression: BoundExpression, batch: pa.RecordBatch) -> pa.Boole
 def evaluate_planned(leaf: PlannedLeaf, batch: pa.RecordBatch) -> pa.BooleanArray:
     """Return the truth of a condition out of a plan for each row."""
     columns = [plain_storage(batch.column(name)) for name in leaf.names]
-    rows = pa.RecordBatch.from_arrays(columns, names=list(leaf.names))
+    # A batch needs a column to have a length.
+    columns, names = (columns, leaf.names) if columns else ([pa.nulls(batch.num_rows)], ("none",))
+    rows = pa.RecordBatch.from_arrays(columns, names=list(names))
     context = SessionContext(SessionConfig().with_target_partitions(1))
     context.register_record_batches(leaf.table, [[rows]])
     try:

@@ -13,6 +13,7 @@ from lancelake.expr.condition import (
     ColumnComparison,
     Comparison,
     Condition,
+    Constant,
     IsNull,
     Membership,
     Operator,
@@ -53,6 +54,8 @@ class Translator:
                 column = self._column(node)
                 is_truth = column is not None and pa.types.is_boolean(column.dtype)
                 return Truth(column=column) if column is not None and is_truth else None
+            case "Literal":
+                return _constant(node.python_value())
             case "BinaryExpr":
                 return self._binary(node)
             case "Not":
@@ -184,6 +187,11 @@ def constant(node: Expr, fold: Callable[[Expr], pa.Scalar | None]) -> pa.Scalar 
     is_cast = node.canonical_name().startswith(_CASTS)
     is_constant = is_cast and operands(node)[0].variant_name() == "Literal"
     return fold(node) if is_constant else None
+
+
+def _constant(value: pa.Scalar) -> Condition | None:
+    is_truth = pa.types.is_boolean(value.type) or not value.is_valid
+    return Constant(truth=value.as_py()) if is_truth else None
 
 
 def operands(node: Expr) -> list[Expr]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import assert_never
 
 from lancelake.format import operations as ops
+from lancelake.format.counts import plural
 from lancelake.format.operations.update_config import MapUpdate
-from lancelake.table.describe.counts import plural
 
 
 def details(operation: ops.Operation) -> str:  # noqa: C901  # one case per operation
