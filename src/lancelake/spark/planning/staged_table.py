@@ -16,8 +16,9 @@ from lancelake.spark.jvm.python_read import java_schema, python_schema
 from lancelake.spark.planning.proxy import TableProxy, implements
 from lancelake.spark.planning.write import LanceWriteBuilder
 from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
-from lancelake.spark.writing.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.spark.writing.write_plan import SaveMode, plan_write
 from lancelake.storage.location import Location
+from lancelake.table.planned_write import WritePlan, commit_write
 from lancelake.table.snapshot import Snapshot
 
 _PROVIDER = "lance"

@@ -20,14 +20,8 @@ from lancelake.spark.jvm.python_write import fragments_of, writer_factory
 from lancelake.spark.planning.proxy import Proxy, implements
 from lancelake.spark.session.engine import SparkEngine
 from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
-from lancelake.spark.writing.write_plan import (
-    RowsByFilter,
-    SaveMode,
-    WritePlan,
-    commit_write,
-    ensure_columns,
-    plan_write,
-)
+from lancelake.spark.writing.write_plan import SaveMode, ensure_columns, plan_write
+from lancelake.table.planned_write import RowsByFilter, WritePlan, commit_write
 
 Begin = Callable[..., WritePlan | None]
 """What decides what a write does, when it begins."""

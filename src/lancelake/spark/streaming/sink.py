@@ -24,8 +24,6 @@ from lancelake.spark.writing.frame_writer import written
 from lancelake.spark.writing.staged_rows import staged
 from lancelake.spark.writing.write_plan import (
     SaveMode,
-    WritePlan,
-    commit_write,
     ensure_columns,
     existing,
     plain_rows,
@@ -38,6 +36,7 @@ from lancelake.table.idempotent import OnceOnly, landed
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import prepare, with_changes
 from lancelake.table.merge.source import kept
+from lancelake.table.planned_write import WritePlan, commit_write
 from lancelake.table.publish import publish
 from lancelake.table.snapshot import Snapshot
 
