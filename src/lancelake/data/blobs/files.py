@@ -19,7 +19,8 @@ from lancelake.data.codec.threads import codec_threads
 from lancelake.data.table_files import FileAt
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.blobs import BlobKind, side_file
-from lancelake.format.schema import Field, quote_segment
+from lancelake.format.column_path import quote_segment
+from lancelake.format.schema import Field
 
 Mask = npt.NDArray[np.bool_]
 

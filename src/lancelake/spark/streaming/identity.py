@@ -14,7 +14,8 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
-from lancelake.format.schema import Field, Schema, quote_segment, split_path
+from lancelake.format.column_path import quote_segment, split_path
+from lancelake.format.schema import Field, Schema
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.snapshot import Snapshot
 
