@@ -34,8 +34,8 @@ test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## R
 faults: setup ## Kill parts of Spark applications, each in turn, many times (ROUNDS=20)
 	LANCELAKE_FAULT_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest -n0 tests/spark_faults
 
-.PHONY: check lint types layers sizes locks
-check: lint types layers sizes locks ## Lint, format, types, layers, sizes, lock files
+.PHONY: check lint types layers sizes mirrors public-api locks
+check: lint types layers sizes mirrors public-api locks ## Lint, format, types, layers, sizes, mirrors, public API, lock files
 
 lint: setup
 	$(BIN)/ruff check .
@@ -50,8 +50,22 @@ layers: setup
 sizes: setup
 	$(BIN)/python scripts/check_sizes.py
 
+mirrors: setup
+	$(BIN)/python scripts/check_mirrors.py
+
+public-api: setup
+	$(BIN)/python scripts/public_api.py
+
 locks: setup
 	$(BIN)/python scripts/check_locks.py
+
+.PHONY: api
+api: setup ## Write api.txt, the public names and signatures
+	$(BIN)/python scripts/public_api.py --update
+
+.PHONY: figures
+figures: setup ## Print the size of the source tree, its import cycles and repeated names
+	$(BIN)/python scripts/figures.py
 
 .PHONY: fmt
 fmt: .venv/.installed ## Format the code and fix what can be fixed

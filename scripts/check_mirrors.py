@@ -22,6 +22,8 @@ def main(root: Path) -> int:
     for entry, suite in listed.items():
         if not any(_is_below(name, entry) for name in missing):
             findings.append(f"{entry}: listed in tests/mirrors.toml, but has tests of its own")
+        if not suite.split():
+            findings.append(f"{entry}: listed in tests/mirrors.toml without a suite")
         findings += [
             f"{entry}: {part} does not exist"
             for part in suite.split()

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage import disk_sync
 from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.run import Compacted, compact
-from lancelake.table.snapshot import Snapshot
 
 ROWS = 20_000
 WIDTH = 16

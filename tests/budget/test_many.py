@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage import disk_sync
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
@@ -22,7 +23,6 @@ from lancelake.table.describe.summary import describe
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.optimize import OptimizeSettings, optimize
 from lancelake.table.repair import plan
-from lancelake.table.snapshot import Snapshot
 from tests.cli.conftest import run as run  # noqa: PLC0414  # a fixture
 
 FEW, MANY = 80, 240

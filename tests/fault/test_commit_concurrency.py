@@ -68,8 +68,8 @@ def test_every_commit_of_many_writers_lands_exactly_once(location: Location) -> 
         told = [version for versions in pool.map(write, range(WRITERS)) for version in versions]
     commits = log(open_line(location))
     assert sorted(told) == list(range(2, WRITERS * COMMITS + 2))
-    assert [c.loaded.version for c in commits] == list(range(1, WRITERS * COMMITS + 2))
-    assert len(commits[-1].loaded.state.manifest.config) == WRITERS * COMMITS
+    assert [c.snapshot.version for c in commits] == list(range(1, WRITERS * COMMITS + 2))
+    assert len(commits[-1].snapshot.state.manifest.config) == WRITERS * COMMITS
     assert list(check(location, versions="all")) == []
 
 

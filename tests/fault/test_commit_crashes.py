@@ -82,7 +82,7 @@ POINTS = [(name, number) for name in CASES for number in range(_number_of_calls(
 
 
 def _versions(store: ObjectStore) -> list[int]:
-    return [landed.loaded.version for landed in log(line_on(store))]
+    return [landed.snapshot.version for landed in log(line_on(store))]
 
 
 def _uuids(store: ObjectStore) -> list[str]:

@@ -64,13 +64,13 @@ def test_commits_of_both_follow_each_other(official: Official, line: VersionLine
     assert official.run(uri, APPEND) == 3
     assert _commit(line, set_config("a", "1"), unique=3, read_version=1).version == 4
     assert official.run(uri, READ, version=None) == [4, 21]
-    assert [landed.loaded.version for landed in log(line)] == [1, 2, 3, 4]
+    assert [landed.snapshot.version for landed in log(line)] == [1, 2, 3, 4]
     found = check(line.location, versions="all")
     assert [f for f in found if f.severity is not Severity.INFO] == []
 
 
 def test_official_readers_see_a_detached_version(official: Official, line: VersionLine) -> None:
-    base = log(line)[0].loaded
+    base = log(line)[0].snapshot
     asked = request(Append(fragments=(fragment(3),)), unique=2)
     made = commit_detached(line, asked, means(line.store, TABLE_RULES), base=base)
     assert official.run(line.location.uri, READ, version=made.version) == [0, 20]
@@ -79,7 +79,7 @@ def test_official_readers_see_a_detached_version(official: Official, line: Versi
 
 def test_official_readers_follow_a_tag(official: Official, line: VersionLine) -> None:
     _commit(line, Append(fragments=(fragment(2),)), unique=2, read_version=1)
-    size = log(line)[0].loaded.size_bytes
+    size = log(line)[0].snapshot.manifest_size
     target = RefTarget(branch=None, version=Version(1), manifest_size=size)
     create_tag(line.store, "first", target, clock=ManualClock())
     assert official.run(line.location.uri, READ, version="first") == [1, 10]

@@ -66,7 +66,7 @@ def test_commits_of_both_follow_each_other(
     assert official.run(uri, APPEND, options=options) == 3
     assert _set(line, "two", unique=2, read_version=1).version == 4
     assert official.run(uri, READ, options=options) == [4, 3, ["one", "two"]]
-    assert [landed.loaded.version for landed in log(line)] == [1, 2, 3, 4]
+    assert [landed.snapshot.version for landed in log(line)] == [1, 2, 3, 4]
     assert [int(item["version"]) for item in items(server, table)] == [1, 2, 3, 4]
     assert all(item["path"].endswith(".manifest") for item in items(server, table))
 

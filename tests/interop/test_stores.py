@@ -209,7 +209,7 @@ def test_credentials_that_expire_are_told_while_reading(bucket: Location, denyin
     options = {**bucket.storage_options, "aws_endpoint": denying}
     place = Location.parse(found.uri, options)
     # The same version, reached with credentials that no longer hold.
-    source = found._snapshot.source
+    source = found._snapshot
     late = replace(source, files=replace(source.files, root=place))
     with pytest.raises(StorageDeniedError):
         run(plan(late, ScanRequest())).read_all()

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lancelake.commit.history import Landed
-from lancelake.commit.load import Loaded
 from lancelake.commit.loop import commit
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
 from lancelake.commit.rules import CommitRules
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CommitError, UncertainCommitError
 from lancelake.format import layout, manifest_codec
 from lancelake.format.index_meta import IndexMetadata
@@ -39,7 +39,7 @@ class Race:
     rules: CommitRules
     objects: Mapping[str, bytes]
     requests: Mapping[str, CommitRequest]
-    base: Loaded | None = None
+    base: Snapshot | None = None
     refusals: tuple[type[Exception], ...] = (CommitError,)
 
 
@@ -55,7 +55,7 @@ class Run:
 
 def two_fragment_table(
     indices: tuple[IndexMetadata, ...] = (),
-) -> tuple[dict[str, bytes], Loaded]:
+) -> tuple[dict[str, bytes], Snapshot]:
     """Return the objects of a table with two fragments, and its only version."""
     store = DictStore()
     base = seed(store, indices=indices)
@@ -89,7 +89,7 @@ def ensure_sound(done: Run) -> None:
     """Fail unless every invariant holds; the schedule that broke it is in the message."""
     commits = log(line_on(done.store))
     where = f"schedule {[choice for choice, _ in done.schedule.taken]}"
-    versions = [c.loaded.version for c in commits]
+    versions = [c.snapshot.version for c in commits]
     assert versions == list(range(1, len(commits) + 1)), f"holes: {versions}, {where}"
     uuids = [c.transaction.uuid for c in commits if c.transaction is not None]
     assert len(set(uuids)) == len(uuids) == len(commits), f"landed twice: {uuids}, {where}"
@@ -116,8 +116,8 @@ def _ensure_told_right(
     result, error = done.outcomes.returned.get(name), done.outcomes.raised.get(name)
     if result is not None:
         assert found is not None, f"{name} was told it landed, and did not: {where}"
-        assert found.loaded.version == result.version, f"{name}: wrong version, {where}"
-        assert found.loaded.file == result.loaded.file, f"{name}: wrong state, {where}"
+        assert found.snapshot.version == result.version, f"{name}: wrong version, {where}"
+        assert found.snapshot.file == result.snapshot.file, f"{name}: wrong state, {where}"
         return
     assert isinstance(error, done.race.refusals), f"{name}: {error!r}, {where}"
     if not isinstance(error, UncertainCommitError):
@@ -126,11 +126,11 @@ def _ensure_told_right(
 
 def _ensure_replays(done: Run, commits: Sequence[Landed], where: str) -> None:
     """The log applied from the start gives every manifest."""
-    states: dict[int, TableState] = {1: commits[0].loaded.state}
+    states: dict[int, TableState] = {1: commits[0].snapshot.state}
     for landed in commits[1:]:
-        mine, after = landed.transaction, landed.loaded.state
+        mine, after = landed.transaction, landed.snapshot.state
         assert mine is not None
-        version = landed.loaded.version
+        version = landed.snapshot.version
         options = replace(OPTIONS, timestamp_ns=after.manifest.timestamp_ns or 0)
         op = mine.operation
         restored = states[op.version] if isinstance(op, Restore) else None
@@ -146,6 +146,6 @@ def _bytes(state: TableState) -> tuple[bytes, object]:
 def _ensure_recorded(done: Run, commits: Sequence[Landed], where: str) -> None:
     """Every transaction lies beside its version, the same as inline."""
     for landed in commits:
-        path = layout.transaction(landed.loaded.state.manifest.transaction_file)
-        inline = landed.loaded.file.inline_transaction
+        path = layout.transaction(landed.snapshot.state.manifest.transaction_file)
+        inline = landed.snapshot.file.inline_transaction
         assert done.store.objects.get(path) == inline, f"{path}: {where}"

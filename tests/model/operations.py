@@ -8,8 +8,8 @@ from uuid import UUID
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
-from lancelake.commit.load import Loaded
 from lancelake.commit.request import CommitRequest
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
@@ -69,7 +69,7 @@ MEM_WAL_ENTRY = IndexMetadata(
 )
 
 
-def changes(store: ObjectStore, base: Loaded) -> dict[str, Change]:
+def changes(store: ObjectStore, base: Snapshot) -> dict[str, Change]:
     """Return changes by name; the files they refer to are put into the store."""
     first, second = base.state.manifest.fragments
     for number in range(7, 13):

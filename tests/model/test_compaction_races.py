@@ -9,8 +9,8 @@ from uuid import UUID
 import pytest
 from pyroaring import BitMap
 
-from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.format import index_meta, layout, manifest_codec
 from lancelake.format.flags import FeatureFlags
@@ -60,7 +60,7 @@ class Table:
     """A table of two fragments, the compaction of both into one, and what others may do."""
 
     store: DictStore
-    base: Loaded
+    base: Snapshot
     compaction: CommitRequest
     others: Mapping[str, Change]
 
@@ -79,11 +79,11 @@ def table(kind: str) -> Table:
     return Table(store=store, base=base, compaction=asked, others=others)
 
 
-def _with_index(store: DictStore, *, stable: bool) -> Loaded:
+def _with_index(store: DictStore, *, stable: bool) -> Snapshot:
     """Write the only version again, with an index, and with ids of rows if asked for."""
     line = line_on(store)
     (name,) = line.handler.every()
-    file = load(line, name).file
+    file = line.load(name).file
     manifest = file.manifest
     if stable:
         flag = int(FeatureFlags.STABLE_ROW_IDS)
@@ -98,7 +98,7 @@ def _with_index(store: DictStore, *, stable: bool) -> Loaded:
     inline = file.inline_transaction
     data = manifest_codec.encode(manifest, index_section=section, transaction=inline)
     store.put(layout.manifest(name.name), data)
-    return load(line, name)
+    return line.load(name)
 
 
 def _with_ids(fragment: Fragment) -> Fragment:
@@ -180,7 +180,7 @@ def ensure_right(done: Run, names: Mapping[str, str], first: set[Row]) -> None:
     expected = first
     for landed in log(line_on(done.store))[1:]:
         assert landed.transaction is not None
-        operation, state = landed.transaction.operation, landed.loaded.state
+        operation, state = landed.transaction.operation, landed.snapshot.state
         name = names[landed.transaction.uuid]
         expected = first if isinstance(operation, Restore) else after(name, expected)
         where = f"{name} at {state.manifest.version}: {[c for c, _ in done.schedule.taken]}"

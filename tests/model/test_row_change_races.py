@@ -16,6 +16,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.clock import ManualClock, SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage import disk_sync
 from lancelake.storage import open as opening
 from lancelake.storage.local import LocalStore
@@ -27,7 +28,6 @@ from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, Surroundings
 from lancelake.table.rows.delete import delete
 from lancelake.table.rows.update import update
-from lancelake.table.snapshot import Snapshot
 from tests.support.failing_store import InterceptedStore
 from tests.support.scheduled_store import Outcomes, Schedule, Scheduler
 

@@ -10,13 +10,13 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.key_filter import KeyExistenceFilter
 from lancelake.format.operations import Update
 from lancelake.spark import LanceTable, write
 from lancelake.spark.streaming.upserts import merge_batches
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 COLUMNS = "id long, k string, v long, gone boolean"
 KEYED: dict[str, str | Callable[[], Column]] = {

@@ -13,12 +13,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lancelake
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
 from lancelake.spark.merge import run
 from lancelake.spark.merge.run import addressed_frame
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.table.snapshot import Snapshot
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
 

@@ -14,7 +14,6 @@ import pyarrow as pa
 from hypothesis import strategies as st
 
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.data.table_files import FileAt
 from lancelake.expr.condition import (
     Column,
     Comparison,
@@ -39,6 +38,7 @@ from lancelake.index.kind import (
 )
 from lancelake.index.row_ids import RowIds
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt
 
 _numbers = itertools.count()
 NAN = float("nan")

@@ -9,7 +9,7 @@ from typing import Any
 import lance
 import pyarrow as pa
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 
@@ -40,9 +40,9 @@ class Varied:
         return list(self.rows["key"].to_pylist())
 
 
-def open_source(uri: str | Path) -> ScanSource:
+def open_source(uri: str | Path) -> Snapshot:
     """Open the latest version of a table."""
-    return open_snapshot(Location.parse(uri), Latest()).source
+    return open_snapshot(Location.parse(uri), Latest())
 
 
 def row(key: int) -> Row:

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.commit_ports import write_deletions
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import RetryableConflictError
@@ -21,7 +22,6 @@ from lancelake.pylance import LanceDataset, dataset
 from lancelake.pylance._dataset.fragment_metadata import to_fragment
 from lancelake.pylance._dataset.writing import write_fragments
 from lancelake.table.publish import CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 
 Rows = dict[FragmentId, BitMap]
 _IDS = SystemIds()

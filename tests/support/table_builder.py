@@ -14,9 +14,9 @@ from pyroaring import BitMap
 from lancelake.clock import Clock, Ids, ManualClock, SystemIds
 from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.history import Landed, landed_at
-from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.rules import CommitRules, CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.format import arrow_schema, deletion, index_meta, layout, manifest_codec, transaction
 from lancelake.format.file_version import FileVersion
@@ -87,7 +87,7 @@ def seed(
     fragments: int = 2,
     naming: ManifestNaming = ManifestNaming.V2,
     indices: tuple[IndexMetadata, ...] = (),
-) -> Loaded:
+) -> Snapshot:
     """Write version 1 of a table, with its data files."""
     kept = tuple(fragment(number, id=number) for number in range(fragments))
     for each in kept:
@@ -119,7 +119,7 @@ def seed(
     line = line_on(store)
     found = line.handler.find(1)
     assert found is not None
-    return load(line, found)
+    return line.load(found)
 
 
 def request(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidNameError, InvalidRequestError, RefNotFoundError
 from lancelake.format import layout
 from lancelake.storage.location import Location
@@ -18,7 +19,6 @@ from lancelake.table.open import (
     time_reference,
 )
 from lancelake.table.refs import branch_location, load_branch, load_tag
-from lancelake.table.snapshot import Snapshot
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")

@@ -9,7 +9,7 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.tables import facts
-from lancelake.table.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot
 
 
 def report(

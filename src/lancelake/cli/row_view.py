@@ -16,7 +16,7 @@ from lancelake.cli import words
 from lancelake.cli.arrow_values import is_right_aligned, to_cell, to_json
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.tables import Listing, TextColumn, facts
-from lancelake.table.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot
 
 _LEAST_WIDTH = 8
 _MOST_WIDTH = 60

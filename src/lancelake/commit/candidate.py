@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.commit.handler import Outcome
-from lancelake.commit.load import Loaded
 from lancelake.commit.lookup import taken_apart
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.manifest_codec import ManifestFile
@@ -16,6 +16,7 @@ from lancelake.format.names import (
     manifest_name,
 )
 from lancelake.format.transaction import Transaction
+from lancelake.storage.location import Location
 from lancelake.txn.state import TableState
 
 
@@ -41,15 +42,14 @@ class Candidate:
         name = self.state.manifest.transaction_file
         return layout.transaction(name) if name else None
 
-    def as_loaded(self) -> Loaded:
+    def as_snapshot(self, location: Location) -> Snapshot:
         """Return the version as a reader would load it."""
         file = ManifestFile(
             manifest=self.state.manifest,
             index_section=self.index_section,
             inline_transaction=self.transaction_bytes,
         )
-        size = len(self.manifest_bytes)
-        return Loaded(name=self.name, file=file, state=self.state, size_bytes=size)
+        return Snapshot.of_state(location, self.name, file, len(self.manifest_bytes), self.state)
 
 
 def make_candidate(mine: Transaction, state: TableState, naming: ManifestNaming) -> Candidate:

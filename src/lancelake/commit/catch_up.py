@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from lancelake.commit.history import Landed, commits_after
-from lancelake.commit.load import Loaded, load
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.rules import CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import (
     ConflictError,
@@ -37,12 +37,12 @@ class Standing:
         line: VersionLine,
         request: CommitRequest,
         services: CommitServices,
-        base: Loaded | None = None,
+        base: Snapshot | None = None,
     ) -> None:
         """Start from `base`, or load the version that was read."""
         self._line = line
         self._request = request
-        self._means = services
+        self._services = services
         self._needs_rebase = False
         self._fitted: Transaction | None = request.transaction
         self.judged = 0
@@ -64,7 +64,7 @@ class Standing:
             if conflict is None and not self._request.is_strict:
                 # Our own commit may lie further on, made when more was known.
                 conflict = self._judged(landed)
-            self.head = landed.loaded
+            self.head = landed.snapshot
             self._fitted = None if self._needs_rebase else self._request.transaction
         if conflict is not None:
             raise conflict
@@ -76,20 +76,20 @@ class Standing:
             self._fitted = self._rebased()
         return self._fitted
 
-    def _load_base(self) -> Loaded:
+    def _load_base(self) -> Snapshot:
         """Load the version that was read; 0 stands for the newest."""
         version = self._request.transaction.read_version
         if is_detached(version):
             problem = "the main line cannot go on from a detached version"
             raise InvalidRequestError(problem, table=self._line.location.uri, version=version)
-        newest = load(self._line, self._newest())
+        newest = self._line.load(self._newest())
         if version in (0, newest.version):
             return newest
         found = self._line.handler.find(version)
         if found is None:
             problem = f"version {version} was not found; the latest is {newest.version}"
             raise VersionNotFoundError(problem, table=self._line.location.uri, version=version)
-        return load(self._line, found)
+        return self._line.load(found)
 
     def _newest(self) -> ManifestName:
         name = self._line.handler.latest()
@@ -106,14 +106,16 @@ class Standing:
             raise self._unjudged(version, f"version {version} is gone") from error
 
     def _judged(self, landed: Landed) -> ConflictError | None:
-        theirs, version = landed.transaction, landed.loaded.version
+        theirs, version = landed.transaction, landed.snapshot.version
         if theirs is None:
             reason = f"Dataset version {version} does not have a transaction file"
             return self._unjudged(version, reason)
         self.judged += 1
         self.head_kind = type(theirs.operation).__name__
         mine = self._request.transaction.operation
-        verdict = self._means.rules.conflicts(mine, theirs.operation, self._context(landed.loaded))
+        verdict = self._services.rules.conflicts(
+            mine, theirs.operation, self._context(landed.snapshot)
+        )
         match verdict:
             case Compatible(needs_rebase):
                 self._needs_rebase = self._needs_rebase or needs_rebase
@@ -127,25 +129,25 @@ class Standing:
 
     def _rebased(self) -> Transaction:
         self.rebases += 1
-        fitted = self._means.rules.rebase(
+        fitted = self._services.rules.rebase(
             self._request.transaction,
             self.head.state,
             base=self.base.state,
             affected_rows=self._request.affected_rows,
-            port=self._means.port,
+            port=self._services.port,
         )
         if isinstance(fitted, Retryable):
             raise self._conflict(RetryableConflictError, self.head.version, fitted.reason)
         return fitted
 
-    def _context(self, after: Loaded) -> Context:
+    def _context(self, after: Snapshot) -> Context:
         return Context(
             base=self.base.state,
             theirs_after=after.state,
             affected_rows=self._request.affected_rows,
             fragment_reuse=self._request.options.fragment_reuse,
             inserted_keys=self._request.inserted_keys,
-            key_port=self._means.keys,
+            key_port=self._services.keys,
         )
 
     def _unjudged(self, version: int, reason: str) -> ConflictError:

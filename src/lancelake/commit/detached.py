@@ -7,10 +7,10 @@ from dataclasses import replace
 from lancelake.commit.backoff import detached_delay_s
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
 from lancelake.commit.fixed_version import publish_single
-from lancelake.commit.load import Loaded
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
 from lancelake.commit.rules import CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.flags import ensure_writable
@@ -19,7 +19,7 @@ from lancelake.format.names import ManifestNaming
 
 
 def commit_detached(
-    line: VersionLine, request: CommitRequest, services: CommitServices, *, base: Loaded
+    line: VersionLine, request: CommitRequest, services: CommitServices, *, base: Snapshot
 ) -> CommitResult:
     """Publish a transaction as a version that follows `base`, under a number nobody else knows."""
     if base.name.naming is not ManifestNaming.V2:
@@ -38,9 +38,9 @@ def commit_detached(
             metrics = CommitMetrics(
                 attempts=attempt + 1,
                 milliseconds=round((services.clock.monotonic_s() - started_s) * 1000),
-                manifest_bytes=loaded.size_bytes,
+                manifest_bytes=loaded.manifest_size,
             )
-            return CommitResult(loaded=loaded, transaction=candidate.transaction, metrics=metrics)
+            return CommitResult(snapshot=loaded, transaction=candidate.transaction, metrics=metrics)
         services.clock.sleep(detached_delay_s(attempt, services.ids.random()))
     raise ContentionError(
         f"Failed to commit the transaction after {request.max_retries} retries. "
@@ -49,7 +49,7 @@ def commit_detached(
     )
 
 
-def _candidate(request: CommitRequest, services: CommitServices, base: Loaded) -> Candidate:
+def _candidate(request: CommitRequest, services: CommitServices, base: Snapshot) -> Candidate:
     version = Version(services.ids.random_u64() | DETACHED_BIT)
     options = replace(services.options_for(request.options, base.state), version=version)
     state = services.rules.next_state(request.transaction, base.state, options)

@@ -7,9 +7,9 @@ from typing import assert_never
 from lancelake.commit.backoff import detached_delay_s
 from lancelake.commit.candidate import Candidate, Publisher
 from lancelake.commit.handler import Outcome, PublishedVersion, Taken, Unknown
-from lancelake.commit.load import Loaded
 from lancelake.commit.lost_reply import look_for, uncertain
 from lancelake.commit.rules import CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 
@@ -18,7 +18,7 @@ _MOST_DOUBTS = 5
 
 def publish_single(
     line: VersionLine, candidate: Candidate, publisher: Publisher, services: CommitServices
-) -> Loaded | None:
+) -> Snapshot | None:
     """Publish a candidate; None when its version is another's.
 
     A lost reply is followed by a look, and by another try as long as the version is free.
@@ -27,7 +27,7 @@ def publish_single(
         outcome = _published(line, candidate, publisher, is_in_doubt=doubts > 0)
         match outcome:
             case PublishedVersion():
-                return candidate.as_loaded()
+                return candidate.as_snapshot(line.location)
             case Taken():
                 return look_for(line, candidate)
             case Unknown(cause):

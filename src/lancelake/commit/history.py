@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from lancelake.commit.load import Loaded, load, transaction_of
 from lancelake.commit.lookup import taken_apart
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import VersionNotFoundError
 from lancelake.format.names import ManifestName, manifest_name
@@ -23,14 +23,14 @@ _AHEAD = 8
 class Landed:
     """A commit of any writer: the version it made, and its transaction if that was recorded."""
 
-    loaded: Loaded
+    snapshot: Snapshot
     transaction: Transaction | None
 
 
 def landed_at(line: VersionLine, name: ManifestName) -> Landed:
     """Read the commit that made a version."""
-    loaded = load(line, name)
-    return Landed(loaded=loaded, transaction=transaction_of(line, loaded))
+    loaded = line.load(name)
+    return Landed(snapshot=loaded, transaction=loaded.transaction_in(line.store))
 
 
 def commits_after(line: VersionLine, seen: ManifestName, newest: ManifestName) -> Iterator[Landed]:

@@ -8,11 +8,11 @@ from lancelake.commit.backoff import SlotBackoff
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
 from lancelake.commit.catch_up import Standing
 from lancelake.commit.handler import PublishedVersion, Taken, Unknown
-from lancelake.commit.load import Loaded, load
 from lancelake.commit.lost_reply import look_for, uncertain
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
 from lancelake.commit.rules import CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_hint import update_hint
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import (
@@ -37,7 +37,7 @@ def commit(
     request: CommitRequest,
     services: CommitServices,
     *,
-    base: Loaded | None = None,
+    base: Snapshot | None = None,
 ) -> CommitResult:
     """Publish a transaction exactly once, or raise with nothing of it visible.
 
@@ -56,15 +56,15 @@ class _Loop:
         line: VersionLine,
         request: CommitRequest,
         services: CommitServices,
-        base: Loaded | None,
+        base: Snapshot | None,
     ) -> None:
         self._line = line
         self._request = request
-        self._means = services
+        self._services = services
         self._started_s = services.clock.monotonic_s()
         self._backoff: SlotBackoff | None = None
         self._publisher = Publisher(line)
-        self._standing = Standing(line, request, services, base)
+        self._catch_up = Standing(line, request, services, base)
         self._attempts = 0
         self._lost = 0
         self._doubts = 0
@@ -85,11 +85,11 @@ class _Loop:
             raise uncertain(self._line, self._in_doubt) from error
 
     def _landed_before(self) -> CommitResult | None:
-        seen = self._standing.head
-        mine = self._standing.catch_up()
+        seen = self._catch_up.head
+        mine = self._catch_up.catch_up()
         if mine is not None and mine.transaction is not None:
-            return self._result(mine.loaded, mine.transaction)
-        if self._standing.head is not seen:
+            return self._result(mine.snapshot, mine.transaction)
+        if self._catch_up.head is not seen:
             # The version that was in doubt is another writer's.
             self._in_doubt = None
             if self._request.is_strict:
@@ -99,7 +99,7 @@ class _Loop:
     def _ensure_time(self) -> None:
         """Refuse a further attempt when the time is up."""
         limit_s = self._request.timeout_s
-        passed_s = self._means.clock.monotonic_s() - self._started_s
+        passed_s = self._services.clock.monotonic_s() - self._started_s
         if limit_s is None or not self._attempts or passed_s < limit_s:
             return
         if self._in_doubt is not None:
@@ -109,14 +109,16 @@ class _Loop:
 
     def _attempt(self) -> CommitResult | None:
         """Try the version after the newest; None when it must be tried again."""
-        begun_s = self._means.clock.monotonic_s()
+        begun_s = self._services.clock.monotonic_s()
         self._attempts += 1
         candidate = self._candidate()
         outcome = self._publisher.publish(candidate)
-        self._learn_pace(self._means.clock.monotonic_s() - begun_s)
+        self._learn_pace(self._services.clock.monotonic_s() - begun_s)
         match outcome:
             case PublishedVersion():
-                return self._result(candidate.as_loaded(), candidate.transaction)
+                return self._result(
+                    candidate.as_snapshot(self._line.location), candidate.transaction
+                )
             case Taken():
                 return self._after_lost_race(candidate)
             case Unknown(cause):
@@ -125,7 +127,7 @@ class _Loop:
                 assert_never(outcome)
 
     def _candidate(self) -> Candidate:
-        head = self._standing.head
+        head = self._catch_up.head
         if head.version < head.name.version:
             # The version after it may be there already, and would be tried for ever.
             problem = f"the manifest of version {head.name.version} says that it is {head.version}"
@@ -133,9 +135,9 @@ class _Loop:
                 problem, table=self._line.location.uri, version=head.name.version
             )
         ensure_writable(head.state.manifest.writer_feature_flags)
-        mine = self._standing.fitted()
-        options = self._means.options_for(self._request.options, head.state)
-        state = self._means.rules.next_state(
+        mine = self._catch_up.fitted()
+        options = self._services.options_for(self._request.options, head.state)
+        state = self._services.rules.next_state(
             mine, head.state, options, restored=self._restored(mine)
         )
         return make_candidate(mine, state, head.name.naming)
@@ -148,7 +150,7 @@ class _Loop:
         if name is None:
             problem = f"version {version}, which is to be restored, was not found"
             raise VersionNotFoundError(problem, table=self._line.location.uri, version=version)
-        return load(self._line, name).state
+        return self._line.load(name).state
 
     def _after_lost_race(self, candidate: Candidate) -> CommitResult | None:
         self._lost += 1
@@ -182,12 +184,12 @@ class _Loop:
 
     def _wait(self, number: int) -> None:
         backoff = self._backoff or SlotBackoff(attempt_s=0.0)
-        delay_s = backoff.delay_s(number, self._means.ids.random())
+        delay_s = backoff.delay_s(number, self._services.ids.random())
         limit_s = self._request.timeout_s
         if limit_s is not None:
-            left_s = self._started_s + limit_s - self._means.clock.monotonic_s()
+            left_s = self._started_s + limit_s - self._services.clock.monotonic_s()
             delay_s = min(delay_s, max(0.0, left_s))
-        self._means.clock.sleep(delay_s)
+        self._services.clock.sleep(delay_s)
 
     def _contention(self, version: int) -> ContentionError:
         return ContentionError(
@@ -197,15 +199,15 @@ class _Loop:
             version=version,
         )
 
-    def _result(self, loaded: Loaded, recorded: Transaction) -> CommitResult:
-        update_hint(self._line, loaded.version)
-        passed_s = self._means.clock.monotonic_s() - self._started_s
+    def _result(self, snapshot: Snapshot, recorded: Transaction) -> CommitResult:
+        update_hint(self._line, snapshot.version)
+        passed_s = self._services.clock.monotonic_s() - self._started_s
         metrics = CommitMetrics(
             attempts=self._attempts,
-            judged=self._standing.judged,
-            rebases=self._standing.rebases,
+            judged=self._catch_up.judged,
+            rebases=self._catch_up.rebases,
             doubts=self._doubts,
             milliseconds=round(passed_s * 1000),
-            manifest_bytes=loaded.size_bytes,
+            manifest_bytes=snapshot.manifest_size,
         )
-        return CommitResult(loaded=loaded, transaction=recorded, metrics=metrics)
+        return CommitResult(snapshot=snapshot, transaction=recorded, metrics=metrics)

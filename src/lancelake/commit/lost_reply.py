@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from lancelake.commit.candidate import Candidate
 from lancelake.commit.history import landed_at
-from lancelake.commit.load import Loaded
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import LanceTableError, UncertainCommitError, VersionNotFoundError
 
 
-def look_for(line: VersionLine, candidate: Candidate) -> Loaded | None:
+def look_for(line: VersionLine, candidate: Candidate) -> Snapshot | None:
     """Return the version if it is the candidate's, None if it is free or another's.
 
     When looking fails as well, an `UncertainCommitError` says so.
@@ -24,7 +24,7 @@ def look_for(line: VersionLine, candidate: Candidate) -> Loaded | None:
     if landed is None or landed.transaction is None:
         return None
     is_mine = landed.transaction.uuid == candidate.transaction.uuid
-    return landed.loaded if is_mine else None
+    return landed.snapshot if is_mine else None
 
 
 def uncertain(line: VersionLine, candidate: Candidate) -> UncertainCommitError:

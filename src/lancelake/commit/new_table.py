@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
 from lancelake.commit.fixed_version import publish_single
-from lancelake.commit.load import Loaded
 from lancelake.commit.lost_reply import look_for
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitMetrics, CommitResult
 from lancelake.commit.rules import CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_hint import update_hint
 from lancelake.commit.version_line import VersionLine
 from lancelake.errors import AlreadyExistsError
@@ -55,14 +55,14 @@ def _publish_first(
     metrics = CommitMetrics(
         attempts=1,
         milliseconds=round((services.clock.monotonic_s() - started_s) * 1000),
-        manifest_bytes=loaded.size_bytes,
+        manifest_bytes=loaded.manifest_size,
     )
-    return CommitResult(loaded=loaded, transaction=candidate.transaction, metrics=metrics)
+    return CommitResult(snapshot=loaded, transaction=candidate.transaction, metrics=metrics)
 
 
 def _landed_or_published(
     line: VersionLine, services: CommitServices, candidate: Candidate
-) -> Loaded:
+) -> Snapshot:
     # The first version of an old table may be gone, so any version counts.
     if line.handler.latest() is not None:
         loaded = look_for(line, candidate)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.load import Loaded
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.transaction import Transaction
 from lancelake.txn.state import TableState
 
@@ -29,19 +29,19 @@ class CommitMetrics:
 class CommitResult:
     """The version that a transaction became; `transaction` is as it was recorded."""
 
-    loaded: Loaded
+    snapshot: Snapshot
     transaction: Transaction
     metrics: CommitMetrics
 
     @property
     def version(self) -> int:
         """Number of the version."""
-        return self.loaded.version
+        return self.snapshot.version
 
     @property
     def state(self) -> TableState:
         """The table at the version."""
-        return self.loaded.state
+        return self.snapshot.state
 
     @property
     def attempts(self) -> int:

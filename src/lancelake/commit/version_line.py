@@ -9,6 +9,8 @@ from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.dynamodb import open_dynamodb
 from lancelake.commit.external_store import ExternalHandler
 from lancelake.commit.handler import CommitHandler
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.names import ManifestName
 from lancelake.storage.cloud import abilities
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -28,6 +30,10 @@ class VersionLine:
     store: ObjectStore
     handler: CommitHandler
     creates_hint: bool = False
+
+    def load(self, name: ManifestName) -> Snapshot:
+        """Read a version of the line."""
+        return Snapshot.load(self.location, name, store=self.store)
 
 
 def open_line(location: Location, *, ids: Ids = _IDS) -> VersionLine:

@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format import layout
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId
 from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt, TableFiles
 from lancelake.txn.state import TableState
 
 _BATCH_ROWS = 1 << 16

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.data.arrays.retype import struct_of
-from lancelake.data.computed_once import computed_once
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
+from lancelake.format.computed_once import computed_once
 from lancelake.format.schema import Field, Schema
 
 _CACHED = 64

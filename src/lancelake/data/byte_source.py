@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from lancelake.data.computed_once import computed_once
 from lancelake.errors import CorruptTableError
+from lancelake.format.computed_once import computed_once
 from lancelake.storage.store import ObjectStore
 
 

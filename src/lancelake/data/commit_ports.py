@@ -10,7 +10,6 @@ from pyroaring import BitMap
 from lancelake.clock import Ids
 from lancelake.data import durable
 from lancelake.data.deletion_files import load_deletions
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format import deletion, layout
 from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, Fragment
 from lancelake.format.frozen import FrozenMap
@@ -18,6 +17,7 @@ from lancelake.format.ids import FragmentId, Version
 from lancelake.format.index_meta import IndexFile
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt, TableFiles
 from lancelake.txn.facts import Facts, FileKey, MissingFacts
 from lancelake.txn.state import TableState
 

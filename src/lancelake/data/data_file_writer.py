@@ -11,13 +11,13 @@ from lance.file import LanceFileWriter
 from lancelake.data import durable
 from lancelake.data.blobs.files import BlobFiles
 from lancelake.data.codec.address import CodecAddress, writing
-from lancelake.data.codec.file_schema import column_ids, file_schema
 from lancelake.data.codec.threads import codec_threads
-from lancelake.data.table_files import TableFiles
+from lancelake.data.file_schema import column_ids, file_schema
 from lancelake.data.write_task import WriteTask
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile
 from lancelake.format.schema import Schema
+from lancelake.storage.table_files import TableFiles
 
 
 class DataFileWriter:

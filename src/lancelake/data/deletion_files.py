@@ -6,11 +6,11 @@ from pyroaring import BitMap, FrozenBitMap
 
 from lancelake.data.open_columns import stored_rows
 from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError, LanceTableError, ObjectNotFoundError
 from lancelake.format import deletion
 from lancelake.format.fragment import Fragment
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt, TableFiles
 
 # A deletion file never changes: its name has a random number in it.
 _SMALL_ROWS = 1 << 16

@@ -6,11 +6,10 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.data.codec.file_schema import column_ids
 from lancelake.data.codec.lance_file import load_layout
 from lancelake.data.codec.readers import open_reader
+from lancelake.data.file_schema import column_ids
 from lancelake.data.schema_check import ensure_fits
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import ObjectNotFoundError, SchemaMismatchError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
@@ -18,6 +17,7 @@ from lancelake.format.fragment import DataFile
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field, Schema
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt, TableFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,21 +9,22 @@ import pyarrow as pa
 
 from lancelake.data.assemble import Assembler
 from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.computed_once import computed_once
 from lancelake.data.open_columns import open_columns, stored_rows
 from lancelake.data.projection import FileProjection, split
 from lancelake.data.small_files import remembered
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError
+from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
+from lancelake.storage.table_files import FileAt, TableFiles
 
 
 @dataclass(frozen=True)
 class FragmentReader:
     """Reads the fields of `schema` from one fragment; deleted rows are included.
 
-    With `remembers`, the columns of a small fragment are kept for the next reader.
+    With `remembers`, the columns of a small fragment are kept for the next reader. With
+    `raw_text`, strings come as they are stored, whether or not they are UTF-8.
     """
 
     files: TableFiles
@@ -31,6 +32,7 @@ class FragmentReader:
     fragment: Fragment
     schema: Schema
     remembers: bool = False
+    raw_text: bool = False
 
     @computed_once
     def physical_rows(self) -> int:
@@ -91,7 +93,7 @@ class FragmentReader:
         return tuple(reader for part in parts for reader in self._open(part))
 
     def _open(self, part: FileProjection) -> tuple[ColumnReader, ...]:
-        readers = open_columns(self.files, part, self.manifest)
+        readers = open_columns(self.files, part, self.manifest, raw_text=self.raw_text)
         rows = readers[0].num_rows
         if rows != self.physical_rows:
             problem = (

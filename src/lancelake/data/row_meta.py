@@ -9,15 +9,15 @@ from typing import assert_never
 import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.computed_once import computed_once
-from lancelake.data.table_files import TableFiles
 from lancelake.errors import CorruptTableError
+from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.row_address import row_addresses
 from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.rowids.sequence import RowIdSequence
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import TableFiles
 
 
 class MetaColumn(Enum):

@@ -10,9 +10,9 @@ from collections.abc import Callable
 import pyarrow as pa
 
 from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
+from lancelake.storage.table_files import FileAt, TableFiles
 
 _MOST_FRAGMENTS = 4096
 _MOST_ROWS = 1024

@@ -13,6 +13,7 @@ import pyarrow.dataset as pads
 
 from lancelake.clock import Ids, SystemIds, utc_from_ns
 from lancelake.commit.locked import CommitLock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import find_version, latest_version
 from lancelake.errors import InvalidRequestError
 from lancelake.format.arrow_schema import public_schema
@@ -67,7 +68,6 @@ from lancelake.table.history import (
     history_in_numbers,
 )
 from lancelake.table.open import AtVersion, Latest, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 _IDS: Ids = SystemIds()
 _TOTALS = sorted(name for name in dir(VersionSummary) if name.startswith("total_"))
@@ -356,7 +356,7 @@ class LanceDataset(
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
         """Count the rows, or those a filter keeps."""
         if filter is None and not kwargs:
-            return count_rows(self._snapshot.source)
+            return count_rows(self._snapshot)
         return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
 
     def validate(self) -> None:

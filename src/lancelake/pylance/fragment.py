@@ -12,7 +12,6 @@ import pyarrow.dataset as pads
 
 from lancelake.data.existing_file import found_file
 from lancelake.data.fragment_schema import stored_schema
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.data.write_task import Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
@@ -40,6 +39,7 @@ from lancelake.scan.count import live_rows, physical_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.take import take_from_fragment
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt, TableFiles
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset
@@ -171,7 +171,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
         """Return rows by their number among the live rows of the fragment."""
         request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
-        source = self._ds._snapshot.source
+        source = self._ds._snapshot
         return take_from_fragment(source, self._fragment, row_numbers(indices), request)
 
     def scanner(
@@ -217,7 +217,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         return FragmentSession(self, columns, with_row_address=bool(with_row_address))
 
     def _places(self) -> tuple[TableFiles, FileAt]:
-        source = self._ds._snapshot.source
+        source = self._ds._snapshot
         return source.files, source.manifest_at
 
 
@@ -236,7 +236,7 @@ class FragmentSession:
 
     def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
         """Return rows by their number among the live rows of the fragment."""
-        source = self._fragment._ds._snapshot.source
+        source = self._fragment._ds._snapshot
         numbers = row_numbers(indices)
         return take_from_fragment(source, self._fragment._fragment, numbers, self._request)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.fragment_metadata import (
@@ -22,7 +23,6 @@ from lancelake.table.compact.commit import Rewritten, land
 from lancelake.table.compact.run import CompactionCounts as Counted
 from lancelake.table.compact.run import CompactionRun, compact, rewritten
 from lancelake.table.open import AtVersion, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset

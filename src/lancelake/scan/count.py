@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.scan_source import ScanSource
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.schema import Schema
+from lancelake.storage.table_files import FileAt, TableFiles
 
 _NOTHING = Schema(fields=())
 
@@ -29,11 +29,11 @@ def physical_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) ->
     return FragmentReader(files, manifest_at, fragment, _NOTHING).physical_rows
 
 
-def count_rows(source: ScanSource) -> int:
+def count_rows(snapshot: Snapshot) -> int:
     """Count the live rows of a version without reading any column."""
-    fragments = source.manifest.fragments
+    fragments = snapshot.manifest.fragments
     known = fragments.live_rows() if isinstance(fragments, FragmentList) else None
     if known is not None:
         return known
-    places = source.files, source.manifest_at
-    return sum(live_rows(*places, fragment) for fragment in source.manifest.fragments)
+    places = snapshot.files, snapshot.manifest_at
+    return sum(live_rows(*places, fragment) for fragment in snapshot.manifest.fragments)

@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
+from pyroaring import AbstractBitMap, BitMap
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.projection import project
 from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
-from lancelake.data.small_files import interned
 from lancelake.errors import LanceTableError
 from lancelake.expr.predicate import Predicate
+from lancelake.format import roaring
+from lancelake.format.computed_once import computed_once
 from lancelake.format.schema import Schema
 from lancelake.scan.blob_values import with_blob_values
 from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
 from lancelake.scan.live_rows import LiveRows, Mask, to_mask
-from lancelake.scan.output_builder import Finisher, needed_paths
-from lancelake.scan.plan import ScanSpec, ScanTask
+from lancelake.scan.output_builder import Finisher
+from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.row_width import row_bytes, value_bytes
+from lancelake.scan.scan_columns import ScanColumns
 
 _BATCH_BYTES = 32 << 20
 # A chunk of more bytes falls out of the processor's cache before it is used; one of more rows
@@ -44,18 +43,17 @@ _SELECT_ROWS = 1 << 21
 
 def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a task in order; tasks of one scan can share their `columns`."""
-    run = _TaskRun(task, columns)
-    rows = run.unfiltered() if task.spec.predicate is None else run.filtered()
     try:
+        rows = _TaskRun(task, columns).rows()
         yield from with_blob_values(task, _limited(rows, task.row_limit))
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def fetch(task: ScanTask, offsets: RowOffsets) -> pa.RecordBatch:
-    """Return the rows at these offsets, which ascend without repeats; deleted ones too."""
+def fetch(task: ScanTask) -> pa.RecordBatch:
+    """Return the rows of a task that names them, in one batch; deleted ones too."""
     try:
-        rows = _TaskRun(task).rows_at(offsets)
+        rows = _TaskRun(task).rows_at(_offsets(task.rows or BitMap()))
         parts = list(with_blob_values(task, iter([rows])))
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
     except LanceTableError as error:
@@ -65,8 +63,10 @@ def fetch(task: ScanTask, offsets: RowOffsets) -> pa.RecordBatch:
 def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
     """Count the rows of a task that its predicate keeps."""
     try:
-        chunks = _TaskRun(task, columns).kept_rows()
-        return sum(int(np.count_nonzero(keep)) for _, _, keep in chunks)
+        run = _TaskRun(task, columns)
+        if task.rows is not None:
+            return len(run.matching(task.rows))
+        return sum(int(np.count_nonzero(keep)) for _, _, keep in run.kept_rows())
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
@@ -74,71 +74,18 @@ def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
 def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
     """Return the offsets of the rows of a task that its predicate keeps."""
     try:
+        run = _TaskRun(task, columns)
+        if task.rows is not None:
+            return run.matching(task.rows)
         found = BitMap()
-        for _, first, keep in _TaskRun(task, columns).kept_rows():
+        for _, first, keep in run.kept_rows():
             if keep.all():
                 found.add_range(first, first + len(keep))
             else:
-                found |= BitMap((np.flatnonzero(keep) + first).astype(np.uint32))
+                found |= roaring.of((np.flatnonzero(keep) + first).astype(np.uint32))
         return found
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
-
-
-def selected(
-    task: ScanTask, rows: BitMap, columns: ScanColumns | None = None
-) -> Iterator[pa.RecordBatch]:
-    """Yield the rows at these offsets in order, whatever the predicate says of them."""
-    try:
-        yield from with_blob_values(task, _TaskRun(task, columns).selected(rows))
-    except LanceTableError as error:
-        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
-
-
-class Density:
-    """How large a part of the rows a filter has kept so far."""
-
-    def __init__(self) -> None:
-        self._seen = 0
-        self._kept = 0
-
-    def add(self, seen: int, kept: int) -> None:
-        """Take note of a chunk."""
-        self._seen += seen
-        self._kept += kept
-
-    def is_high(self, width: float, cost: int) -> bool:
-        """Whether rows of this width are cheaper to read all than to fetch at this cost each."""
-        return self._kept * cost > self._seen * width
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScanColumns:
-    """The columns that the tasks of a scan read, worked out once."""
-
-    output: Schema
-    filter: Schema
-    late: Schema
-    both: Schema
-    density: Density
-
-    @staticmethod
-    def of(spec: ScanSpec) -> ScanColumns:
-        """Work out what to read for the outputs, for the filter, and for the outputs alone."""
-        outputs = needed_paths(spec.outputs)
-        filters = () if spec.predicate is None else spec.predicate.paths
-
-        def columns(paths: tuple[tuple[str, ...], ...]) -> Schema:
-            found = project(spec.table_schema, paths)
-            return interned(found) if spec.remembers_small else found
-
-        return ScanColumns(
-            output=columns(outputs),
-            filter=columns(filters),
-            late=columns(tuple(p for p in outputs if p not in filters)),
-            both=columns(outputs + filters),
-            density=Density(),
-        )
 
 
 class _TaskRun:
@@ -148,7 +95,29 @@ class _TaskRun:
         self._finisher = Finisher.of(task.spec)
         self._columns = columns or ScanColumns.of(task.spec)
 
-    def unfiltered(self) -> Iterator[pa.RecordBatch]:
+    def rows(self) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of the task."""
+        if self._task.rows is not None:
+            return self._selected(self.matching(self._task.rows))
+        return self._unfiltered() if self._spec.predicate is None else self._filtered()
+
+    def matching(self, rows: AbstractBitMap) -> BitMap:
+        """Return the live rows among these that the predicate keeps, where it is to be checked."""
+        within = BitMap(rows) & BitMap(range(self._start, self._stop))
+        live = within if self._spec.include_deleted_rows else within - self._deleted
+        if self._spec.predicate is None or not self._task.recheck:
+            return live
+        reader = self._reader(self._columns.filter)
+        step = self._chunk_rows(reader.schema, _FILTER_ROWS)
+        offsets, found = _offsets(live), BitMap()
+        for first in range(0, len(offsets), step):
+            part = offsets[first : first + step]
+            batch = self._with_meta(self._spec.predicate, reader.take(part), part)
+            keep = to_mask(self._spec.predicate(batch))
+            found |= roaring.of(part[keep].astype(np.uint32))
+        return found
+
+    def _unfiltered(self) -> Iterator[pa.RecordBatch]:
         """Yield all live rows, or as many of the first as are wanted."""
         stop, limit = self._stop, self._task.row_limit
         if limit is not None:
@@ -156,7 +125,7 @@ class _TaskRun:
             stop = self._live.stop_after(limit, self._start, stop)
         yield from self._live_batches(self._start, stop)
 
-    def filtered(self) -> Iterator[pa.RecordBatch]:
+    def _filtered(self) -> Iterator[pa.RecordBatch]:
         """Yield the live rows that the predicate keeps."""
         late, density = self._spec.late, self._columns.density
         width, cost = self._fetching(self._columns.late)
@@ -180,14 +149,14 @@ class _TaskRun:
             yield from self._live_batches(first, first + len(keep), keep)
         yield from self._fetched(few)
 
-    def selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
+    def _selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
         """Yield chosen rows: one by one where they are few, else out of a stream of all."""
         width, cost = self._fetching(self._columns.output)
         for first in range(self._start, self._stop, _SELECT_ROWS):
             last = min(first + _SELECT_ROWS, self._stop)
-            wanted = np.frombuffer((rows & BitMap(range(first, last))).to_array(), dtype=np.uint32)
+            wanted = _offsets(rows & BitMap(range(first, last)))
             if len(wanted) * cost <= (last - first) * width:
-                yield from self._fetched([wanted.astype(np.uint64)])
+                yield from self._fetched([wanted])
                 continue
             keep = np.zeros(last - first, dtype=np.bool_)
             keep[wanted.astype(np.int64) - first] = True
@@ -267,7 +236,8 @@ class _TaskRun:
         predicate = self._spec.predicate
         if predicate is None:
             return np.ones(batch.num_rows, dtype=np.bool_) if live is None else live
-        rows = self._with_meta(predicate, batch, first)
+        offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
+        rows = self._with_meta(predicate, batch, offsets)
         if live is None:
             return to_mask(predicate(rows))
         if not predicate.needs_datafusion:
@@ -277,15 +247,14 @@ class _TaskRun:
         keep[live] = to_mask(predicate(rows.filter(pa.array(live))))
         return keep
 
-    def _with_meta(self, predicate: Predicate, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
+    def _with_meta(
+        self, predicate: Predicate, batch: pa.RecordBatch, offsets: RowOffsets
+    ) -> pa.RecordBatch:
         """Add the meta columns that the predicate looks at."""
         named = {path[0] for path in predicate.paths}
-        missing = [n for n in META_NAMES if n in named and n not in batch.schema.names]
-        if missing:
-            offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
-            for name in missing:
-                column = self._meta_column(MetaColumn(name), offsets)
-                batch = batch.append_column(name, column)
+        for name in META_NAMES:
+            if name in named and name not in batch.schema.names:
+                batch = batch.append_column(name, self._meta_column(MetaColumn(name), offsets))
         return batch
 
     def _finish(self, batch: pa.RecordBatch, offsets: RowOffsets) -> pa.RecordBatch:
@@ -354,6 +323,10 @@ class _TaskRun:
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
         width = row_bytes(self._task.fragment, self._spec.widths, schema)
         return max(1, min(most, int(limit_bytes / width))) if width else most
+
+
+def _offsets(rows: AbstractBitMap) -> RowOffsets:
+    return np.frombuffer(rows.to_array(), dtype=np.uint32).astype(np.uint64)
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
+from pyroaring import BitMap, FrozenBitMap
 
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.expr.predicate import Predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import Output
 from lancelake.scan.request import Ordering
 from lancelake.scan.row_width import Widths
+from lancelake.storage.table_files import FileAt, TableFiles
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +53,14 @@ class ScanTask:
     stop: int | None = None
     live_before: int = 0
     row_limit: int | None = None
+    rows: FrozenBitMap | None = None
+    """Offsets of the rows to read; None for all live rows."""
+    recheck: bool = True
+    """Whether the predicate decides about `rows`; without it they are known to match."""
+
+    def matching(self, rows: BitMap) -> ScanTask:
+        """Return the task for rows that are known to match."""
+        return replace(self, rows=FrozenBitMap(rows), recheck=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,8 +7,8 @@ from itertools import islice
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import META_NAMES, MetaColumn
-from lancelake.data.scan_source import ScanSource
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.fragment import Fragment
@@ -37,83 +37,83 @@ _SMALL_ROWS = 4096
 _SAMPLED_FRAGMENTS = 16
 
 
-def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
+def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     """Plan a scan of one version."""
-    schema = source.manifest.schema
+    schema = snapshot.manifest.schema
     wanted = resolve_outputs(schema, request)
     # Rows without columns are all alike, so there is nothing to sort.
-    outputs = wanted + _sort_keys(wanted, source, request) if wanted else ()
+    outputs = wanted + _sort_keys(wanted, snapshot, request) if wanted else ()
     valued = request.blob_values and any(
         isinstance(output, ColumnOutput) and output.stored_blobs(schema) for output in outputs
     )
     spec = ScanSpec(
-        files=source.files,
-        manifest_at=source.manifest_at,
-        version=source.manifest.version,
+        files=snapshot.files,
+        manifest_at=snapshot.manifest_at,
+        version=snapshot.manifest.version,
         table_schema=schema,
         widths=column_widths(schema),
         outputs=outputs,
-        output_schema=_schema(source, outputs),
-        predicate=_predicate(source, request),
+        output_schema=_schema(snapshot, outputs),
+        predicate=_predicate(snapshot, request),
         late=_late(request, outputs),
         batch_rows=request.batch_size,
         batch_readahead=request.batch_readahead,
-        has_stable_row_ids=source.manifest.has_stable_row_ids,
+        has_stable_row_ids=snapshot.manifest.has_stable_row_ids,
         include_deleted_rows=request.include_deleted_rows,
         remembers_small=request.remembers_small,
-        valued_schema=_schema(source, outputs, blob_values=True) if valued else None,
+        valued_schema=_schema(snapshot, outputs, blob_values=True) if valued else None,
     )
-    tasks, skip = _tasks(source, request, spec)
+    tasks, skip = _tasks(snapshot, request, spec)
     return ScanPlan(
         spec=spec,
         tasks=tasks,
         skip=skip,
         limit=request.limit,
         order_by=request.order_by if wanted else (),
-        schema=_schema(source, wanted, blob_values=valued),
-        fragment_readahead=request.fragment_readahead or _readahead(source),
+        schema=_schema(snapshot, wanted, blob_values=valued),
+        fragment_readahead=request.fragment_readahead or _readahead(snapshot),
         strict_batch_size=request.strict_batch_size,
     )
 
 
-def _readahead(source: ScanSource) -> int:
-    if source.files.root.scheme not in ("file", "memory"):
+def _readahead(snapshot: Snapshot) -> int:
+    if snapshot.files.root.scheme not in ("file", "memory"):
         return _REMOTE_READAHEAD
-    return _SMALL_READAHEAD if _has_small_fragments(source) else _LOCAL_READAHEAD
+    return _SMALL_READAHEAD if _has_small_fragments(snapshot) else _LOCAL_READAHEAD
 
 
-def _has_small_fragments(source: ScanSource) -> bool:
+def _has_small_fragments(snapshot: Snapshot) -> bool:
     """Whether the first fragments are small; to look at all would decode all."""
-    fragments = source.manifest.fragments
+    fragments = snapshot.manifest.fragments
     sampled = islice(fragments, _SAMPLED_FRAGMENTS)
     is_small = all((f.physical_rows or _SMALL_ROWS) < _SMALL_ROWS for f in sampled)
     return len(fragments) > _SAMPLED_FRAGMENTS and is_small
 
 
-def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragment]:
+def chosen_fragments(snapshot: Snapshot, request: ScanRequest) -> Sequence[Fragment]:
     """Return the fragments a request names, in the order of the request, or all."""
     if request.fragment_ids is None:
-        return source.manifest.fragments
-    by_id = {f.id: f for f in source.manifest.fragments}
+        return snapshot.manifest.fragments
+    by_id = {f.id: f for f in snapshot.manifest.fragments}
     missing = [i for i in request.fragment_ids if i not in by_id]
     if missing:
         problem = f"fragment {missing[0]} is not part of this version"
-        raise InvalidRequestError(problem, table=source.files.root.uri, fragment=missing[0])
+        raise InvalidRequestError(problem, table=snapshot.files.root.uri, fragment=missing[0])
     return [by_id[i] for i in request.fragment_ids]
 
 
 def _schema(
-    source: ScanSource, outputs: Sequence[Output], *, blob_values: bool = False
+    snapshot: Snapshot, outputs: Sequence[Output], *, blob_values: bool = False
 ) -> pa.Schema:
-    schema = source.manifest.schema
+    schema = snapshot.manifest.schema
     fields = [output_field(output, schema, blob_values=blob_values) for output in outputs]
     return pa.schema(fields, metadata=dict(schema.metadata) or None)
 
 
-def _predicate(source: ScanSource, request: ScanRequest) -> Predicate | None:
+def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:
     if request.filter is None:
         return None
-    schema = source.manifest.schema
+    schema = snapshot.manifest.schema
     return predicate(request.filter, schema, expression_schema(schema), META_NAMES)
 
 
@@ -126,7 +126,7 @@ def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:
 
 
 def _sort_keys(
-    wanted: tuple[Output, ...], source: ScanSource, request: ScanRequest
+    wanted: tuple[Output, ...], snapshot: Snapshot, request: ScanRequest
 ) -> tuple[Output, ...]:
     """Return outputs needed for sorting only."""
     present = {output.name for output in wanted}
@@ -134,17 +134,17 @@ def _sort_keys(
     missing = tuple(column for column in named if column not in present)
     if not missing:
         return ()
-    return resolve_outputs(source.manifest.schema, ScanRequest(columns=missing))
+    return resolve_outputs(snapshot.manifest.schema, ScanRequest(columns=missing))
 
 
 def _possible(
-    source: ScanSource, fragments: Sequence[Fragment], spec: ScanSpec
+    snapshot: Snapshot, fragments: Sequence[Fragment], spec: ScanSpec
 ) -> Sequence[Fragment]:
     """Leave out fragments that hold no row for which the predicate can be true."""
     if spec.predicate is None:
         return fragments
     addresses = [MetaColumn.ROW_ADDRESS.value]
-    addresses += [] if source.manifest.has_stable_row_ids else [MetaColumn.ROW_ID.value]
+    addresses += [] if snapshot.manifest.has_stable_row_ids else [MetaColumn.ROW_ID.value]
     own = spec.table_schema.names
     places: Places = {(name,): OFFSET_BITS for name in addresses if name not in own}
     may_hold = fragment_test(spec.predicate.condition, places)
@@ -152,16 +152,16 @@ def _possible(
 
 
 def _tasks(
-    source: ScanSource, request: ScanRequest, spec: ScanSpec
+    snapshot: Snapshot, request: ScanRequest, spec: ScanSpec
 ) -> tuple[tuple[ScanTask, ...], int]:
     """Return the tasks and how many of their first rows to skip."""
-    fragments = _possible(source, chosen_fragments(source, request), spec)
+    fragments = _possible(snapshot, chosen_fragments(snapshot, request), spec)
     skip = request.offset or 0
     ranked = any(
         isinstance(o, MetaOutput) and o.meta is MetaColumn.ROW_OFFSET for o in spec.outputs
     )
     ranked = ranked or _filters_by_rank(spec.predicate)
-    before = _ranks(source) if ranked else {}
+    before = _ranks(snapshot) if ranked else {}
     by_count = request.filter is None and not request.order_by and not spec.include_deleted_rows
     left = request.limit
     tasks: list[ScanTask] = []
@@ -169,7 +169,7 @@ def _tasks(
         if by_count and left == 0:
             break
         rows = (
-            live_rows(source.files, source.manifest_at, fragment)
+            live_rows(snapshot.files, snapshot.manifest_at, fragment)
             if by_count and (skip or left is not None)
             else None
         )
@@ -194,11 +194,11 @@ def _filters_by_rank(condition: Predicate | None) -> bool:
     return condition is not None and (MetaColumn.ROW_OFFSET.value,) in condition.paths
 
 
-def _ranks(source: ScanSource) -> dict[int, int]:
+def _ranks(snapshot: Snapshot) -> dict[int, int]:
     """Count the live rows before each fragment in scan order of the version."""
     before: dict[int, int] = {}
     total = 0
-    for fragment in source.manifest.fragments:
+    for fragment in snapshot.manifest.fragments:
         before[fragment.id] = total
-        total += live_rows(source.files, source.manifest_at, fragment)
+        total += live_rows(snapshot.files, snapshot.manifest_at, fragment)
     return before

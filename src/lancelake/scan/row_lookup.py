@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.row_meta import RowMeta
-from lancelake.data.scan_source import ScanSource
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.row_address import fragment_of, offset_of, row_addresses
@@ -18,60 +18,60 @@ MISSING = np.uint64((1 << 64) - 1)
 """Stands for the address of a row that is not there."""
 
 
-def addresses_of(source: ScanSource, row_ids: U64Array) -> U64Array:
+def addresses_of(snapshot: Snapshot, row_ids: U64Array) -> U64Array:
     """Return the address of each row, in the order asked for; `MISSING` for rows not there.
 
     Without stable row ids the ids are the addresses. An offset that a fragment never had is
     refused; a fragment that is not part of the version, or a deleted row, is missing.
     """
     unique, inverse = np.unique(row_ids, return_inverse=True)
-    stable = source.manifest.has_stable_row_ids
-    found = _by_id(source, unique) if stable else _by_address(source, unique)
+    stable = snapshot.manifest.has_stable_row_ids
+    found = _by_id(snapshot, unique) if stable else _by_address(snapshot, unique)
     return found[inverse]
 
 
-def live_addresses(source: ScanSource, addresses: U64Array) -> U64Array:
+def live_addresses(snapshot: Snapshot, addresses: U64Array) -> U64Array:
     """Return the addresses with `MISSING` in place of rows that are deleted or never were."""
     unique, inverse = np.unique(addresses, return_inverse=True)
-    return _by_address(source, unique)[inverse]
+    return _by_address(snapshot, unique)[inverse]
 
 
-def _by_id(source: ScanSource, ids: U64Array) -> U64Array:
+def _by_id(snapshot: Snapshot, ids: U64Array) -> U64Array:
     """Find stable ids; a moved row leaves its id behind on a deleted one."""
     out = np.full(len(ids), MISSING, np.uint64)
-    for fragment in source.manifest.fragments:
-        rows = physical_rows(source.files, source.manifest_at, fragment)
-        meta = RowMeta(source.files, fragment, rows, has_stable_row_ids=True)
+    for fragment in snapshot.manifest.fragments:
+        rows = physical_rows(snapshot.files, snapshot.manifest_at, fragment)
+        meta = RowMeta(snapshot.files, fragment, rows, has_stable_row_ids=True)
         positions, offsets = find(meta.row_id_sequence(), ids)
         if len(positions):
-            live = _live(source, fragment, offsets)
+            live = _live(snapshot, fragment, offsets)
             out[positions[live]] = row_addresses(fragment.id, offsets[live])
     return out
 
 
-def _by_address(source: ScanSource, addresses: U64Array) -> U64Array:
+def _by_address(snapshot: Snapshot, addresses: U64Array) -> U64Array:
     out = np.full(len(addresses), MISSING, np.uint64)
     numbers = fragment_of(addresses)
-    for fragment in source.manifest.fragments:
+    for fragment in snapshot.manifest.fragments:
         low, high = np.searchsorted(numbers, [fragment.id, fragment.id + 1])
         if low == high:
             continue
         offsets = offset_of(addresses[low:high])
-        rows = physical_rows(source.files, source.manifest_at, fragment)
+        rows = physical_rows(snapshot.files, snapshot.manifest_at, fragment)
         if int(offsets[-1]) >= rows:
             problem = (
                 f"row {int(offsets[-1])} of fragment {fragment.id} was asked for, "
                 f"which has {rows} rows"
             )
-            raise InvalidRequestError(problem, table=source.files.root.uri)
-        live = _live(source, fragment, offsets)
+            raise InvalidRequestError(problem, table=snapshot.files.root.uri)
+        live = _live(snapshot, fragment, offsets)
         out[low:high][live] = addresses[low:high][live]
     return out
 
 
-def _live(source: ScanSource, fragment: Fragment, offsets: U64Array) -> np.ndarray:
+def _live(snapshot: Snapshot, fragment: Fragment, offsets: U64Array) -> np.ndarray:
     if fragment.deletion_file is None:
         return np.ones(len(offsets), np.bool_)
-    deleted = known_deletions(source.files, fragment)
+    deleted = known_deletions(snapshot.files, fragment)
     gone = np.frombuffer(deleted.to_array(), dtype=np.uint32)
     return ~np.isin(offsets, gone)

@@ -11,13 +11,14 @@ import pyarrow as pa
 from lancelake.data.arrays.rebatch import rebatched
 from lancelake.process import within_process
 from lancelake.scan.count import live_rows
-from lancelake.scan.execute import ScanColumns, execute
 from lancelake.scan.execute import count as count_task
+from lancelake.scan.execute import execute
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.prefetch import in_order
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
+from lancelake.scan.scan_columns import ScanColumns
 
 
 def run(plan: ScanPlan) -> pa.RecordBatchReader:

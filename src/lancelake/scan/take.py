@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.projection import project
-from lancelake.data.scan_source import ScanSource
 from lancelake.errors import OutOfRangeError
+from lancelake.format import roaring
 from lancelake.format.fragment import Fragment
 from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.format.rowids.segment import U64Array
@@ -28,96 +29,94 @@ from lancelake.scan.request import ScanRequest
 _THREADS = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Pick:
-    """Rows to take from one fragment: their offsets, ascending, and where each one goes."""
-
-    task: ScanTask
-    offsets: RowOffsets
-
-
-def take(source: ScanSource, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
+def take(snapshot: Snapshot, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
     """Return rows by their number among the live rows in scan order."""
-    scan = _plan(source, request)
+    scan = _plan(snapshot, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
-    picks = _picks(source, scan, unique)
+    picks = _picks(snapshot, scan, unique)
     return _gathered(scan.schema, picks, inverse)
 
 
 def take_from_fragment(
-    source: ScanSource, fragment: Fragment, numbers: RowOffsets, request: ScanRequest
+    snapshot: Snapshot, fragment: Fragment, numbers: RowOffsets, request: ScanRequest
 ) -> pa.Table:
     """Return rows by their number among the live rows of one fragment."""
-    rows = live_rows(source.files, source.manifest_at, fragment)
+    rows = live_rows(snapshot.files, snapshot.manifest_at, fragment)
     if len(numbers) and int(numbers.max()) >= rows:
         problem = f"row {int(numbers.max())} was asked for, but fragment {fragment.id} has {rows}"
-        raise OutOfRangeError(problem, table=source.files.root.uri)
-    scan = _plan(source, request)
+        raise OutOfRangeError(problem, table=snapshot.files.root.uri)
+    scan = _plan(snapshot, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
-    picks = [_Pick(task, _offsets(source, fragment, unique)) for task in scan.tasks]
+    picks = [_picked(task, _offsets(snapshot, fragment, unique)) for task in scan.tasks]
     return _gathered(scan.schema, picks, inverse)
 
 
-def take_at(source: ScanSource, addresses: U64Array, request: ScanRequest) -> pa.Table:
+def take_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa.Table:
     """Return the rows at these addresses, each of which is one of the version."""
-    scan = _plan(source, request)
+    scan = _plan(snapshot, request)
     unique, inverse = np.unique(addresses, return_inverse=True)
     tasks = {task.fragment.id: task for task in scan.tasks}
     numbers, starts = np.unique(fragment_of(unique), return_index=True)
     parts = np.split(offset_of(unique), starts[1:])
     picks = [
-        _Pick(tasks[number], offsets)
+        _picked(tasks[number], offsets)
         for number, offsets in zip(numbers.tolist(), parts, strict=False)
     ]
     return _gathered(scan.schema, picks, inverse)
 
 
-def _plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
+def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     """Plan with members of a struct together in that struct, each column once."""
     columns = request.columns
-    schema = source.manifest.schema
+    schema = snapshot.manifest.schema
     if not isinstance(columns, tuple) or len(set(columns) & set(schema.names)) == len(columns):
-        return plan(source, request)
+        return plan(snapshot, request)
     asked = resolve_outputs(schema, ScanRequest(columns=tuple(dict.fromkeys(columns))))
     paths = tuple(output.path for output in asked if isinstance(output, ColumnOutput))
     names = [o.path[0] if isinstance(o, ColumnOutput) else o.name for o in asked]
-    cut = replace(source.manifest, schema=project(schema, paths))
+    cut = snapshot.with_schema(project(schema, paths))
     wanted = replace(request, columns=tuple(dict.fromkeys(names)))
-    return plan(replace(source, manifest=cut), wanted)
+    return plan(cut, wanted)
 
 
-def _picks(source: ScanSource, scan: ScanPlan, numbers: RowOffsets) -> list[_Pick]:
-    picks: list[_Pick] = []
+def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[ScanTask]:
+    picks: list[ScanTask] = []
     before, position = 0, 0
     tasks = {task.fragment.id: task for task in scan.tasks}
-    for fragment in source.manifest.fragments:
+    for fragment in snapshot.manifest.fragments:
         if position == len(numbers):
             break
-        after = before + live_rows(source.files, source.manifest_at, fragment)
+        after = before + live_rows(snapshot.files, snapshot.manifest_at, fragment)
         end = int(np.searchsorted(numbers, after, side="left"))
         if end > position:
             ranks = numbers[position:end] - np.uint64(before)
             task = tasks[fragment.id]
-            picks.append(_Pick(task, _offsets(source, fragment, ranks)))
+            picks.append(_picked(task, _offsets(snapshot, fragment, ranks)))
         before, position = after, end
     if position < len(numbers):
         problem = f"row {int(numbers[-1])} was asked for, but there are only {before} rows"
-        raise OutOfRangeError(problem, table=source.files.root.uri, version=source.manifest.version)
+        raise OutOfRangeError(
+            problem, table=snapshot.files.root.uri, version=snapshot.manifest.version
+        )
     return picks
 
 
-def _offsets(source: ScanSource, fragment: Fragment, ranks: RowOffsets) -> RowOffsets:
+def _offsets(snapshot: Snapshot, fragment: Fragment, ranks: RowOffsets) -> RowOffsets:
     if fragment.deletion_file is None:
         return ranks
-    return LiveRows(known_deletions(source.files, fragment)).offsets_of(ranks)
+    return LiveRows(known_deletions(snapshot.files, fragment)).offsets_of(ranks)
 
 
-def _gathered(schema: pa.Schema, picks: Sequence[_Pick], order: np.ndarray) -> pa.Table:
+def _picked(task: ScanTask, offsets: RowOffsets) -> ScanTask:
+    return task.matching(roaring.of(offsets.astype(np.uint32)))
+
+
+def _gathered(schema: pa.Schema, picks: Sequence[ScanTask], order: np.ndarray) -> pa.Table:
     if len(picks) <= 1:
-        batches = [fetch(pick.task, pick.offsets) for pick in picks]
+        batches = [fetch(pick) for pick in picks]
     else:
         with ThreadPoolExecutor(_THREADS) as pool:
-            batches = list(pool.map(lambda pick: fetch(pick.task, pick.offsets), picks))
+            batches = list(pool.map(fetch, picks))
     table = pa.Table.from_batches(batches, schema=schema)
     if len(order) == table.num_rows and bool(np.all(order == np.arange(len(order)))):
         return table

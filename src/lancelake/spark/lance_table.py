@@ -11,9 +11,12 @@ import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import has_table
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.alter import without_columns
+from lancelake.spark.columns.add_columns import add_function_columns, add_spark_columns
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.maintenance.table_methods import TableUpkeep
 from lancelake.spark.merge.builder import (
     Expression,
@@ -24,18 +27,16 @@ from lancelake.spark.merge.builder import (
 )
 from lancelake.spark.merge.execute import execute_change
 from lancelake.spark.merge.explicit import Change
-from lancelake.spark.reading.frames import read_options
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.options import (
+from lancelake.spark.options.table_options import (
     WRITE_OPTIONS,
     TableOptions,
     open_version,
     parse,
     parse_time,
 )
-from lancelake.spark.session.times import zoned
+from lancelake.spark.options.times import zoned
+from lancelake.spark.planning.frames import read_options
 from lancelake.spark.types import arrow_schema, arrow_type
-from lancelake.spark.writing.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
@@ -45,7 +46,6 @@ from lancelake.table.merge.clauses import DeleteRow, UpdateSet
 from lancelake.table.merge.run import Merged
 from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
 from lancelake.table.restore import restore
-from lancelake.table.snapshot import Snapshot
 
 _TARGET = "target"
 

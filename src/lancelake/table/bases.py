@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.bases import BasePath
 from lancelake.format.operations import UpdateBases
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 
 
 def add_bases(

@@ -10,6 +10,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
@@ -21,7 +22,6 @@ from lancelake.format.schema import Field, Schema, follow
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of, live_addresses
 from lancelake.scan.take import take, take_at
-from lancelake.table.snapshot import Snapshot
 
 
 class RowsBy(Enum):
@@ -44,7 +44,7 @@ def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> l
     """Find the blobs of these rows, in the order asked for; every row must be there."""
     trail = _blob_column(snapshot.manifest.schema, column)
     addresses = _addresses(snapshot, rows, by)
-    source = snapshot.source
+    source = snapshot
     table = take_at(source, addresses, ScanRequest(columns=(column,)))
     descriptors = _descriptors(table, [field.name for field in trail])
     numbers = fragment_of(addresses)
@@ -78,7 +78,7 @@ def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
 
 
 def _addresses(snapshot: Snapshot, rows: U64Array, by: RowsBy) -> U64Array:
-    source = snapshot.source
+    source = snapshot
     match by:
         case RowsBy.INDICES:
             name = MetaColumn.ROW_ADDRESS.value

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import open_line
-from lancelake.data.table_files import FileAt
 from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.names import ensure_branch_name
@@ -16,6 +16,7 @@ from lancelake.format.refs import Fork
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectChunks, copy_across
+from lancelake.storage.table_files import FileAt
 from lancelake.table.publish import (
     DEFAULT_CHOICES,
     CommitChoices,
@@ -24,7 +25,6 @@ from lancelake.table.publish import (
     publish_clone,
 )
 from lancelake.table.refs import branch_location, load_branch
-from lancelake.table.snapshot import Snapshot
 
 
 def create_branch(

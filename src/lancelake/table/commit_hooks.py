@@ -1,25 +1,29 @@
-"""What follows a commit that landed? Nothing of it can undo or fail the commit."""
+"""Hooks after a commit. Nothing that a hook does can undo or fail the commit."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from lancelake.table.cleanup.auto import clean_up_if_due
-from lancelake.table.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot
 
 AfterCommit = Callable[[Snapshot], None]
-"""Told of a version that was just committed."""
+"""Called with a version that was just committed."""
 
-AFTER_COMMIT: tuple[AfterCommit, ...] = (clean_up_if_due,)
-"""What follows every commit, in this order."""
+_installed: list[AfterCommit] = []
 
 
-def run_after(steps: Iterable[AfterCommit], made: Snapshot) -> None:
-    """Take every step; one that fails is warned about, and the next one is taken."""
-    for step in steps:
+def install(hook: AfterCommit) -> None:
+    """Have a hook follow every commit whose caller names no hooks of its own."""
+    if hook not in _installed:
+        _installed.append(hook)
+
+
+def run_after(hooks: tuple[AfterCommit, ...] | None, made: Snapshot) -> None:
+    """Run hooks in order, None being the installed ones; a failure is a warning."""
+    for hook in _installed if hooks is None else hooks:
         try:
-            step(made)
+            hook(made)
         except Exception as error:  # noqa: BLE001  # the commit landed, whatever goes wrong now
             warnings.warn(
                 f"version {made.version} of {made.location.uri} is committed, "

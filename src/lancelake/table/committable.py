@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import assert_never
 
-from lancelake.data.table_files import FileAt, TableFiles
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, InvalidRequestError, ObjectNotFoundError
 from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, Fragment
@@ -17,7 +17,7 @@ from lancelake.format.operations import Operation
 from lancelake.format.schema import Schema
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.snapshot import Snapshot
+from lancelake.storage.table_files import FileAt, TableFiles
 
 # More files than this in one folder are looked for by listing it.
 _MOST_LOOKS = 64

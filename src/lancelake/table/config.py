@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.operations import UpdateConfig
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 
 Updates = Mapping[str, str | None]
 

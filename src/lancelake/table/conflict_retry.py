@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from lancelake.commit.backoff import redo_delay_s
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, InvalidRequestError, RetryableConflictError
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, Surroundings
-from lancelake.table.snapshot import Snapshot
 
 DEFAULT_RETRIES = 10
 DEFAULT_TIMEOUT_S = 30.0

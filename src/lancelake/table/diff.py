@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import Field, Schema
 from lancelake.table.refs import branch_location, list_branches, list_tags
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import live_rows
 
 T = TypeVar("T")

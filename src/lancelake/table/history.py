@@ -9,6 +9,7 @@ from functools import partial
 from itertools import repeat
 
 from lancelake.commit.external_store import ExternalHandler
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import open_line
 from lancelake.commit.versions import list_versions
 from lancelake.data.recently_used import RecentlyUsed
@@ -22,7 +23,6 @@ from lancelake.format.version_outline import VersionOutline, decode
 from lancelake.proto import table_pb2
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.snapshot import Snapshot
 
 _LOCAL = {"file", "memory"}
 # Manifests that are asked for at once where each answer takes its time.

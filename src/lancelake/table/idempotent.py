@@ -5,13 +5,13 @@ from __future__ import annotations
 import uuid
 from dataclasses import dataclass, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
 from lancelake.format import layout
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.transaction import Transaction
 from lancelake.storage.open import open_store
 from lancelake.table.history import history
-from lancelake.table.snapshot import Snapshot
 
 APP_ID = "lancelake.txn.appId"
 APP_VERSION = "lancelake.txn.version"

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import find_version, latest_version, list_versions
 from lancelake.errors import TableNotFoundError, VersionNotFoundError
 from lancelake.storage.location import Location
 from lancelake.table.refs import branch_location, load_branch, load_tag
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True)

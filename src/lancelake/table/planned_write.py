@@ -7,6 +7,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
@@ -33,9 +34,8 @@ from lancelake.table.publish import (
     publish,
     publish_first,
 )
-from lancelake.table.rows.find import FoundRows, find_rows
-from lancelake.table.rows.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.find import FoundRows, find_rows
+from lancelake.table.row_steps.mark_deleted import take_out
 from lancelake.table.write import widened
 
 

@@ -7,18 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.commit.detached import commit_detached
-from lancelake.commit.load import Loaded
 from lancelake.commit.locked import CommitLock, LockedHandler
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
-from lancelake.commit.result import CommitResult
 from lancelake.commit.rules import CommitServices
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
-from lancelake.data.table_files import TableFiles
 from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
@@ -29,8 +27,8 @@ from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
-from lancelake.table.commit_hooks import AFTER_COMMIT, AfterCommit, run_after
-from lancelake.table.snapshot import Snapshot
+from lancelake.storage.table_files import TableFiles
+from lancelake.table.commit_hooks import AfterCommit, run_after
 from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 from lancelake.txn.options import BuildOptions
@@ -73,7 +71,9 @@ class CommitChoices:
 
     timeout_s: float | None = None
     lock: CommitLock | None = None
-    after: tuple[AfterCommit, ...] = AFTER_COMMIT
+    after: tuple[AfterCommit, ...] | None = None
+    """Hooks instead of the installed ones."""
+
     surroundings: Surroundings = SYSTEM
 
 
@@ -122,11 +122,10 @@ def publish(
     """Commit a change of an existing table and return the version it made."""
     line = _line(base.location, choices)
     services = _services(base.files, choices)
-    loaded = _loaded(base)
     request = _request(transaction, choices)
     if choices.is_detached:
-        return _snapshot(line, commit_detached(line, request, services, base=loaded))
-    made = _snapshot(line, commit(line, request, services, base=loaded))
+        return commit_detached(line, request, services, base=base).snapshot
+    made = commit(line, request, services, base=base).snapshot
     run_after(choices.after, made)
     return made
 
@@ -138,7 +137,7 @@ def publish_first(
     line = _line(location, choices)
     services = _services(TableFiles(root=location), choices)
     result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
-    made = _snapshot(line, result)
+    made = result.snapshot
     run_after(choices.after, made)
     return made
 
@@ -160,7 +159,7 @@ def publish_clone(
         source_uri=source.location.uri,
         naming=choices.naming,
     )
-    return _snapshot(line, result)
+    return result.snapshot
 
 
 def _line(location: Location, choices: CommitChoices) -> VersionLine:
@@ -199,17 +198,3 @@ def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
         max_retries=choices.max_retries,
         timeout_s=choices.timeout_s,
     )
-
-
-def _loaded(snapshot: Snapshot) -> Loaded:
-    return Loaded(
-        name=snapshot.name,
-        file=snapshot.file,
-        state=TableState(manifest=snapshot.manifest, indices=snapshot.indices),
-        size_bytes=snapshot.manifest_size,
-    )
-
-
-def _snapshot(line: VersionLine, result: CommitResult) -> Snapshot:
-    loaded = result.loaded
-    return Snapshot(line.location, loaded.name, loaded.file, loaded.size_bytes)

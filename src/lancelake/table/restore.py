@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.ids import Version
 from lancelake.format.operations import Restore
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 
 
 def restore(snapshot: Snapshot, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:

@@ -16,12 +16,14 @@ from datafusion import (
 )
 from datafusion.plan import LogicalPlan
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.retype import retype
 from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.expr.arrays import plain_type, type_without_views, without_views
 from lancelake.expr.engine import reason
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.planned import table_scans
+from lancelake.expr.query_reads import ALL_ROWS, QueryReads, every_read, only_read
 from lancelake.expr.threads import datafusion_threads
 from lancelake.format import jsonb
 from lancelake.format.logical_types import EXTENSION_NAME
@@ -31,8 +33,6 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
-from lancelake.table.snapshot import Snapshot
-from lancelake.table.sql_reads import ALL_ROWS, QueryReads, every_read, only_read
 
 _MEMORY_BYTES = 512 << 20
 _OUT_OF_MEMORY = "Resources exhausted"
@@ -142,7 +142,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
     def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
         self.failure: LanceTableError | None = None
         self.planned_reads = 0
-        self._source = snapshot.source
+        self._source = snapshot
         self._request = ScanRequest(
             with_row_id=request.with_row_id,
             with_row_address=request.with_row_address,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.open_columns import column_sizes
 from lancelake.format.ids import FieldId
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +21,7 @@ class DatasetCounts:
 
 def dataset_counts(snapshot: Snapshot, small_rows: int) -> DatasetCounts:
     """Count fragments, those with fewer than `small_rows` rows, and deleted rows."""
-    places = snapshot.source.files, snapshot.source.manifest_at
+    places = snapshot.files, snapshot.manifest_at
     fragments = snapshot.manifest.fragments
     physical = [physical_rows(*places, f) for f in fragments]
     live = [live_rows(*places, f) for f in fragments]

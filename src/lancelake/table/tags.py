@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.ids import Version
 from lancelake.format.refs import Tag
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from lancelake.table.open import Reference, open_snapshot
 from lancelake.table.publish import SYSTEM, Surroundings
-from lancelake.table.snapshot import Snapshot
 
 
 def create_tag(

@@ -8,6 +8,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
@@ -37,7 +38,6 @@ from lancelake.table.publish import (
     publish,
     publish_first,
 )
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.target_bases import TO_ROOT, TargetBases
 
 

@@ -15,9 +15,9 @@ from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest
-from lancelake.format.row_address import MAX_FRAGMENT_ID
 from lancelake.format.schema import Schema
 from lancelake.txn import row_ids
+from lancelake.txn.fragments import ensure_id
 from lancelake.txn.state import TableState
 
 
@@ -28,8 +28,7 @@ def ensure_sound(after: TableState, *, before: TableState) -> None:
         ensure_schema(manifest.schema)
     _ensure_legacy_is_complete(manifest)
     _ensure_different(after.fragments)
-    if (manifest.max_fragment_id or 0) > MAX_FRAGMENT_ID:
-        raise InvalidRequestError("the table has used up its fragment ids")
+    ensure_id(manifest.max_fragment_id or 0)
     known = before.fragments_by_id()
     changed = after.fragments.changed_since(before.fragments)
     fresh = [f for f in changed if known.get(f.id) != f]

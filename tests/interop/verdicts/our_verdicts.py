@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import (
     IncompatibleConflictError,
@@ -25,7 +26,6 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, publish
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import live_rows
 from lancelake.txn.rules import AffectedRows
 from tests.interop.verdicts.golden import Change, Scene, Verdicts

@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from lancelake.commit.detached import commit_detached
-from lancelake.commit.load import Loaded
 from lancelake.commit.result import CommitResult
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.ids import is_detached
@@ -19,7 +19,7 @@ CREATES = frozenset({"create"})
 
 
 def _commit(
-    store: ObjectStore, base: Loaded, *, unique: int = 1, max_retries: int = 20
+    store: ObjectStore, base: Snapshot, *, unique: int = 1, max_retries: int = 20
 ) -> CommitResult:
     asked = request(Append(fragments=(fragment(7),)), unique=unique, max_retries=max_retries)
     tools = means(store, TABLE_RULES, seed=unique)
@@ -30,19 +30,19 @@ def test_a_detached_version_stays_out_of_the_main_line() -> None:
     store = DictStore()
     result = _commit(store, seed(store))
     assert is_detached(result.version)
-    assert [landed.loaded.version for landed in log(line_on(store))] == [1]
+    assert [landed.snapshot.version for landed in log(line_on(store))] == [1]
 
 
 def test_a_detached_version_is_found_by_its_number() -> None:
     store = DictStore()
     result = _commit(store, seed(store))
-    assert line_on(store).handler.find(result.version) == result.loaded.name
+    assert line_on(store).handler.find(result.version) == result.snapshot.name
 
 
 def test_a_detached_version_may_follow_another() -> None:
     store = DictStore()
     first = _commit(store, seed(store))
-    second = _commit(store, first.loaded, unique=2)
+    second = _commit(store, first.snapshot, unique=2)
     assert len(second.state.manifest.fragments) == 4
 
 

@@ -41,7 +41,7 @@ def store() -> DictStore:
 
 def versions(store: ObjectStore, seen: int, newest: int) -> list[int]:
     commits = commits_after(line_on(store), name(seen), name(newest))
-    return [landed.loaded.version for landed in commits]
+    return [landed.snapshot.version for landed in commits]
 
 
 @pytest.mark.parametrize("seen", [1, 20, 31, 32, 39, 40])
@@ -74,7 +74,7 @@ def test_many_versions_are_read_at_once(store: DictStore) -> None:
 def test_no_more_is_read_than_a_few_versions_ahead(store: DictStore) -> None:
     counting = CountingStore(store)
     commits = commits_after(line_on(counting), name(1), name(40))
-    assert next(commits).loaded.version == 2
+    assert next(commits).snapshot.version == 2
     commits.close()  # type: ignore[attr-defined]  # it is a generator
     assert counting.total <= 9
 
@@ -83,6 +83,6 @@ def test_a_version_that_is_gone_is_told_in_its_turn(store: DictStore) -> None:
     holed = DictStore(store.objects)
     holed.delete(layout.manifest(name(15).name))
     commits = commits_after(line_on(holed), name(1), name(40))
-    assert [next(commits).loaded.version for _ in range(13)] == list(range(2, 15))
+    assert [next(commits).snapshot.version for _ in range(13)] == list(range(2, 15))
     with pytest.raises(VersionNotFoundError, match="15"):
         next(commits)

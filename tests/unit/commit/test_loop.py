@@ -79,9 +79,9 @@ def test_a_commit_becomes_the_next_version(store: DictStore) -> None:
 def test_the_result_is_what_a_reader_loads(store: DictStore) -> None:
     result = _commit(store, request(APPEND, unique=1))
     landed = log(line_on(store))[-1]
-    assert (landed.loaded.file, landed.loaded.size_bytes) == (
-        result.loaded.file,
-        result.loaded.size_bytes,
+    assert (landed.snapshot.file, landed.snapshot.manifest_size) == (
+        result.snapshot.file,
+        result.snapshot.manifest_size,
     )
     assert landed.transaction == result.transaction
 
@@ -89,7 +89,7 @@ def test_the_result_is_what_a_reader_loads(store: DictStore) -> None:
 def test_the_transaction_is_kept_in_the_manifest_and_beside_it(store: DictStore) -> None:
     result = _commit(store, request(APPEND, unique=1))
     name = result.state.manifest.transaction_file
-    assert store.objects[layout.transaction(name)] == result.loaded.file.inline_transaction
+    assert store.objects[layout.transaction(name)] == result.snapshot.file.inline_transaction
 
 
 def test_a_table_with_old_names_keeps_them() -> None:
@@ -290,7 +290,7 @@ def test_the_version_of_a_table_is_what_its_manifest_says(store: DictStore) -> N
     renumbered = replace(file.manifest, version=Version(7))
     store.objects[path] = manifest_codec.encode(renumbered, transaction=file.inline_transaction)
     result = _commit(store, request(APPEND, unique=1, read_version=7))
-    assert result.loaded.name.version == result.version == 8
+    assert result.snapshot.name.version == result.version == 8
 
 
 def test_a_manifest_below_its_name_is_damage_and_not_waited_for(store: DictStore) -> None:
@@ -311,7 +311,7 @@ def test_without_retries_one_attempt_is_made(store: DictStore, operation: Operat
 
 
 def test_a_known_base_saves_reading_it(store: DictStore) -> None:
-    base = log(line_on(store))[0].loaded
+    base = log(line_on(store))[0].snapshot
     gets: list[str] = []
 
     def around(call: str, path: str, carry_out: Callable[[], object]) -> object:

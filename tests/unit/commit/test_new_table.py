@@ -29,7 +29,7 @@ def test_a_new_table_begins_with_version_1() -> None:
     store = DictStore()
     result: CommitResult = _create(store)
     assert (result.version, result.transaction.read_version) == (1, 0)
-    assert [c.loaded.file for c in log(line_on(store))] == [result.loaded.file]
+    assert [c.snapshot.file for c in log(line_on(store))] == [result.snapshot.file]
 
 
 def test_a_new_table_may_have_old_names() -> None:
@@ -59,7 +59,7 @@ def test_a_table_whose_first_version_is_gone_exists() -> None:
 def test_the_same_first_commit_again_is_recognised() -> None:
     store = DictStore()
     first = _create(store)
-    assert _create(store).loaded.file == first.loaded.file
+    assert _create(store).snapshot.file == first.snapshot.file
 
 
 @pytest.mark.parametrize("stop", Stop)
@@ -72,7 +72,7 @@ def test_a_first_commit_whose_reply_was_lost_lands_once(stop: Stop) -> None:
 def test_a_clone_begins_with_the_version_it_copies() -> None:
     source = DictStore()
     seed(source)
-    copied = log(line_on(source))[0].loaded.state
+    copied = log(line_on(source))[0].snapshot.state
     store = DictStore()
     operation = Clone(
         is_shallow=True, ref_name=None, ref_version=Version(1), ref_path="memory://source"

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from lancelake.data.row_meta import MetaColumn, RowMeta
-from lancelake.data.table_files import TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.ids import FragmentId
@@ -16,6 +15,7 @@ from lancelake.format.row_address import row_addresses
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.sequence import RowIdSequence
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import TableFiles
 
 OFFSETS = np.array([0, 2, 3], dtype=np.uint64)
 IDS = np.array([100, 7, 8, 9], dtype=np.uint64)

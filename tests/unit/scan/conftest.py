@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from tests.support.read_tables import Varied, open_source, varied
 
 
@@ -21,12 +21,12 @@ def stable(tmp_path_factory: pytest.TempPathFactory) -> Varied:
 
 
 @pytest.fixture(scope="session")
-def source(table: Varied) -> ScanSource:
+def source(table: Varied) -> Snapshot:
     """Return the latest version of the first table."""
     return open_source(table.uri)
 
 
 @pytest.fixture(scope="session")
-def stable_source(stable: Varied) -> ScanSource:
+def stable_source(stable: Varied) -> Snapshot:
     """Return the latest version of the second table."""
     return open_source(stable.uri)

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.scan import blob_values
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -20,7 +20,7 @@ VALUES = [b"a" * 40, None, b"b" * 70, b"", b"c" * 20, b"d" * 30, b"e" * 150]
 
 
 @pytest.fixture(scope="module")
-def source(tmp_path_factory: pytest.TempPathFactory) -> ScanSource:
+def source(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     """Return a table of blobs, at the top and in a struct."""
     uri = tmp_path_factory.mktemp("blobs") / "t.lance"
     member = pa.struct([pa.field("c", pa.large_binary(), metadata=BLOB)])
@@ -32,13 +32,13 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> ScanSource:
     return open_source(Path(uri))
 
 
-def rows(source: ScanSource, *columns: str) -> list[pa.RecordBatch]:
+def rows(source: Snapshot, *columns: str) -> list[pa.RecordBatch]:
     """Read columns with their blobs as bytes."""
     return list(run(plan(source, ScanRequest(columns=columns, blob_values=True))))
 
 
 def test_batches_are_cut_where_their_blobs_become_too_large(
-    source: ScanSource, monkeypatch: pytest.MonkeyPatch
+    source: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blob_values, "_BATCH_BYTES", 100)
     found = rows(source, "b")
@@ -47,18 +47,18 @@ def test_batches_are_cut_where_their_blobs_become_too_large(
 
 
 def test_blobs_inside_structs_count_as_well(
-    source: ScanSource, monkeypatch: pytest.MonkeyPatch
+    source: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(blob_values, "_BATCH_BYTES", 100)
     found = rows(source, "b", "s")
     assert [batch.num_rows for batch in found] == [2, 1, 3, 1]
 
 
-def test_descriptions_are_left_as_they_are(source: ScanSource) -> None:
+def test_descriptions_are_left_as_they_are(source: Snapshot) -> None:
     (batch,) = run(plan(source, ScanRequest(columns=("b",))))
     assert pa.types.is_struct(batch.schema.field("b").type)
 
 
-def test_a_scan_without_blobs_is_none_of_its_business(source: ScanSource) -> None:
+def test_a_scan_without_blobs_is_none_of_its_business(source: Snapshot) -> None:
     scan = plan(source, ScanRequest(columns=("_rowid",), blob_values=True))
     assert scan.spec.valued_schema is None

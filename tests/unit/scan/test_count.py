@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import count_rows, live_rows, physical_rows
 from lancelake.scan.planner import plan
@@ -15,15 +15,15 @@ from lancelake.scan.stream import count
 from tests.support.read_tables import Varied
 
 
-def places(source: ScanSource) -> tuple[object, object]:
+def places(source: Snapshot) -> tuple[object, object]:
     return source.files, source.manifest_at
 
 
-def test_version_has_the_rows_that_are_not_deleted(source: ScanSource, table: Varied) -> None:
+def test_version_has_the_rows_that_are_not_deleted(source: Snapshot, table: Varied) -> None:
     assert count_rows(source) == table.rows.num_rows
 
 
-def test_fragment_has_live_and_physical_rows(source: ScanSource) -> None:
+def test_fragment_has_live_and_physical_rows(source: Snapshot) -> None:
     fragments = source.manifest.fragments
     assert [live_rows(*places(source), f) for f in fragments] == [7, 8, 7, 4, 1]
     assert [physical_rows(*places(source), f) for f in fragments] == [10, 10, 10, 6, 1]
@@ -35,7 +35,7 @@ def without_counts(fragment: Fragment) -> Fragment:
     return replace(fragment, physical_rows=None, deletion_file=uncounted)
 
 
-def test_files_tell_what_the_manifest_does_not(source: ScanSource) -> None:
+def test_files_tell_what_the_manifest_does_not(source: Snapshot) -> None:
     bare = [without_counts(f) for f in source.manifest.fragments]
     assert [live_rows(*places(source), f) for f in bare] == [7, 8, 7, 4, 1]
 
@@ -55,5 +55,5 @@ def test_files_tell_what_the_manifest_does_not(source: ScanSource) -> None:
         (ScanRequest(include_deleted_rows=True, filter="key < 10"), 10),
     ],
 )
-def test_scan_is_counted(source: ScanSource, request_: ScanRequest, expected: int) -> None:
+def test_scan_is_counted(source: Snapshot, request_: ScanRequest, expected: int) -> None:
     assert count(plan(source, request_)) == expected

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pickle
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import lance
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyroaring import BitMap, FrozenBitMap
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, InvalidExpressionError
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.execute import count, execute, fetch
+from lancelake.scan.execute import count, execute, fetch, kept_offsets
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -42,7 +44,7 @@ each_request = pytest.mark.parametrize("request_", REQUESTS.values(), ids=REQUES
 def test_task_gives_the_same_rows_after_a_journey(
     request_: ScanRequest, table_name: str, request: pytest.FixtureRequest
 ) -> None:
-    source: ScanSource = request.getfixturevalue(table_name)
+    source: Snapshot = request.getfixturevalue(table_name)
     scan = plan(source, request_)
     for task in scan.tasks:
         here = pa.Table.from_batches(execute(task), schema=scan.schema)
@@ -51,16 +53,14 @@ def test_task_gives_the_same_rows_after_a_journey(
 
 
 @each_request
-def test_tasks_together_give_the_rows_of_the_scan(
-    source: ScanSource, request_: ScanRequest
-) -> None:
+def test_tasks_together_give_the_rows_of_the_scan(source: Snapshot, request_: ScanRequest) -> None:
     scan = plan(source, request_)
     batches = [batch for task in scan.tasks for batch in execute(task)]
     assert_same_table(pa.Table.from_batches(batches, schema=scan.schema), run(scan).read_all())
 
 
 @each_request
-def test_every_batch_has_the_schema_of_the_plan(source: ScanSource, request_: ScanRequest) -> None:
+def test_every_batch_has_the_schema_of_the_plan(source: Snapshot, request_: ScanRequest) -> None:
     scan = plan(source, request_)
     for batch in run(scan):
         assert batch.schema.equals(scan.schema, check_metadata=True) or not scan.schema.names
@@ -69,7 +69,7 @@ def test_every_batch_has_the_schema_of_the_plan(source: ScanSource, request_: Sc
 @pytest.mark.parametrize("late", [True, False, None, ("text",), ("key",)])
 @pytest.mark.parametrize("batch_size", [None, 1, 3, 1000, (1 << 32) - 1])
 def test_when_columns_are_read_does_not_change_the_rows(
-    source: ScanSource, table: Varied, late: bool | tuple[str, ...] | None, batch_size: int | None
+    source: Snapshot, table: Varied, late: bool | tuple[str, ...] | None, batch_size: int | None
 ) -> None:
     request = ScanRequest(filter="key % 3 <> 0", late_materialization=late, batch_size=batch_size)
     expected = table.rows.filter(pa.array([key % 3 != 0 for key in table.keys]))
@@ -77,19 +77,19 @@ def test_when_columns_are_read_does_not_change_the_rows(
 
 
 @pytest.mark.parametrize("late", [True, False])
-def test_batches_are_no_larger_than_asked_for(source: ScanSource, late: bool) -> None:
+def test_batches_are_no_larger_than_asked_for(source: Snapshot, late: bool) -> None:
     request = ScanRequest(filter="key >= 0", batch_size=3, late_materialization=late)
     sizes = [batch.num_rows for batch in run(plan(source, request))]
     assert max(sizes) == 3
 
 
-def test_few_rows_that_are_read_late_fill_their_batches(source: ScanSource) -> None:
+def test_few_rows_that_are_read_late_fill_their_batches(source: Snapshot) -> None:
     request = ScanRequest(filter="key % 2 = 0", batch_size=2, late_materialization=True)
     for task in plan(source, request).tasks:
         assert [batch.num_rows for batch in execute(task)][:-1] == [2] * (count(task) - 1 >> 1)
 
 
-def test_row_ids_are_addresses_or_stable(source: ScanSource, stable_source: ScanSource) -> None:
+def test_row_ids_are_addresses_or_stable(source: Snapshot, stable_source: Snapshot) -> None:
     request = ScanRequest(columns=("key", "_rowid", "_rowaddr"))
     plain = run(plan(source, request)).read_all()
     stable = run(plan(stable_source, request)).read_all()
@@ -98,25 +98,25 @@ def test_row_ids_are_addresses_or_stable(source: ScanSource, stable_source: Scan
     assert stable["_rowaddr"] == plain["_rowaddr"]
 
 
-def test_versions_tell_when_a_row_came(stable_source: ScanSource) -> None:
+def test_versions_tell_when_a_row_came(stable_source: Snapshot) -> None:
     request = ScanRequest(columns=("key", "_row_created_at_version"))
     rows = run(plan(stable_source, request)).read_all().to_pylist()
     found = {row["key"]: row["_row_created_at_version"] for row in rows}
     assert (found[0], found[31], found[36]) == (1, 7, 9)
 
 
-def test_rows_are_numbered_in_the_order_of_the_version(source: ScanSource) -> None:
+def test_rows_are_numbered_in_the_order_of_the_version(source: Snapshot) -> None:
     found = run(plan(source, ScanRequest(columns=("_rowoffset",)))).read_all()
     assert found["_rowoffset"].to_pylist() == list(range(27))
 
 
-def test_filter_by_number_finds_the_row_of_that_number(source: ScanSource, table: Varied) -> None:
+def test_filter_by_number_finds_the_row_of_that_number(source: Snapshot, table: Varied) -> None:
     request = ScanRequest(columns=("key",), filter="_rowoffset IN (0, 7, 26)")
     found = run(plan(source, request)).read_all()["key"].to_pylist()
     assert found == [table.keys[i] for i in (0, 7, 26)]
 
 
-def test_deleted_rows_have_neither_id_nor_address(source: ScanSource) -> None:
+def test_deleted_rows_have_neither_id_nor_address(source: Snapshot) -> None:
     request = ScanRequest(
         columns=("key",), include_deleted_rows=True, with_row_id=True, with_row_address=True
     )
@@ -127,7 +127,7 @@ def test_deleted_rows_have_neither_id_nor_address(source: ScanSource) -> None:
     assert {row["key"] for row in rows if row["_rowaddr"] is None} == gone
 
 
-def test_deleted_rows_have_the_number_of_the_next_live_one(source: ScanSource) -> None:
+def test_deleted_rows_have_the_number_of_the_next_live_one(source: Snapshot) -> None:
     request = ScanRequest(
         columns=("key", "_rowoffset"), include_deleted_rows=True, with_row_id=True
     )
@@ -150,15 +150,15 @@ def test_deletions_of_either_encoding_are_left_out(tmp_path: Path, share: int, s
     assert page["k"].to_pylist() == live[-3:]
 
 
-def test_fetch_returns_rows_by_offset(source: ScanSource) -> None:
+def test_fetch_returns_rows_by_offset(source: Snapshot) -> None:
     (task, *_) = plan(source, ScanRequest(columns=("key", "text"))).tasks
     offsets = np.array([0, 1, 9], dtype=np.uint64)
-    assert fetch(task, offsets)["key"].to_pylist() == [0, 1, 9]
+    assert fetch(task.matching(BitMap(offsets)))["key"].to_pylist() == [0, 1, 9]
 
 
-def test_fetch_of_no_rows_has_the_columns(source: ScanSource) -> None:
+def test_fetch_of_no_rows_has_the_columns(source: Snapshot) -> None:
     (task, *_) = plan(source, ScanRequest(columns=("key", "z"))).tasks
-    found = fetch(task, np.array([], dtype=np.uint64))
+    found = fetch(task.matching(BitMap()))
     assert (found.num_rows, found.schema.names) == (0, ["key", "z"])
 
 
@@ -200,8 +200,20 @@ def test_columns_of_other_files_are_read_when_one_is_missing(damaged: Path) -> N
     assert run(plan(source, ScanRequest(columns=("key",)))).read_all().num_rows == 27
 
 
-def test_failure_on_a_value_names_table_and_version(source: ScanSource) -> None:
+def test_failure_on_a_value_names_table_and_version(source: Snapshot) -> None:
     scan = plan(source, ScanRequest(filter="CAST(text AS int) = 1"))
     with pytest.raises(InvalidExpressionError, match="CAST") as caught:
         run(scan).read_all()
     assert caught.value.version == source.manifest.version
+
+
+@pytest.mark.parametrize("recheck", [True, False])
+def test_a_task_of_some_rows_reads_those_that_match(tmp_path: Path, recheck: bool) -> None:
+    written = lance.write_dataset(pa.table({"key": range(10)}), tmp_path / "t")
+    written.delete("key = 2")
+    scan = plan(open_source(tmp_path / "t"), ScanRequest(filter="key < 5", columns=("key",)))
+    task = replace(scan.tasks[0], rows=FrozenBitMap([0, 2, 4, 7]), recheck=recheck)
+    expected = [0, 4] if recheck else [0, 4, 7]
+    assert [key for batch in execute(task) for key in batch["key"].to_pylist()] == expected
+    assert list(kept_offsets(task)) == expected
+    assert count(task) == len(expected)

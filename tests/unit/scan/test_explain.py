@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.scan.explain import explain
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 
 
-def test_every_step_is_named(source: ScanSource) -> None:
+def test_every_step_is_named(source: Snapshot) -> None:
     request = ScanRequest(
         columns=FrozenMap({"double": "a * 2"}),
         filter="key > 3",
@@ -24,11 +24,11 @@ def test_every_step_is_named(source: ScanSource) -> None:
         assert word in text
 
 
-def test_each_fragment_is_named_when_asked_for(source: ScanSource) -> None:
+def test_each_fragment_is_named_when_asked_for(source: Snapshot) -> None:
     text = explain(plan(source, ScanRequest(limit=8)), verbose=True)
     named = [line.strip() for line in text.splitlines() if "fragment " in line]
     assert named == ["fragment 0", "fragment 1"]
 
 
-def test_scan_without_columns_says_so(source: ScanSource) -> None:
+def test_scan_without_columns_says_so(source: Snapshot) -> None:
     assert "(no columns)" in explain(plan(source, ScanRequest(columns=())))

@@ -8,7 +8,7 @@ import lance
 import pyarrow as pa
 import pytest
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
@@ -31,7 +31,7 @@ def sorted_keys(table: Varied, *keys: tuple[str, bool, bool]) -> list[int]:
 @pytest.mark.parametrize("nulls_first", [True, False])
 @pytest.mark.parametrize("column", ["a", "text", "n"])
 def test_nulls_come_where_they_are_asked_for(
-    source: ScanSource, table: Varied, column: str, ascending: bool, nulls_first: bool
+    source: Snapshot, table: Varied, column: str, ascending: bool, nulls_first: bool
 ) -> None:
     keys = ((column, ascending, nulls_first), ("key", True, False))
     order = tuple(Ordering(column=c, ascending=a, nulls_first=n) for c, a, n in keys)
@@ -43,7 +43,7 @@ def test_nulls_come_where_they_are_asked_for(
     ("limit", "offset"), [(5, None), (None, 5), (5, 5), (0, None), (5, 100), (100, 20)]
 )
 def test_limit_and_offset_count_sorted_rows(
-    source: ScanSource, table: Varied, limit: int | None, offset: int | None
+    source: Snapshot, table: Varied, limit: int | None, offset: int | None
 ) -> None:
     order = (Ordering(column="key", ascending=False),)
     request = ScanRequest(columns=("key",), order_by=order, limit=limit, offset=offset)
@@ -53,13 +53,13 @@ def test_limit_and_offset_count_sorted_rows(
     assert run(plan(source, request)).read_all()["key"].to_pylist() == expected
 
 
-def test_filter_is_applied_before_sorting(source: ScanSource) -> None:
+def test_filter_is_applied_before_sorting(source: Snapshot) -> None:
     order = (Ordering(column="key", ascending=False),)
     request = ScanRequest(columns=("key",), order_by=order, filter="key < 5")
     assert run(plan(source, request)).read_all()["key"].to_pylist() == [4, 3, 2, 0]
 
 
-def test_computed_columns_can_be_sorted_by_another(source: ScanSource) -> None:
+def test_computed_columns_can_be_sorted_by_another(source: Snapshot) -> None:
     request = ScanRequest(
         columns=FrozenMap({"twice": "key * 2"}),
         order_by=(Ordering(column="key", ascending=False),),
@@ -68,12 +68,12 @@ def test_computed_columns_can_be_sorted_by_another(source: ScanSource) -> None:
     assert run(plan(source, request)).read_all().to_pydict() == {"twice": [72, 68]}
 
 
-def test_rows_without_columns_keep_their_number(source: ScanSource, table: Varied) -> None:
+def test_rows_without_columns_keep_their_number(source: Snapshot, table: Varied) -> None:
     request = ScanRequest(columns=(), order_by=(Ordering(column="a"),))
     assert run(plan(source, request)).read_all().num_rows == table.rows.num_rows
 
 
-def test_row_ids_stay_with_their_rows(source: ScanSource) -> None:
+def test_row_ids_stay_with_their_rows(source: Snapshot) -> None:
     request = ScanRequest(columns=("key", "_rowid"))
     unsorted = run(plan(source, request)).read_all().to_pylist()
     order = (Ordering(column="a"), Ordering(column="key"))

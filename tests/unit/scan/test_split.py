@@ -19,7 +19,7 @@ def planned(path: Path, rows: int, rows_per_file: int, **columns: pa.Array) -> o
     table = pa.table(columns or {"id": pa.array(range(rows))})
     lancelake.write_dataset(table, path / "t.lance", max_rows_per_file=rows_per_file)
     snapshot = open_snapshot(Location.parse(path / "t.lance"), Latest())
-    return plan(snapshot.source, ScanRequest())
+    return plan(snapshot, ScanRequest())
 
 
 @pytest.mark.parametrize("cores", [1, 2, 3])

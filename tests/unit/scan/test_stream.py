@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from datafusion import SessionContext
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
@@ -26,7 +26,7 @@ WAIT_S = 30
 
 
 @pytest.fixture(scope="module")
-def many(tmp_path_factory: pytest.TempPathFactory) -> ScanSource:
+def many(tmp_path_factory: pytest.TempPathFactory) -> Snapshot:
     """Return a table of twenty fragments with fifty rows each."""
     path = tmp_path_factory.mktemp("stream") / "many.lance"
     lance.write_dataset(pa.table({"k": range(1000)}), path, max_rows_per_file=50)
@@ -40,7 +40,7 @@ def keys(scan: ScanPlan) -> list[int]:
 @pytest.mark.parametrize("readahead", [1, 2, 7, 64])
 @pytest.mark.parametrize("filter", [None, "k >= 0"])
 def test_rows_come_in_order_however_many_fragments_are_read_at_once(
-    many: ScanSource, readahead: int, filter: str | None
+    many: Snapshot, readahead: int, filter: str | None
 ) -> None:
     request = ScanRequest(fragment_readahead=readahead, filter=filter, batch_size=7)
     assert keys(plan(many, request)) == list(range(1000))
@@ -51,19 +51,19 @@ def test_rows_come_in_order_however_many_fragments_are_read_at_once(
 )
 @pytest.mark.parametrize("filter", [None, "k >= 0"])
 def test_limit_and_offset_cut_the_stream(
-    many: ScanSource, limit: int, offset: int, filter: str | None
+    many: Snapshot, limit: int, offset: int, filter: str | None
 ) -> None:
     request = ScanRequest(limit=limit, offset=offset, filter=filter, fragment_readahead=3)
     assert keys(plan(many, request)) == list(range(1000))[offset : offset + limit]
 
 
-def test_strict_batches_have_the_size_asked_for_across_fragments(many: ScanSource) -> None:
+def test_strict_batches_have_the_size_asked_for_across_fragments(many: Snapshot) -> None:
     request = ScanRequest(batch_size=70, strict_batch_size=True)
     sizes = [batch.num_rows for batch in run(plan(many, request))]
     assert sizes == [70] * 14 + [20]
 
 
-def test_batches_end_with_their_fragment_unless_strict(many: ScanSource) -> None:
+def test_batches_end_with_their_fragment_unless_strict(many: Snapshot) -> None:
     sizes = [batch.num_rows for batch in run(plan(many, ScanRequest(batch_size=30)))]
     assert sizes == [30, 20] * 20
 
@@ -75,7 +75,7 @@ def assert_all_end(threads: list[threading.Thread]) -> None:
 
 
 @pytest.mark.parametrize("read", [0, 1, 5])
-def test_threads_end_when_a_scan_is_left_half_way(many: ScanSource, read: int) -> None:
+def test_threads_end_when_a_scan_is_left_half_way(many: Snapshot, read: int) -> None:
     before = set(threading.enumerate())
     reader = run(plan(many, ScanRequest(fragment_readahead=4, batch_size=5)))
     for _ in range(read):
@@ -86,7 +86,7 @@ def test_threads_end_when_a_scan_is_left_half_way(many: ScanSource, read: int) -
     assert_all_end(started)
 
 
-def test_threads_end_when_a_scan_is_done(many: ScanSource) -> None:
+def test_threads_end_when_a_scan_is_done(many: Snapshot) -> None:
     before = set(threading.enumerate())
     reader = run(plan(many, ScanRequest(fragment_readahead=4)))
     first = reader.read_next_batch()
@@ -135,7 +135,7 @@ class _Asker(pa.dataset.Dataset):
 
 
 @pytest.mark.parametrize("readahead", [1, 4])
-def test_filters_work_when_datafusion_asks_for_the_rows(many: ScanSource, readahead: int) -> None:
+def test_filters_work_when_datafusion_asks_for_the_rows(many: Snapshot, readahead: int) -> None:
     scan = plan(many, ScanRequest(filter="k % 2 = 0", fragment_readahead=readahead))
     context = SessionContext()
     context.register_dataset("t", _Asker(scan))
@@ -153,6 +153,6 @@ def test_scan_of_a_table_without_rows_has_its_schema(tmp_path: Path) -> None:
         assert_same_table(run(scan).read_all(), scan.schema.empty_table())
 
 
-def test_plan_can_be_run_again(many: ScanSource) -> None:
+def test_plan_can_be_run_again(many: Snapshot) -> None:
     scan = plan(many, ScanRequest(filter="k < 75"))
     assert keys(scan) == keys(scan) == list(range(75))

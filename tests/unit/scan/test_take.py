@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.scan_source import ScanSource
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import OutOfRangeError
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
@@ -28,14 +28,14 @@ def numbers(values: list[int]) -> np.ndarray:
 
 
 @pytest.fixture(scope="module")
-def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Varied, ScanSource]:
+def both(tmp_path_factory: pytest.TempPathFactory) -> tuple[Varied, Snapshot]:
     """Return a table with the rows it holds."""
     table = varied(tmp_path_factory.mktemp("take") / "t.lance")
     return table, open_source(table.uri)
 
 
 @given(asked=NUMBERS)
-def test_rows_come_as_asked_for(both: tuple[Varied, ScanSource], asked: list[int]) -> None:
+def test_rows_come_as_asked_for(both: tuple[Varied, Snapshot], asked: list[int]) -> None:
     table, source = both
     found = take(source, numbers(asked), ScanRequest())
     assert_same_table(found, table.rows.take(pa.array(asked, pa.int64())))
@@ -43,7 +43,7 @@ def test_rows_come_as_asked_for(both: tuple[Varied, ScanSource], asked: list[int
 
 @given(asked=NUMBERS, fragment=st.integers(0, 4))
 def test_rows_of_a_fragment_are_numbered_from_its_first(
-    both: tuple[Varied, ScanSource], asked: list[int], fragment: int
+    both: tuple[Varied, Snapshot], asked: list[int], fragment: int
 ) -> None:
     table, source = both
     first, count = [(0, 7), (7, 8), (15, 7), (22, 4), (26, 1)][fragment]
@@ -55,18 +55,18 @@ def test_rows_of_a_fragment_are_numbered_from_its_first(
 
 
 @pytest.mark.parametrize("asked", [[27], [0, 27], [5, 1000], [2**63]])
-def test_number_beyond_the_last_row_is_refused(source: ScanSource, asked: list[int]) -> None:
+def test_number_beyond_the_last_row_is_refused(source: Snapshot, asked: list[int]) -> None:
     with pytest.raises(OutOfRangeError, match=f"row {max(asked)} .*27 rows"):
         take(source, numbers(asked), ScanRequest())
 
 
-def test_number_beyond_the_last_row_of_a_fragment_is_refused(source: ScanSource) -> None:
+def test_number_beyond_the_last_row_of_a_fragment_is_refused(source: Snapshot) -> None:
     request = ScanRequest(fragment_ids=(FragmentId(0),))
     with pytest.raises(OutOfRangeError, match=r"row 7 .*fragment 0 has 7"):
         take_from_fragment(source, source.manifest.fragments[0], numbers([7]), request)
 
 
-def test_columns_are_those_asked_for(source: ScanSource) -> None:
+def test_columns_are_those_asked_for(source: Snapshot) -> None:
     request = ScanRequest(columns=("st.x", "_rowid", "key"))
     found = take(source, numbers([26, 0]), request)
     assert found.to_pylist() == [
@@ -75,18 +75,18 @@ def test_columns_are_those_asked_for(source: ScanSource) -> None:
     ]
 
 
-def test_columns_can_be_computed(source: ScanSource) -> None:
+def test_columns_can_be_computed(source: Snapshot) -> None:
     request = ScanRequest(columns=FrozenMap({"twice": "key * 2", "id": "_rowid"}))
     assert take(source, numbers([1, 1]), request).to_pydict() == {"twice": [4, 4], "id": [2, 2]}
 
 
-def test_numbers_of_rows_are_those_asked_for(source: ScanSource) -> None:
+def test_numbers_of_rows_are_those_asked_for(source: Snapshot) -> None:
     asked = [26, 3, 3, 12]
     found = take(source, numbers(asked), ScanRequest(columns=("_rowoffset",)))
     assert found["_rowoffset"].to_pylist() == asked
 
 
-def test_no_numbers_give_no_rows_of_the_schema(source: ScanSource, table: Varied) -> None:
+def test_no_numbers_give_no_rows_of_the_schema(source: Snapshot, table: Varied) -> None:
     found = take(source, numbers([]), ScanRequest())
     assert (found.num_rows, found.schema.names) == (0, table.rows.schema.names)
 

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pyarrow as pa
 import pytest
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage.location import Location
 from lancelake.table.config import update_config
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import WriteOptions, write
 
 ROWS = pa.table({"a": [1]})
@@ -42,3 +45,19 @@ def test_a_step_that_fails_leaves_the_commit_and_the_next_step() -> None:
 def test_a_detached_commit_is_followed_by_nothing() -> None:
     base = write(ROWS.to_reader(), Location.parse("memory://after-detached/t"), WriteOptions())
     update_config(base, {"k": "v"}, choices=CommitChoices(is_detached=True, after=(_failing,)))
+
+
+def test_hooks_that_a_caller_names_replace_the_installed_ones() -> None:
+    config = {"lance.auto_cleanup.interval": "no number"}
+    base = write(ROWS.to_reader(), Location.parse("memory://after-own/t"), WriteOptions())
+    made = update_config(base, config, choices=CommitChoices(after=()))
+    with pytest.warns(RuntimeWarning, match="version 3 .* is committed, but .* 'no number'"):
+        update_config(made, {"k": "v"})
+
+
+def test_opening_a_table_does_not_load_the_cleanup() -> None:
+    program = (
+        "import sys, lancelake.table.open\n"
+        "sys.exit(any(name.startswith('lancelake.table.cleanup') for name in sys.modules))"
+    )
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0

@@ -7,10 +7,10 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.clock import ManualClock, SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, InvalidRequestError, RetryableConflictError
 from lancelake.table.conflict_retry import Retries, until_it_lands
 from lancelake.table.publish import Surroundings
-from lancelake.table.snapshot import Snapshot
 
 
 @pytest.fixture

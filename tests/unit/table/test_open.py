@@ -43,7 +43,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Location:
 
 def found(place: Location, reference: Reference) -> tuple[str | None, int, int]:
     snapshot = open_snapshot(place, reference)
-    return snapshot.branch, snapshot.version, count_rows(snapshot.source)
+    return snapshot.branch, snapshot.version, count_rows(snapshot)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,7 @@ def test_snapshot_survives_pickling(place: Location) -> None:
     snapshot = open_snapshot(place, OnBranch("feat/x"))
     again = pickle.loads(pickle.dumps(snapshot))
     assert (again.version, again.main_location) == (3, place)
-    assert count_rows(again.source) == 9
+    assert count_rows(again) == 9
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 
 import lancelake
 from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.engine.local import LocalEngine
 from lancelake.errors import SchemaMismatchError
@@ -25,7 +26,6 @@ from lancelake.table.planned_write import (
     made_by,
     plan_rows,
 )
-from lancelake.table.snapshot import Snapshot
 
 ONE = PlanOptions(once=OnceOnly(app_id="job", version=1))
 

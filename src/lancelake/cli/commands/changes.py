@@ -22,6 +22,7 @@ from lancelake.cli.options import (
     location,
 )
 from lancelake.cli.row_view import first_rows, print_json_rows, print_rows
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.change_feed.execute import execute
 from lancelake.table.change_feed.planner import plan_changes
 from lancelake.table.change_feed.request import (
@@ -34,7 +35,6 @@ from lancelake.table.change_feed.request import (
 )
 from lancelake.table.change_feed.versions import Point
 from lancelake.table.open import AtTag, AtVersion, time_reference
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

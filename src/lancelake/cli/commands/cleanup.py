@@ -17,11 +17,11 @@ from lancelake.cli.options import Branch, Output, StorageOptions, Uri, location
 from lancelake.cli.report import version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.durations import parse_duration
 from lancelake.table.cleanup.plan import PlannedFile, PlannedVersion, Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, clean_up
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

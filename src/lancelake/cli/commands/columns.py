@@ -16,10 +16,10 @@ from lancelake.cli.job_bar import job_bar
 from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.type_words import parse_type
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.columns import add, alter, drop
 from lancelake.table.columns.alter import ColumnChange
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(
     add_completion=False,

@@ -25,6 +25,7 @@ from lancelake.cli.options import (
 )
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.clock import SystemClock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import JobProgress
 from lancelake.engine.port import Progress as JobStep
 from lancelake.scan.request import Ordering
@@ -32,7 +33,6 @@ from lancelake.table.compact.options import CompactionSettings, from_config
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import Compacted, CompactionRun, compact
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -15,10 +15,10 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import At, Branch, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.tables import facts
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import NotFoundError
 from lancelake.table import config as settings
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(
     add_completion=False,

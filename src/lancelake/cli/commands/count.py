@@ -26,9 +26,9 @@ def count(
     """Count the rows, or those that match."""
     snapshot = open_at(location(uri, options), at)
     if filter is None:
-        rows = count_rows(snapshot.source)
+        rows = count_rows(snapshot)
     else:
-        rows = stream.count(plan(snapshot.source, ScanRequest(columns=(), filter=filter)))
+        rows = stream.count(plan(snapshot, ScanRequest(columns=(), filter=filter)))
     if output is OutputFormat.JSON:
         print_json({"version": snapshot.version, "filter": filter, "rows": rows})
     else:

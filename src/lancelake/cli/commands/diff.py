@@ -16,6 +16,7 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import Output, StorageOptions, Uri, location
 from lancelake.cli.report import target_text, version_body
 from lancelake.cli.schema_text import logical_type_text
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.describe.documents import document, flag_names
 from lancelake.table.diff import (
     ColumnFacts,
@@ -26,7 +27,6 @@ from lancelake.table.diff import (
     RefsBetween,
     diff,
 )
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -10,11 +10,11 @@ from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.tables import Listing, TextColumn, cut, right
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId
 from lancelake.table.describe.files import file_format, files_document
 from lancelake.table.history import summarize
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import live_rows
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -39,5 +39,5 @@ def head(
     """Show the first rows."""
     snapshot = open_at(location(uri, options), at)
     request = ScanRequest(columns=column_names(columns), filter=filter, limit=rows)
-    table = run(plan(snapshot.source, request)).read_all()
+    table = run(plan(snapshot, request)).read_all()
     print_rows(table, snapshot, output)

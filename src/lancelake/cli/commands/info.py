@@ -15,6 +15,7 @@ from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.schema_text import tree, type_text
 from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.describe.documents import writer_text
 from lancelake.table.describe.summary import (
     IndexSummary,
@@ -23,7 +24,6 @@ from lancelake.table.describe.summary import (
     exact_rows,
     summary_document,
 )
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

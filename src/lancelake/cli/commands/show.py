@@ -11,6 +11,7 @@ from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.outline import outline
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidNameError, NotFoundError, RefNotFoundError
 from lancelake.table.describe.documents import (
     branch_document,
@@ -19,7 +20,6 @@ from lancelake.table.describe.documents import (
     transaction_document,
 )
 from lancelake.table.refs import load_branch, load_tag
-from lancelake.table.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -37,7 +37,7 @@ def take(
     """Show rows by their number, in the order asked for."""
     numbers = _numbers(rows)
     snapshot = open_at(location(uri, options), at)
-    table = take_rows(snapshot.source, numbers, ScanRequest(columns=column_names(columns)))
+    table = take_rows(snapshot, numbers, ScanRequest(columns=column_names(columns)))
     print_rows(table, snapshot, output)
 
 

@@ -28,6 +28,7 @@ from lancelake.cli.partitions import partition_columns
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.source_files import SourceFormat, Sources, find_sources
 from lancelake.clock import SystemClock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText, chosen_text
 from lancelake.data.write_task import MAX_ROWS_PER_FILE, WriteCounts
 from lancelake.errors import InvalidRequestError
@@ -38,7 +39,6 @@ from lancelake.format.operations import Append, Overwrite
 from lancelake.storage.location import Location
 from lancelake.table.open import open_existing
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import SchemaMode, WriteMode, WriteOptions, write, write_onto
 
 InvalidUtf8 = Annotated[

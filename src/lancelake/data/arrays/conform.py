@@ -13,7 +13,7 @@ from lancelake.data.arrays.hidden_nulls import all_valid
 from lancelake.data.arrays.retype import retype, struct_of
 from lancelake.data.arrays.text import InvalidText, is_text, valid_text
 from lancelake.data.arrays.tight_lists import rebuilt_list, tightened
-from lancelake.data.codec.file_schema import BLOB_VALUE, file_field
+from lancelake.data.file_schema import BLOB_VALUE, file_field
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
 from lancelake.format.column_path import join_path

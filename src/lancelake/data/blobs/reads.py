@@ -11,14 +11,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.data.computed_once import computed_once
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError, InvalidRequestError
 from lancelake.format.blobs import BlobKind, side_file
+from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt, TableFiles
 
 # Ranges with a smaller gap between them are read as one.
 _GAP_BYTES = 64 << 10

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from lancelake.data import durable
 from lancelake.data.codec import spool
-from lancelake.data.table_files import FileAt
 from lancelake.errors import (
     InternalError,
     LanceTableError,
@@ -21,6 +20,7 @@ from lancelake.storage.failures import DiskErrors
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectChunks, copy_across
+from lancelake.storage.table_files import FileAt
 from lancelake.storage.trust import local_path
 
 

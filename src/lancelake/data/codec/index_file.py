@@ -12,9 +12,9 @@ from lance.file import LanceFileWriter
 from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
-from lancelake.data.table_files import FileAt
 from lancelake.errors import CorruptTableError
 from lancelake.format.index_meta import IndexFile
+from lancelake.storage.table_files import FileAt
 
 FILE_VERSION = "2.0"
 """Every release reads index files of this version."""

@@ -15,7 +15,6 @@ from lance.file import LanceFileReader
 from lancelake.data.codec import spool
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.table_files import FileAt
 from lancelake.errors import (
     CorruptTableError,
     LanceTableError,
@@ -25,6 +24,7 @@ from lancelake.errors import (
 )
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.storage.trust import local_path
 
 _OPEN_READERS = 128

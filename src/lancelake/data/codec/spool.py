@@ -11,11 +11,11 @@ import tempfile
 import threading
 from pathlib import Path
 
-from lancelake.data.table_files import FileAt
 from lancelake.process import after_fork
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectChunks, copy_across
+from lancelake.storage.table_files import FileAt
 
 _numbers = itertools.count()
 

@@ -19,6 +19,7 @@ from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
+from lancelake.format import roaring
 from lancelake.format.index_meta import IndexFile
 from lancelake.format.row_address import MAX_FRAGMENT_ID, MAX_ROWS, fragment_of, split
 from lancelake.index.answer import NO_ROWS, Answer, RowMask
@@ -139,6 +140,11 @@ class ZoneRows:
         if data is not None:
             nulls = decode_tree_map(data, rows_of=facts.fragment_rows, what=what)
         return ZoneRows(fragments=fragments, starts=starts, lengths=lengths, nulls=nulls)
+
+    @property
+    def named_fragments(self) -> BitMap:
+        """The fragments that have a zone."""
+        return roaring.of(self.fragments.astype(np.uint32))
 
     def within(self, chosen: Mask) -> RowIds:
         """Return the rows of some zones."""

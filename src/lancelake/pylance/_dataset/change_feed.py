@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.reference import VersionLike, reference
 from lancelake.pylance._dataset.scanner import Filter
@@ -20,7 +21,6 @@ from lancelake.table.change_feed.tasks import ChangeFeedPlan
 from lancelake.table.change_feed.versions import Point, VersionRange, version_range
 from lancelake.table.diff import Diff, diff
 from lancelake.table.open import AtTag, AtVersion, open_snapshot, time_reference
-from lancelake.table.snapshot import Snapshot
 
 PointLike = int | str | datetime
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypedDict
 
 from lancelake.commit.locked import CommitLock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.frozen import FrozenMap
 from lancelake.pylance._dataset.base_path import DatasetBasePath, from_base_path, to_base_path
@@ -33,7 +34,6 @@ from lancelake.table.drop import drop_table
 from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias, TypedDict
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata, from_fragment
@@ -18,7 +19,6 @@ from lancelake.table import ingest
 from lancelake.table.columns import add, alter, drop, join, one_fragment
 from lancelake.table.columns.alter import ColumnChange
 from lancelake.table.columns.join import JoinKey
-from lancelake.table.snapshot import Snapshot
 
 Transforms: TypeAlias = Any
 """SQL by name, a function of batches, whatever `ReaderLike` is, or fields of null columns."""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lancelake.commit.locked import CommitLock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, TableNotFoundError, UnsupportedError
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Append, Overwrite, Restore
@@ -28,7 +29,6 @@ from lancelake.table.publish import (
     publish_first,
     with_message,
 )
-from lancelake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset

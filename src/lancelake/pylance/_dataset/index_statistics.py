@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import IndexNotFoundError
 from lancelake.pylance._dataset.index_values import describe
 from lancelake.scan.count import live_rows
-from lancelake.table.snapshot import Snapshot
 
 _MILLISECONDS = 1000
 
@@ -20,7 +20,7 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
         msg = f"Index {name!r} not found; there are: {known}"
         raise IndexNotFoundError(msg, table=snapshot.location.uri, version=snapshot.version)
     (index,) = found
-    source = snapshot.source
+    source = snapshot
     places = source.files, source.manifest_at
     rows: dict[int, int] = {f.id: live_rows(*places, f) for f in snapshot.manifest.fragments}
     per_segment = [sum(rows.get(i, 0) for i in s.fragment_ids) for s in index.segments]

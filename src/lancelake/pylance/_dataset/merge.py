@@ -9,6 +9,7 @@ from typing import Any, Protocol, TypedDict
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.table.conflict_retry import DEFAULT, Retries
@@ -31,7 +32,6 @@ from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.run import MergeCounts, merge, prepare
 from lancelake.table.merge.source import kept
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 
 class MergeStats(TypedDict):

@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.data.blobs.reads import read_all
 from lancelake.errors import InvalidRequestError, UnsupportedError
@@ -19,7 +20,6 @@ from lancelake.scan import take as taking
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of
 from lancelake.table.blobs import RowBlob, RowsBy, find_blobs
-from lancelake.table.snapshot import Snapshot
 
 
 class DatasetReads:
@@ -53,7 +53,7 @@ class DatasetReads:
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
         """Return rows by number, in the order asked for."""
         request = ScanRequest(columns=request_columns(columns))
-        return taking.take(self._snapshot.source, row_numbers(indices), request)
+        return taking.take(self._snapshot, row_numbers(indices), request)
 
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
         """Return the rows from one number up to, not including, another."""
@@ -73,7 +73,7 @@ class DatasetReads:
         """Return rows by id, in the order asked for, without those that are not there."""
         if ignore_deletions:
             raise UnsupportedError("deleted rows cannot be taken (ignore_deletions)")
-        source = self._snapshot.source
+        source = self._snapshot
         addresses = addresses_of(source, row_numbers(row_ids))
         request = ScanRequest(columns=request_columns(columns))
         return taking.take_at(source, addresses[addresses != MISSING], request)

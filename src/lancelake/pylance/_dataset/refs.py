@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypedDict, TypeVar
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.refs import Branch as BranchDocument
 from lancelake.format.refs import Tag as TagDocument
@@ -14,7 +15,6 @@ from lancelake.pylance._dataset.reference import VersionLike
 from lancelake.pylance._dataset.reference import reference as to_reference
 from lancelake.table import branches, refs, tags
 from lancelake.table.open import OnBranch, Reference
-from lancelake.table.snapshot import Snapshot
 
 T = TypeVar("T")
 

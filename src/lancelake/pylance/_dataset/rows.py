@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 
 import pyarrow.compute as pc
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.primary_key import key_names
 from lancelake.pylance._dataset.guarded import GuardedDataset
@@ -15,7 +16,6 @@ from lancelake.pylance._dataset.merge import MergeInsertBuilder
 from lancelake.table.conflict_retry import Retries
 from lancelake.table.rows.delete import delete
 from lancelake.table.rows.update import Rewriting, update
-from lancelake.table.snapshot import Snapshot
 
 _TIMEOUT = timedelta(seconds=30)
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
@@ -22,7 +23,6 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.stream import count, run
-from lancelake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
     from lancelake.pylance.dataset import LanceDataset
@@ -50,7 +50,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
     def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
         self._snapshot = snapshot
         self._request = request
-        self._plan: ScanPlan = plan(snapshot.source, request)
+        self._plan: ScanPlan = plan(snapshot, request)
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""

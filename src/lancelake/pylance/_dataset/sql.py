@@ -7,8 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.pylance._dataset.scanner import asks_for_blob_values
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.sql import Query, SqlRequest
 
 

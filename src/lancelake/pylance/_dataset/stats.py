@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypedDict
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.pylance._dataset.index_statistics import index_statistics
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.statistics import column_bytes, dataset_counts
 
 

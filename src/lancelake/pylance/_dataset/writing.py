@@ -11,6 +11,7 @@ from typing import Any, TypedDict
 import pyarrow as pa
 
 from lancelake.commit.locked import CommitLock
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import chosen_text
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lancelake.errors import (
@@ -40,7 +41,6 @@ from lancelake.table.auto_cleanup import (
 )
 from lancelake.table.open import open_existing
 from lancelake.table.publish import CommitChoices, new_transaction
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.target_bases import TargetBases
 from lancelake.table.write import (
     SchemaMode,

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.column_path import join_path
@@ -18,7 +19,6 @@ from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
 from lancelake.table.columns.drop import drop_columns, reorder_columns
 from lancelake.table.config import update_config, update_field_metadata
-from lancelake.table.snapshot import Snapshot
 
 Path = tuple[str, ...]
 

@@ -9,12 +9,12 @@ from typing import Any
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
-from lancelake.spark.session.options import TableOptions
+from lancelake.commit.snapshot import Snapshot
+from lancelake.spark.options.table_options import TableOptions
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch, deep_clone, shallow_clone
 from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot
 from lancelake.table.restore import restore
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.tags import create_tag, remove_tag
 
 Arguments = Mapping[str, Any]

@@ -10,11 +10,12 @@ from typing import Any, Literal
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
 from lancelake.scan.request import Ordering
+from lancelake.spark.jobs.engine import SparkEngine, described
 from lancelake.spark.reading.text_conditions import fragments_where
-from lancelake.spark.session.engine import SparkEngine, described
 from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupRun, clean_up
@@ -24,7 +25,6 @@ from lancelake.table.optimize import OptimizeRun, optimize
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import plan as plan_repair
 from lancelake.table.repair.run import apply
-from lancelake.table.snapshot import Snapshot
 
 Row = Mapping[str, Any]
 

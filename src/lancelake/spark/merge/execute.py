@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from pyspark.sql import Column, DataFrame, SparkSession
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
@@ -29,7 +30,6 @@ from lancelake.spark.types import arrow_schema
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.clauses import Clauses, DeleteRow, InsertValues, UpdateSet
 from lancelake.table.merge.run import Merged
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.write import widened_schema
 
 _Clause = TypeVar("_Clause", UpdateSet[Column], InsertValues[Column])

@@ -11,11 +11,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.spark.merge.rows_out import ADDRESS
 from lancelake.spark.reading.spark_values import conform
 from lancelake.spark.types import arrow_type, spark_schema
 from lancelake.table.merge.target import TargetRows
-from lancelake.table.snapshot import Snapshot
 
 _ROWS_AT_ONCE = 1 << 14
 

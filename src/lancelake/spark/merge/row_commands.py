@@ -8,8 +8,11 @@ import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.format.frozen import FrozenMap
+from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.jvm.catalyst import (
     BareRelation,
     aligned,
@@ -30,14 +33,11 @@ from lancelake.spark.merge.explicit import Change, ExplicitClauses
 from lancelake.spark.merge.keys import key_columns, with_char_keys
 from lancelake.spark.merge.run import FrameMerge, merge_frame
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.spark.types import declared, spark_schema
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
 from lancelake.table.merge.run import MergeCounts, Merged
 from lancelake.table.rows.delete import delete
-from lancelake.table.snapshot import Snapshot
 
 _TARGET, _SOURCE = "__lance_target", "__lance_source"
 _VERBS = {"DeleteFromTable": "DELETE", "UpdateTable": "UPDATE", "MergeIntoTable": "MERGE"}

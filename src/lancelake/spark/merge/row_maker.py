@@ -9,12 +9,13 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import quoted_name
+from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import ExplicitClause
 from lancelake.spark.merge.fetch import with_columns
-from lancelake.spark.merge.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
@@ -24,11 +25,10 @@ from lancelake.spark.merge.rows_out import (
     WriteParts,
     together,
 )
-from lancelake.spark.session.partition_job import on_partitions
+from lancelake.spark.reading.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.types import spark_schema
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
-from lancelake.table.rows.rewrite import row_files
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.files import row_files
 
 _ACTION = "__lance_action"
 

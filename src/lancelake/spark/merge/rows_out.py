@@ -17,8 +17,8 @@ from lancelake.format.row_address import by_fragment
 from lancelake.format.schema import Field
 from lancelake.spark.writing.frame_writer import written
 from lancelake.table.merge.keys import Comparer
-from lancelake.table.rows.find import FoundRows
-from lancelake.table.rows.rewrite import with_row_ids
+from lancelake.table.row_steps.files import with_row_ids
+from lancelake.table.row_steps.find import FoundRows
 from lancelake.txn.inserted_keys import InsertedKeys, collected, united
 
 ADDRESS = "__lance_address"

@@ -11,14 +11,15 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import LanceTableError
 from lancelake.format.column_path import quoted_name
 from lancelake.format.primary_key import key_names
 from lancelake.format.schema import Field
+from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import ExplicitClauses
-from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
@@ -26,15 +27,14 @@ from lancelake.spark.merge.rows_out import (
     KeyColumns,
     Parts,
 )
+from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
 from lancelake.spark.reading.target_frame import target_frame
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.mark_deleted import take_out
 from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected
 

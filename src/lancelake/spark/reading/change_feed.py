@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import joined
+from lancelake.spark.options.table_options import TableOptions, parse_time
 from lancelake.spark.reading.spark_values import SparkConformer
-from lancelake.spark.session.options import TableOptions, parse_time
 from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.table.change_feed.execute import execute
 from lancelake.table.change_feed.planner import plan_changes
@@ -28,7 +29,6 @@ from lancelake.table.change_feed.request import (
 from lancelake.table.change_feed.tasks import ChangeTask, RowsTask
 from lancelake.table.change_feed.versions import Point, version_range
 from lancelake.table.open import AsOf, AtVersion, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 FEED = "readChangeFeed"
 FEED_OPTIONS = (

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
-from lancelake.table.snapshot import Snapshot
 
 FRAGMENT_ID = "_fragid"
 SCANNED = tuple(c.value for c in MetaColumn if c is not MetaColumn.ROW_OFFSET)

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.projection import columns_of, prune
-from lancelake.data.scan_source import ScanSource
 from lancelake.expr.condition import Condition, paths_of
 from lancelake.expr.predicate import joined
 from lancelake.format.column_path import join_path
@@ -25,7 +25,6 @@ from lancelake.scan.split import SplitLimits, batch_rows, estimated_bytes, split
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.partition import ReadPartition
 from lancelake.spark.types import arrow_schema
-from lancelake.table.snapshot import Snapshot
 
 Path = tuple[str, ...]
 
@@ -60,8 +59,8 @@ def column_name(path: Path) -> str:
 
 def scan_plan(request: ReadRequest) -> ScanPlan:
     """Plan the scan below a read."""
-    source = request.snapshot.source
-    pruned = Schema(fields=tuple(_pruned(request)), metadata=source.manifest.schema.metadata)
+    metadata = request.snapshot.manifest.schema.metadata
+    pruned = Schema(fields=tuple(_pruned(request)), metadata=metadata)
     by_count = request.aggregation is None and request.top is None
     scan = ScanRequest(
         columns=_columns(request),
@@ -70,8 +69,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
         batch_size=request.batch_rows,
         fragment_ids=request.fragment_ids,
     )
-    narrow = replace(source, manifest=replace(source.manifest, schema=pruned))
-    plan = plan_scan(narrow, scan)
+    plan = plan_scan(request.snapshot.with_schema(pruned), scan)
     if request.batch_rows is not None:
         return plan
     spec = replace(plan.spec, batch_rows=batch_rows(plan))
@@ -97,7 +95,7 @@ def partitions(request: ReadRequest) -> list[ReadPartition]:
     ]
 
 
-def row_count(source: ScanSource) -> int:
+def row_count(source: Snapshot) -> int:
     """Count the rows of a version from its metadata."""
     return count_rows(source)
 

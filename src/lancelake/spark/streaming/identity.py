@@ -13,11 +13,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
 from lancelake.format.column_path import quote_segment, split_path
 from lancelake.format.schema import Field, Schema
 from lancelake.table.open import AtVersion, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 FieldIds = Mapping[str, int]
 """Field ids by path, members of structs and lists included."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.operations import Operation, ReserveFragments, Rewrite, UpdateConfig
@@ -28,7 +28,6 @@ from lancelake.table.change_feed.request import (
 )
 from lancelake.table.change_feed.tasks import ChangeTask, RowsTask
 from lancelake.table.open import AtVersion
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,17 +90,6 @@ class StreamPart:
         return batch
 
 
-def encode(part: StreamPart) -> bytes:
-    """Write a part as bytes."""
-    return pickle.dumps(part, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def read(data: bytes) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part that was written as bytes."""
-    part: StreamPart = pickle.loads(data)  # written by `encode` on the driver
-    yield from part.batches()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamContent:
     """What a stream is after: all changes with their kind, or new rows alone.
@@ -129,7 +117,7 @@ class StreamContent:
 def snapshot_parts(snapshot: Snapshot, wanted: StreamContent) -> list[StreamPart]:
     """Return the parts of all rows of a version."""
     request = ScanRequest(columns=wanted.columns_of(snapshot))
-    return [_part(task, snapshot, wanted) for task in plan_scan(snapshot.source, request).tasks]
+    return [_part(task, snapshot, wanted) for task in plan_scan(snapshot, request).tasks]
 
 
 def version_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> list[StreamPart]:
@@ -167,7 +155,7 @@ def _appended_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) ->
     if changed and not wanted.skips_changes:
         raise _has_changes(after)
     request = ScanRequest(columns=wanted.columns_of(after), fragment_ids=tuple(new))
-    return [_part(task, after, wanted) for task in plan_scan(after.source, request).tasks]
+    return [_part(task, after, wanted) for task in plan_scan(after, request).tasks]
 
 
 def _part(task: ScanTask | ChangeTask, snapshot: Snapshot, wanted: StreamContent) -> StreamPart:

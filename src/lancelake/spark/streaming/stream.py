@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 from pyspark.sql.types import StructType
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
-from lancelake.spark.session.options import TableOptions, parse, parse_time
+from lancelake.spark.options.table_options import TableOptions, parse, parse_time
 from lancelake.spark.streaming.allowance import Allowance
 from lancelake.spark.streaming.identity import (
     FieldIds,
@@ -24,7 +25,6 @@ from lancelake.spark.types import arrow_schema
 from lancelake.table.change_feed.request import FEED_NAMES
 from lancelake.table.change_feed.versions import version_range
 from lancelake.table.open import AsOf, AtVersion, Latest, OnBranch, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 _LATEST = "latest"
 _MICROSECOND = 1000

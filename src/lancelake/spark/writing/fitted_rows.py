@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import described
@@ -27,7 +28,6 @@ from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.types import declared, spark_field
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.spark.writing.storable import Rule, ensure_storable
-from lancelake.table.snapshot import Snapshot
 
 _POLICY = "spark.sql.storeAssignmentPolicy"
 
@@ -52,8 +52,8 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
         return frame
     if not is_classic(frame.sparkSession):
         return _cast(frame, wanted)
+    from lancelake.spark.jvm.schema_table import SchemaTable  # noqa: PLC0415
     from lancelake.spark.jvm.store_assignment import assigned  # noqa: PLC0415  # classic sessions
-    from lancelake.spark.planning.schema_table import SchemaTable  # noqa: PLC0415
 
     gateway = open_gateway(frame.sparkSession)
     table = SchemaTable(gateway, wanted, f"lance.`{base.location.uri}`")

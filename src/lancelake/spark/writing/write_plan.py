@@ -9,6 +9,7 @@ from enum import Enum
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import chosen_text
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lancelake.errors import (
@@ -20,13 +21,13 @@ from lancelake.errors import (
 )
 from lancelake.format import file_version
 from lancelake.format.fragment import Fragment
+from lancelake.spark.jobs.retry_limits import PATIENCE
+from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.reading.text_conditions import (
     ensure_all_match,
     ensure_frame_matches,
     rows_where,
 )
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import ensure_distinct
 from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fitted
@@ -42,8 +43,7 @@ from lancelake.table.planned_write import (
     plan_rows,
 )
 from lancelake.table.publish import CommitChoices
-from lancelake.table.rows.find import FoundRows
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.find import FoundRows
 
 
 class SaveMode(Enum):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.rowids import codec
@@ -18,7 +19,6 @@ from lancelake.table.change_feed.planner import plan_changes
 from lancelake.table.change_feed.request import ROW_ID, ChangeKind, ChangeRequest
 from lancelake.table.change_feed.versions import ensure_row_ids
 from lancelake.table.open import AtVersion
-from lancelake.table.snapshot import Snapshot
 
 _CREATED, _UPDATED = MetaColumn.CREATED_AT.value, MetaColumn.LAST_UPDATED_AT.value
 
@@ -71,4 +71,4 @@ def _scanned(
         filter=condition,
         fragment_ids=tuple(f.id for f in fragments),
     )
-    return run(plan(snapshot.source, request))
+    return run(plan(snapshot, request))

@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from lancelake.data.table_files import TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment
 from lancelake.format.fragment_list import FragmentList
@@ -15,6 +14,7 @@ from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.rowids import codec, segment
 from lancelake.format.rowids.segment import Range, RangeWithBitmap, RangeWithHoles, Segment
 from lancelake.format.schema import Field, Schema
+from lancelake.storage.table_files import TableFiles
 from lancelake.table.change_feed.tasks import Side, VersionFiles
 
 Span = tuple[int, int]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import storage_schema
@@ -61,7 +62,6 @@ from lancelake.table.change_feed.versions import (
     ensure_row_ids,
     version_range,
 )
-from lancelake.table.snapshot import Snapshot
 
 _UPDATES = frozenset({ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER})
 
@@ -280,7 +280,7 @@ def _brings_nothing(step: _Step, old: Side, new: Side) -> bool:
 
 
 def _version_files(snapshot: Snapshot, view: View) -> VersionFiles:
-    source = snapshot.source
+    source = snapshot
     return VersionFiles(
         version=snapshot.version,
         files=source.files,

@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from lancelake.data.arrays.row_difference import Mask
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
@@ -18,6 +17,7 @@ from lancelake.data.row_meta import MetaColumn, RowMeta
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.blobs import described_schema
+from lancelake.format.computed_once import computed_once
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.schema import Schema
 from lancelake.scan.live_rows import LiveRows

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.expr.predicate import Predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.outputs import ColumnOutput
+from lancelake.storage.table_files import FileAt, TableFiles
 from lancelake.table.change_feed.request import ChangeKind
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import latest_version, list_versions
 from lancelake.errors import (
     InvalidRequestError,
@@ -18,7 +19,6 @@ from lancelake.storage.location import Location
 from lancelake.table.history import history_in_numbers
 from lancelake.table.open import AsOf, AtTag, AtVersion, open_snapshot
 from lancelake.table.refs import branch_location, load_branch, load_tag
-from lancelake.table.snapshot import Snapshot
 
 _LOADED_AHEAD = 8
 

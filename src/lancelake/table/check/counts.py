@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lancelake.data.open_columns import stored_rows
-from lancelake.data.table_files import TableFiles
 from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.fragment import Fragment
+from lancelake.storage.table_files import TableFiles
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.task_findings import Told, encode, run_tasks

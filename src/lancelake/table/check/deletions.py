@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 from pyroaring import BitMap
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError, ObjectNotFoundError, StorageUnavailableError
 from lancelake.format import deletion
 from lancelake.format.fragment import DeletionFile, Fragment
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 

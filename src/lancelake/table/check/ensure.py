@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from itertools import chain
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError
 from lancelake.table.check.counts import check_counts
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Severity
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.version import VersionChecks
-from lancelake.table.snapshot import Snapshot
 
 
 def ensure_in_order(snapshot: Snapshot) -> None:

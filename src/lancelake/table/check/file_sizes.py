@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError, ObjectNotFoundError, StorageUnavailableError
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.reachable.file_kinds import FOLDERS
 
 # A file's size; None when it does not exist; an error when the store does not tell.

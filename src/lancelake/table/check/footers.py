@@ -6,13 +6,13 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from lancelake.data.table_files import FileAt
 from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, ObjectNotFoundError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 from lancelake.table.check.task_findings import Told, encode, run_tasks

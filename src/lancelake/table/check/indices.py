@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from pyroaring import BitMap
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError
 from lancelake.format import index_details
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.storage.confined import confined_path
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import numpy as np
 from pyroaring import BitMap, BitMap64
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.rowids import codec, segment
 from lancelake.format.rowids.segment import Range, Segment
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.deletions import Deletions
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Literal
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
 from lancelake.errors import (
     LanceTableError,
@@ -30,7 +31,6 @@ from lancelake.table.check.subject import Subject
 from lancelake.table.check.version import VersionChecks
 from lancelake.table.check.version_lines import CheckedLine, check_names, check_numbers
 from lancelake.table.refs import branch_location
-from lancelake.table.snapshot import Snapshot
 
 Versions = Literal["all", "latest"]
 

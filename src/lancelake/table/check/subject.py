@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from lancelake.data.table_files import FileAt
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Schema
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
-from lancelake.table.snapshot import Snapshot
 
 # Releases before this one are known to write tables with oddities that readers live with.
 _FIRST_STRICT_RELEASE = (1, 0)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError
 from lancelake.format import layout, transaction
 from lancelake.format.operations import Clone, UnknownOperation
 from lancelake.format.transaction import Transaction
 from lancelake.storage.confined import confined_path
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.subject import Subject
 

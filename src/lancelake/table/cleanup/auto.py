@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import timedelta
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
 from lancelake.table.auto_cleanup import (
@@ -16,7 +17,6 @@ from lancelake.table.auto_cleanup import (
 )
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import clean_up
-from lancelake.table.snapshot import Snapshot
 
 # The version that was just made, and the one its writer may still be reading.
 _ALWAYS_KEPT = 2

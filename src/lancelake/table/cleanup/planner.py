@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
@@ -38,7 +39,6 @@ from lancelake.table.reachable.needed_files import (
     read_versions,
 )
 from lancelake.table.reachable.version_lines import Family, is_manifest
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_hint import update_hint
 from lancelake.commit.version_line import open_line
 from lancelake.commit.versions import latest_version
@@ -26,7 +27,6 @@ from lancelake.table.reachable.file_kinds import FileKind, classify
 from lancelake.table.reachable.needed_files import Reach, needed_by
 from lancelake.table.reachable.version_lines import Family, KnownRefs, ReachableLine
 from lancelake.table.refs import branch_location
-from lancelake.table.snapshot import Snapshot
 
 _DEFAULT = CleanupPolicy()
 # The work is mostly waiting for the store. A disk answers sooner than threads take turns.

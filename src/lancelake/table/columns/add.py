@@ -9,6 +9,7 @@ from itertools import chain
 import pyarrow as pa
 
 from lancelake.clock import Ids
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
@@ -21,10 +22,12 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.scan.execute import ScanColumns, execute
+from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.backfill import (
     Backfill,
     ColumnPlan,
@@ -32,13 +35,11 @@ from lancelake.table.columns.backfill import (
     default_engine,
     publish_columns,
 )
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.live_columns import batch_rows
 from lancelake.table.columns.syncing import Syncing
 from lancelake.table.columns.udf import BatchFunction, MappedValues, engine_for
 from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 # Each evaluation of an expression has a price, however few rows it is for.
 _EVALUATED_ROWS = 1 << 19
@@ -84,7 +85,7 @@ def computed_plan(
     request = ScanRequest(
         columns=FrozenMap(dict(expressions)), batch_size=batch_rows, fragment_ids=fragment_ids
     )
-    scan = plan(base.source, request)
+    scan = plan(base, request)
     schema = pa.schema([_plain(field) for field in scan.schema])
     wide = widened(base, schema)
     if not expressions:
@@ -132,7 +133,7 @@ def mapped_plan(
     keeper = None if function.checkpoint is None else values
     tasks = [
         ColumnTask(scan=task, values=values, file=file, keeper=keeper)
-        for task in plan(base.source, request).tasks
+        for task in plan(base, request).tasks
     ]
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
@@ -158,7 +159,7 @@ def streamed_files(
     """Write the columns of a stream, fragment by fragment, none of which is held as a whole."""
     file = column_file(base, wide.added)
     file.ensure_possible(reader.schema)
-    source = base.source
+    source = base
     rows = _Rows(reader)
     files: dict[FragmentId, DataFile | None] = {}
     with Syncing(base.location) as syncing:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import evolution
@@ -16,13 +17,12 @@ from lancelake.format.schema import Field, Schema
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
 from lancelake.table.columns.cast_rules import cast_column, ensure_castable
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.drop import project
 from lancelake.table.columns.live_columns import live_batches
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 _CHECK_BYTES = 32 << 20
 
@@ -115,7 +115,7 @@ def ensure_no_nulls(base: Snapshot, changes: Sequence[ColumnChange], engine: Eng
     trails = tuple(trail for trail in trails if trail[-1].nullable)
     if not trails:
         return
-    scans = plan(base.source, ScanRequest(columns=())).tasks
+    scans = plan(base, ScanRequest(columns=())).tasks
     tasks = [FindNulls(scan=scan, trails=trails) for scan in scans]
     for found in engine.run(Job(description=f"find nulls of {base.location.uri}", tasks=tasks)):
         if found:
@@ -136,7 +136,7 @@ def _cast_plan(base: Snapshot, changes: Sequence[ColumnChange]) -> ColumnPlan:
     file.ensure_possible(values.schema)
     tasks = [
         ColumnTask(scan=scan, values=values, file=file)
-        for scan in plan(base.source, ScanRequest(columns=())).tasks
+        for scan in plan(base, ScanRequest(columns=())).tasks
     ]
     return ColumnPlan(schema=altered.schema, tasks=tasks)
 

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_file import ColumnFile, with_file
 from lancelake.data.storable import ensure_storable
 from lancelake.engine.local import LocalEngine
@@ -17,11 +18,10 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.operations import Merge
 from lancelake.format.schema import Schema
-from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.column_task import ColumnTask, written_file
 from lancelake.table.columns.syncing import Syncing
 from lancelake.table.conflict_retry import Retries, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn.fragments import without_dropped_files
 
 # Work that is done again keeps the files it has, so there is no hurry.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format import evolution
 from lancelake.format.operations import Project
 from lancelake.format.schema import Schema
 from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 
 
 def drop_columns(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import META_NAMES
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError
@@ -17,13 +18,12 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.add import widened
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.join_source import MEMORY_BYTES, JoinRows, join_rows
 from lancelake.table.columns.match_rows import Matches, match_rows
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 _BATCH_BYTES = 8 << 20
 _BATCH_ROWS = 1 << 16
@@ -70,7 +70,7 @@ class Join:
     ) -> tuple[ScanTask, ...]:
         """Return the scans of the table's key."""
         request = ScanRequest(columns=(self.left,), fragment_ids=fragment_ids)
-        return plan(base.source, request).tasks
+        return plan(base, request).tasks
 
     def plan(
         self, base: Snapshot, fragment_ids: tuple[FragmentId, ...] | None = None

@@ -13,7 +13,6 @@ import pyarrow as pa
 from lancelake.clock import SystemIds
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.fragment_writer import write_fragments
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow, storage_schema
@@ -22,6 +21,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.row_address import MAX_ROWS
 from lancelake.format.schema import Schema
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt, TableFiles
 
 MEMORY_BYTES = 256 << 20
 _KEYS_AT_ONCE = 8 << 20

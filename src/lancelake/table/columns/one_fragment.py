@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.retype import retype
 from lancelake.data.column_file import with_file
@@ -27,16 +28,15 @@ from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.schema import Schema
 from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.plan import ScanTask
+from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.add import computed_plan, mapped_plan, streamed_files, widened
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file
-from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.join import JoinKey, ensure_joinable, ensure_key, prepared
 from lancelake.table.columns.join_source import JoinRows, Rows
 from lancelake.table.columns.live_columns import live_batches
 from lancelake.table.columns.match_rows import match_rows
 from lancelake.table.columns.udf import BatchFunction, engine_for
 from lancelake.table.publish import SYSTEM
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.open import open_store
+from lancelake.table.column_task import written_file
 from lancelake.table.columns.checkpoint import Checkpoint, source_key
-from lancelake.table.columns.column_task import written_file
 
 DEFAULT_BATCH_ROWS = 1024
 

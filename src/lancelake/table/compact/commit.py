@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import RetryableConflictError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
@@ -15,7 +16,6 @@ from lancelake.table.compact.coverage import coverage_by_index, covers_part, cov
 from lancelake.table.compact.index_moves import recorded_moves
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

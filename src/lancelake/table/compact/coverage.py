@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.table.compact.index_moves import with_inline_moves
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn import fragment_reuse
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.retype import retype
 from lancelake.data.arrays.text import InvalidText
-from lancelake.data.computed_once import computed_once
+from lancelake.format.computed_once import computed_once
 from lancelake.format.file_version import FileVersion
 from lancelake.format.schema import Field, Schema
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.format import layout, roaring_treemap
 from lancelake.format.fragment import Fragment
@@ -20,7 +21,6 @@ from lancelake.scan.count import live_rows, physical_rows
 from lancelake.storage.confined import confined_path
 from lancelake.storage.open import open_store
 from lancelake.table.publish import Surroundings
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn import fragment_reuse
 
 Moves = table_pb2.FragmentReuseIndexDetails
@@ -114,7 +114,7 @@ def _group(base: Snapshot, group: RewriteGroup) -> Moves.Group:
 
 
 def _digest(base: Snapshot, fragment: Fragment) -> Moves.FragmentDigest:
-    places = base.files, base.source.manifest_at, fragment
+    places = base.files, base.manifest_at, fragment
     rows = physical_rows(*places)
     return Moves.FragmentDigest(
         id=fragment.id, physical_rows=rows, num_deleted_rows=rows - live_rows(*places)
@@ -125,7 +125,7 @@ def _addresses(base: Snapshot, fragments: Sequence[Fragment]) -> bytes:
     """Write the addresses of live rows as a Roaring treemap: fragments, a bitmap for each."""
     live: dict[int, BitMap] = {}
     for fragment in fragments:
-        rows = physical_rows(base.files, base.source.manifest_at, fragment)
+        rows = physical_rows(base.files, base.manifest_at, fragment)
         live[fragment.id] = BitMap(range(rows)) - load_deletions(base.files, fragment)
         live[fragment.id].run_optimize()
     return roaring_treemap.encode(live)

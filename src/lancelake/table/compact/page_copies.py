@@ -7,9 +7,8 @@ from dataclasses import dataclass
 
 from lancelake.clock import Ids
 from lancelake.data.byte_source import StoreSource
-from lancelake.data.codec.file_schema import column_ids
 from lancelake.data.codec.page_copy import LARGE_PAGE_BYTES, PageCopy, page_copy
-from lancelake.data.table_files import TableFiles
+from lancelake.data.file_schema import column_ids
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
 from lancelake.format.blobs import has_blobs
@@ -19,6 +18,7 @@ from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.names import data_file_name
 from lancelake.format.schema import Schema
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import TableFiles
 from lancelake.table.compact.options import CompactionMode
 
 # Small pages are slow to read, so most bytes must lie in large ones.

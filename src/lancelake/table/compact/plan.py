@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
 from lancelake.errors import UnsupportedError
@@ -23,7 +24,6 @@ from lancelake.table.compact.row_stream import spread
 from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.compact.stored_rows import Source
 from lancelake.table.compact.task import CompactFragments
-from lancelake.table.snapshot import Snapshot
 
 RewriteTask = CompactFragments | SortFragments
 
@@ -117,7 +117,7 @@ def _candidates(base: Snapshot, options: CompactionSettings) -> Iterator[Compact
 def _candidate(
     base: Snapshot, fragment: Fragment, covered_by: frozenset[int]
 ) -> CompactionCandidate:
-    places = base.files, base.source.manifest_at, fragment
+    places = base.files, base.manifest_at, fragment
     return CompactionCandidate(
         fragment=fragment,
         physical_rows=physical_rows(*places),
@@ -182,7 +182,7 @@ def _source(base: Snapshot) -> Source:
     manifest = base.manifest
     return Source(
         files=base.files,
-        manifest_at=base.source.manifest_at,
+        manifest_at=base.manifest_at,
         version=base.version,
         schema=manifest.schema,
         has_stable_row_ids=manifest.has_stable_row_ids,

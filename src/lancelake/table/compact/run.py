@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import ContentionError
@@ -17,7 +18,6 @@ from lancelake.table.compact.plan import FragmentGroup, RewritePlan, plan
 from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 _MOST_ROUNDS = 10
 

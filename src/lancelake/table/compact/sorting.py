@@ -13,6 +13,7 @@ from pyroaring import BitMap
 from lancelake.clock import SystemIds
 from lancelake.data.arrays.retype import retype
 from lancelake.data.blobs.reads import StoredBlob, locate
+from lancelake.data.blobs.values import Find, with_found_blobs
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
@@ -24,7 +25,6 @@ from lancelake.format.row_address import fragment_of, row_addresses
 from lancelake.format.schema import Field
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
-from lancelake.table.compact.blob_columns import Find, with_found_blobs
 from lancelake.table.compact.carried import CarriedRows
 from lancelake.table.compact.dictionaries import Joinable
 from lancelake.table.compact.key_ranges import ALL, KeyRange, named

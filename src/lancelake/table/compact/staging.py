@@ -12,13 +12,13 @@ from pathlib import Path
 from lancelake.clock import SystemIds
 from lancelake.data.byte_source import LoadedSource
 from lancelake.data.codec.page_copy import page_copy
-from lancelake.data.table_files import TableFiles
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
 from lancelake.format.fragment import Fragment
 from lancelake.format.names import data_file_name
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import TableFiles
 from lancelake.table.compact.carried import CarriedRows
 from lancelake.table.compact.page_copies import WholeFiles, joined
 from lancelake.table.compact.stored_rows import Source, lineage_of_all

@@ -9,20 +9,20 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.data.blobs.values import value_field, with_blobs
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.computed_once import computed_once
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.row_meta import META_TYPE, MetaColumn, RowMeta
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import LanceTableError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described, has_blobs
+from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.row_width import Widths, column_widths, row_bytes
-from lancelake.table.compact.blob_columns import value_field, with_blobs
+from lancelake.storage.table_files import FileAt, TableFiles
 
 LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
 """What a row takes with it where row ids are stable."""

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import Any
 from uuid import UUID
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.format import index_details
 from lancelake.format.flags import FeatureFlags
@@ -21,7 +22,6 @@ from lancelake.format.rowids import codec, segment
 from lancelake.format.schema import Field
 from lancelake.format.transaction import Transaction
 from lancelake.table.describe import operations
-from lancelake.table.snapshot import Snapshot
 
 Json = Any  # what the json module takes
 _ROW_VERSIONS = ("created_at_versions", "last_updated_at_versions")

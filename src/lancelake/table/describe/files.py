@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.table.describe.documents import Json
 from lancelake.table.history import summarize
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import live_rows
 
 

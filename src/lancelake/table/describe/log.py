@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.errors import LanceTableError
 from lancelake.format.names import ManifestName
@@ -19,7 +20,6 @@ from lancelake.table.describe import operations
 from lancelake.table.describe.documents import Json, document, writer_text
 from lancelake.table.history import summarize
 from lancelake.table.reachable.version_lines import KnownRefs
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import VersionDelta, change, live_rows
 
 _THREADS = 8

@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_details import describe
 from lancelake.format.transaction import COMMIT_MESSAGE
 from lancelake.table.describe import operations
@@ -16,7 +17,6 @@ from lancelake.table.describe.files import deletion_path, file_format
 from lancelake.table.describe.log import tags_of_versions
 from lancelake.table.history import history, summarize
 from lancelake.table.refs import list_branches, list_tags
-from lancelake.table.snapshot import Snapshot
 from lancelake.table.version_delta import live_rows
 
 Row = dict[str, Any]

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from pyroaring import BitMap
 
-from lancelake.data.table_files import FileAt
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.format import index_details
 from lancelake.format.file_version import FileVersion
@@ -16,6 +16,7 @@ from lancelake.format.flags import unknown_writer_flags
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.names import ManifestNaming
 from lancelake.format.refs import Branch, Tag
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.refs import CheckedRefs
 from lancelake.table.check.version_lines import CheckedLine
@@ -27,7 +28,6 @@ from lancelake.table.describe.documents import (
     writer_text,
 )
 from lancelake.table.history import VersionSummary, summarize
-from lancelake.table.snapshot import Snapshot
 
 _SMALL_FRAGMENT_ROWS = 100_000
 _MANY_SMALL_FRAGMENTS = 100
@@ -90,7 +90,7 @@ def exact_rows(snapshot: Snapshot, summary: TableSummary) -> int:
         return summary.rows
     from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed
 
-    return count_rows(snapshot.source)
+    return count_rows(snapshot)
 
 
 def summary_document(snapshot: Snapshot, summary: TableSummary, rows: int) -> Json:

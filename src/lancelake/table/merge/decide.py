@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.schema import Field
 from lancelake.scan.live_rows import to_mask
@@ -20,7 +21,6 @@ from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedCondition
 from lancelake.table.merge.source import RowNumbers, SourceRows, parts, taken
 from lancelake.table.merge.source_keys import SourceKeys
 from lancelake.table.merge.target import TargetRows
-from lancelake.table.snapshot import Snapshot
 
 _CHUNK_ROWS = 1 << 16
 

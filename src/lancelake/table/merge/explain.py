@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.table.merge.clauses import (
     DeleteRow,
     Fail,
@@ -17,7 +18,6 @@ from lancelake.table.merge.clauses import (
     UpdateAll,
     UpdateSet,
 )
-from lancelake.table.snapshot import Snapshot
 
 
 def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = None) -> str:

@@ -11,21 +11,22 @@ import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import acero
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.row_meta import MetaColumn
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.schema import Field
-from lancelake.scan.execute import ScanColumns, execute
+from lancelake.scan.execute import execute
 from lancelake.scan.live_rows import to_mask
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
 from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
 from lancelake.table.merge.source_keys import SOURCE_ROW, SourceKeys
-from lancelake.table.rows.find import divided
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.find import divided
 
 Addresses = npt.NDArray[np.uint64]
 
@@ -111,7 +112,7 @@ def match_keys(
         batch_size=_BATCH_ROWS,
         remembers_small=True,
     )
-    scans = divided(plan(base.source, request).tasks, engine.parallelism)
+    scans = divided(plan(base, request).tasks, engine.parallelism)
     if not scans or not keys.table.num_rows:
         return _pairs([])
     tasks = [

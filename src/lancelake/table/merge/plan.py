@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.schema_check import ensure_fits
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import SchemaMismatchError
@@ -38,8 +39,7 @@ from lancelake.table.merge.source import RowNumbers, SourceRows
 from lancelake.table.merge.source_keys import SourceKeys
 from lancelake.table.merge.target import TargetRows
 from lancelake.table.merge.write import Changed, New, Portion
-from lancelake.table.rows.find import FoundRows, find_rows
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.find import FoundRows, find_rows
 from lancelake.txn.inserted_keys import InsertedKeys, collected
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format.fragment import Fragment
@@ -17,9 +18,8 @@ from lancelake.table.merge.plan import MergePlan, find_outcome
 from lancelake.table.merge.source import MEMORY_BYTES, SourceRows, kept
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.mark_deleted import TakenOut, take_out_beside
-from lancelake.table.rows.rewrite import row_files
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.files import row_files
+from lancelake.table.row_steps.mark_deleted import TakenOut, take_out_beside
 from lancelake.table.write import widened, widened_schema
 from lancelake.txn.inserted_keys import InsertedKeys
 from lancelake.txn.rules import AffectedRows

@@ -6,19 +6,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
+from lancelake.format import roaring
 from lancelake.format.blobs import has_blobs
 from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import fragment_of, offset_of
-from lancelake.scan.execute import ScanColumns, selected
+from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
 from lancelake.table.merge.match import Addresses
-from lancelake.table.rows.writable import writable
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.writable import writable
 
 _ROWS_AT_ONCE = 1 << 16
 _BLOBS_AT_ONCE = 1 << 8
@@ -37,7 +38,7 @@ class TargetRows:
     def of(base: Snapshot, columns: tuple[str, ...], *, with_row_id: bool = False) -> TargetRows:
         """Plan to read these columns."""
         request = ScanRequest(columns=columns, with_row_id=with_row_id)
-        tasks = plan(base.source, request).tasks
+        tasks = plan(base, request).tasks
         fields = [f for f in base.manifest.schema.fields if f.name in columns]
         return TargetRows(
             scans={task.fragment.id: task for task in tasks},
@@ -58,7 +59,8 @@ class TargetRows:
         offsets = offset_of(addresses).astype(np.uint32)
         wanted = np.unique(offsets)
         part = replace(self.scans[fragment], start=int(wanted[0]), stop=int(wanted[-1]) + 1)
-        batches = list(writable(part, selected(part, BitMap(wanted), self.columns)))
+        part = part.matching(roaring.of(wanted))
+        batches = list(writable(part, execute(part, self.columns)))
         rows = batches[0] if len(batches) == 1 else pa.concat_batches(batches)
         if len(wanted) == len(offsets):
             return rows

@@ -21,7 +21,7 @@ from lancelake.table.merge.row_builder import Recipe
 from lancelake.table.merge.scope import SOURCE, TARGET
 from lancelake.table.merge.source import RowNumbers, SourceRows, taken
 from lancelake.table.merge.target import TargetRows, row_ids
-from lancelake.table.rows.rewrite import with_row_ids
+from lancelake.table.row_steps.files import with_row_ids
 
 _TASK_BYTES = 256 << 20
 

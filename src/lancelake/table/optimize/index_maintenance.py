@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 
 class IndexUpkeep(Protocol):

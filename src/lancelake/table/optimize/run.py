@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import ConflictError, UnsupportedError
@@ -14,7 +15,6 @@ from lancelake.table.compact.task import CompactFragments
 from lancelake.table.optimize.index_maintenance import INDEX_UPKEEP, IndexUpkeep
 from lancelake.table.optimize.settings import OptimizeSettings, from_config
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

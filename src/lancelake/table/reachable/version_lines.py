@@ -10,6 +10,7 @@ from lancelake.commit.external_store import ExternalHandler
 from lancelake.commit.version_line import open_line
 from lancelake.format import layout
 from lancelake.format.refs import Branch, Tag
+from lancelake.storage.local import has_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.reachable.file_kinds import FOLDERS
@@ -103,17 +104,25 @@ def _line(location: Location) -> ReachableLine:
 
 def _tables_within(root: Location, depth: int) -> Iterator[Location]:
     """Yield the roots of tables in folders that are none of the table's own."""
-    for folder in open_store(root).list_dirs(""):
+    for folder in _own_folders(root):
         if folder in _OWN or (folder.startswith("_") and folder != layout.TREE):
             continue
         yield from _tables_at(root.child(folder), depth - 1)
 
 
 def _tables_at(place: Location, depth: int) -> Iterator[Location]:
-    folders = open_store(place).list_dirs("")
+    folders = _own_folders(place)
     if layout.VERSIONS in folders:
         yield place
     is_table = layout.VERSIONS in folders
     for folder in folders if depth else ():
         if not folder.startswith("_") and not (is_table and folder == layout.DATA):
             yield from _tables_at(place.child(folder), depth - 1)
+
+
+def _own_folders(place: Location) -> list[str]:
+    """Return the folders directly at a place; links lead elsewhere and are left out."""
+    folders = open_store(place).list_dirs("")
+    if place.scheme != "file":
+        return folders
+    return [folder for folder in folders if not has_link(place.uri, folder)]

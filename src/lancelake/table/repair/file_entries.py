@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from lancelake.data.table_files import FileAt
 from lancelake.errors import LanceTableError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import TOMBSTONE
+from lancelake.storage.table_files import FileAt
 from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 

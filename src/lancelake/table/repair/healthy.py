@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from lancelake.commit.load import load
 from lancelake.commit.quarantine import set_aside
+from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import open_line
 from lancelake.errors import (
     InvalidRequestError,
@@ -22,7 +22,6 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 from lancelake.table.refs import list_tags
 from lancelake.table.repair.preview import findings
 from lancelake.table.restore import restore
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn import migrations
 
 
@@ -79,7 +78,7 @@ def go_back(way: WayBack, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
 def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
     """Load a version as a commit after it would; None when that fails."""
     try:
-        migrations.wanted(load(open_line(location), name).state)
+        migrations.wanted(open_line(location).load(name).state)
         return Snapshot.load(location, name)
     except StorageUnavailableError:
         raise

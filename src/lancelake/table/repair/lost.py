@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lancelake.data.table_files import FileAt
 from lancelake.format.fragment import Fragment
+from lancelake.storage.table_files import FileAt
 from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 

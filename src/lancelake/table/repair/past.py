@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import BaseId, FragmentId
 from lancelake.table.check.version_lines import CheckedLine
-from lancelake.table.snapshot import Snapshot
 
 _MOST_VERSIONS = 100
 

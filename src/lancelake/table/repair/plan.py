@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.storage.location import Location
 from lancelake.table.check.finding import Finding
@@ -15,7 +16,6 @@ from lancelake.table.repair.advice import advice
 from lancelake.table.repair.documents import Action, action_for
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.version_line import LinePlan, is_problem, plan_line
-from lancelake.table.snapshot import Snapshot
 
 # What concerns a version's place in its line, and not what it holds.
 _OF_THE_LINE = frozenset(
@@ -58,7 +58,7 @@ class RepairPlan:
 def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
     """Check the newest versions of a table and its branches, and plan what can be set right."""
     asked = wishes or Wishes()
-    found = tuple(check(location, data=asked.data))
+    found = tuple(check(location, data=asked.reads_data))
     problems = tuple(f for f in found if is_problem(f, asked))
     if not problems:
         return RepairPlan(location=location, findings=found, lines=(), actions=(), left=())

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from lancelake.commit.candidate import make_candidate
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.commit_ports import FilesFactsPort
-from lancelake.data.table_files import FileAt
+from lancelake.storage.table_files import FileAt
 from lancelake.table.check.deletions import Deletions, Loaded
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding
@@ -15,7 +16,6 @@ from lancelake.table.check.version import VersionChecks
 from lancelake.table.publish import WRITER, new_transaction
 from lancelake.table.repair.draft import Draft, DraftChange, changes
 from lancelake.table.repair.row_counts import decoded
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn import build, migrations
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.state import TableState
@@ -63,5 +63,4 @@ def _next(head: Snapshot, change: DraftChange) -> Snapshot:
     )
     mine = new_transaction(change.operation, head.version)
     after = build.next_state(mine, state, options)
-    loaded = make_candidate(mine, after, head.name.naming).as_loaded()
-    return Snapshot(head.location, loaded.name, loaded.file, loaded.size_bytes)
+    return make_candidate(mine, after, head.name.naming).as_snapshot(head.location)

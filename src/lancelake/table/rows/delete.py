@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.expr.predicate import Filter
 from lancelake.format.operations import Delete
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.rows.find import condition_text, find_rows
-from lancelake.table.rows.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.row_steps.find import condition_text, find_rows
+from lancelake.table.row_steps.mark_deleted import take_out
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 
-import numpy as np
 import pyarrow as pa
-from pyroaring import BitMap
 
 from lancelake.clock import SystemIds
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
@@ -21,32 +20,24 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.format.rowids.sequence import RowIdSequence
-from lancelake.scan.execute import ScanColumns, selected
+from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
+from lancelake.table.row_steps.files import row_files, with_row_ids
+from lancelake.table.row_steps.find import FoundRows
+from lancelake.table.row_steps.writable import writable
 from lancelake.table.rows.assign import Assignment, assigned
-from lancelake.table.rows.find import FoundRows
-from lancelake.table.rows.writable import writable
-from lancelake.table.snapshot import Snapshot
 
 _TASK_BYTES = 256 << 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pick:
-    """Rows of one fragment; `rows` is a portable bitmap of their offsets."""
-
-    scan: ScanTask
-    rows: bytes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteRows:
     """Rows read, changed and written to new files; stable row ids go with them."""
 
-    picks: tuple[Pick, ...]
+    scans: tuple[ScanTask, ...]
     assignments: tuple[Assignment, ...]
     write: WriteTask
     keeps_row_ids: bool
@@ -80,11 +71,10 @@ class RewriteRows:
             yield changed
 
     def _rows(self) -> Iterator[pa.RecordBatch]:
-        columns = ScanColumns.of(self.picks[0].scan.spec)
+        columns = ScanColumns.of(self.scans[0].spec)
         replaced = {assignment.column for assignment in self.assignments}
-        for pick in self.picks:
-            rows = selected(pick.scan, BitMap.deserialize(pick.rows), columns)
-            yield from writable(pick.scan, rows, without=replaced)
+        for scan in self.scans:
+            yield from writable(scan, execute(scan, columns), without=replaced)
 
 
 def rewrite_rows(
@@ -99,61 +89,27 @@ def rewrite_rows(
     keeps_row_ids = base.manifest.has_stable_row_ids
     request = ScanRequest(with_row_id=keeps_row_ids, fragment_ids=tuple(sorted(rows)))
     write = row_files(base)
-    picks = [
-        Pick(scan=scan, rows=bytes(rows[scan.fragment.id].serialize()))
-        for scan in plan(base.source, request).tasks
-    ]
+    scans = [scan.matching(rows[scan.fragment.id]) for scan in plan(base, request).tasks]
     tasks = [
         RewriteRows(
-            picks=group,
+            scans=group,
             assignments=tuple(assignments),
             write=write,
             keeps_row_ids=keeps_row_ids,
         )
-        for group in _grouped(picks, rows, write.max_rows_per_file)
+        for group in _grouped(scans, write.max_rows_per_file)
     ]
     job = Job(description=f"rewrite rows of {base.location.uri}", tasks=tasks, progress=progress)
     return tuple(fragment for result in engine.run(job) for fragment in from_bytes(result))
 
 
-def row_files(base: Snapshot) -> WriteTask:
-    """Say how rows that belong to a version are written."""
-    return WriteTask(
-        root=base.location,
-        schema=base.manifest.schema,
-        file_version=base.manifest.data_version,
-        casts=True,
-        allow_external_blobs=True,
-        # The table has such columns already.
-        newest_readers_only=True,
-    )
-
-
-def with_row_ids(
-    fragments: Sequence[Fragment], row_ids: Sequence[pa.Array]
-) -> tuple[Fragment, ...]:
-    """Give row ids to the first rows of fragments that were written from one stream."""
-    parts = [np.asarray(ids, dtype=np.uint64) for ids in row_ids]
-    given = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
-    found: list[Fragment] = []
-    first = 0
-    for fragment in fragments:
-        last = first + (fragment.physical_rows or 0)
-        ids = given[first:last]
-        found.append(
-            replace(fragment, row_ids=RowIdSequence.of(ids).encode()) if len(ids) else fragment
-        )
-        first = last
-    return tuple(found)
-
-
-def _grouped(picks: Sequence[Pick], rows: FoundRows, most: int) -> Iterator[tuple[Pick, ...]]:
-    """Put picks together until a group fills a file."""
-    group: list[Pick] = []
+def _grouped(scans: Sequence[ScanTask], most: int) -> Iterator[tuple[ScanTask, ...]]:
+    """Put the rows of fragments together until a group fills a file."""
+    group: list[ScanTask] = []
     count = 0
-    for pick in picks:
-        group.append(pick)
-        count += len(rows[pick.scan.fragment.id])
+    for scan in scans:
+        group.append(scan)
+        count += len(scan.rows or ())
         if count >= most:
             yield tuple(group)
             group, count = [], 0

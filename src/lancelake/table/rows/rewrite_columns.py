@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.rebatch import gathered
 from lancelake.data.column_file import ColumnFile, sync_names, with_file
 from lancelake.data.read_ahead import read_ahead
@@ -25,10 +26,9 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_width import column_widths, row_bytes
-from lancelake.table.columns.column_task import ColumnTask, written_file
+from lancelake.table.column_task import ColumnTask, written_file
+from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.rows.assign import Assignment
-from lancelake.table.rows.find import FoundRows
-from lancelake.table.snapshot import Snapshot
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
 # Files beside each other cost every reader, so columns are rewritten only for a clear advantage
@@ -137,7 +137,7 @@ def rewrite_columns(
             ),
             file=file,
         )
-        for scan in plan(base.source, request).tasks
+        for scan in plan(base, request).tasks
     ]
     job = Job(description=f"rewrite columns of {base.location.uri}", tasks=tasks, progress=progress)
     made = []

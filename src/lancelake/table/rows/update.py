@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import UnsupportedError
@@ -15,12 +16,11 @@ from lancelake.format.operations import Update
 from lancelake.format.operations.update import UpdateMode
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
+from lancelake.table.row_steps.find import FoundRows, count_rows, find_rows
+from lancelake.table.row_steps.mark_deleted import take_out_beside
 from lancelake.table.rows.assign import Assignment, bind_assignments
-from lancelake.table.rows.find import FoundRows, count_rows, find_rows
-from lancelake.table.rows.mark_deleted import take_out_beside
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
-from lancelake.table.snapshot import Snapshot
 from lancelake.txn.rules import AffectedRows
 
 

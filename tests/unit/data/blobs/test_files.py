@@ -9,13 +9,13 @@ import pytest
 
 from lancelake.data.blobs.files import BlobFiles, BlobLimits
 from lancelake.data.codec.address import CodecAddress
-from lancelake.data.codec.file_schema import BLOB_VALUE, PREPARED_BLOB
-from lancelake.data.table_files import FileAt
+from lancelake.data.file_schema import BLOB_VALUE, PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.schema import Field
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 
 NAME = {"ARROW:extension:name": "lance.blob.v2"}
 FIRST, SECOND = "1" + "0" * 31 + ".blob", "01" + "0" * 30 + ".blob"

@@ -9,7 +9,6 @@ import pytest
 
 from lancelake.data.blobs import reads
 from lancelake.data.blobs.reads import StoredBlob, locate, read_all
-from lancelake.data.table_files import FileAt, TableFiles
 from lancelake.errors import CorruptTableError, InvalidRequestError, PlaceNotAllowedError
 from lancelake.format.bases import BasePath
 from lancelake.format.fragment import DataFile, Fragment
@@ -19,6 +18,7 @@ from lancelake.format.schema import Field
 from lancelake.storage.counting import CountingStore
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt, TableFiles
 
 V1 = Field(
     name="b",

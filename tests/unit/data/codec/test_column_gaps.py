@@ -14,11 +14,11 @@ from lancelake.data.codec.column_transplant import file_tail
 from lancelake.data.codec.container import Container, open_container
 from lancelake.data.codec.file_layout import decode
 from lancelake.data.existing_file import found_file
-from lancelake.data.table_files import TableFiles
 from lancelake.errors import CorruptTableError
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.proto import file_pb2, table_pb2
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import TableFiles
 from tests.support.legacy_tables import MemorySource
 from tests.support.official import Official
 from tests.support.readers import OfficialReader

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from lance.file import LanceFileReader
 
-from lancelake.data.blobs.positions import with_nulls
+from lancelake.data.arrays.blob_positions import with_nulls
 from lancelake.data.codec import file_layout
 from lancelake.data.codec.column_transplant import Transplant, transplant, windows
 from lancelake.data.codec.container import Container, open_container

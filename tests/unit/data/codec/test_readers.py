@@ -10,9 +10,9 @@ from lance.file import LanceFileWriter
 
 from lancelake.data.codec.readers import explained, open_reader
 from lancelake.data.recently_used import RecentlyUsed
-from lancelake.data.table_files import FileAt
 from lancelake.errors import CorruptTableError, OutOfRangeError
 from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt
 
 
 def written(root: Path, name: str = "x.lance") -> FileAt:

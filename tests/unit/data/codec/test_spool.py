@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from lancelake.data.codec import spool
-from lancelake.data.table_files import FileAt
 from lancelake.errors import ObjectNotFoundError
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+from lancelake.storage.table_files import FileAt
 
 ROOT = Location.parse("memory://spool-test/t")
 

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import types as t
 
 import lancelake
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import ensure_distinct, matched_names
@@ -16,7 +17,6 @@ from lancelake.spark.writing.fitted_rows import PlainRows
 from lancelake.spark.writing.storable import Rule, ensure_storable
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 INT, LONG, TEXT, DOUBLE = t.IntegerType(), t.LongType(), t.StringType(), t.DoubleType()
 DATE, TIME = t.DateType(), t.TimestampType()

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -363,3 +364,21 @@ def test_a_record_that_is_a_link_does_not_block_a_cleanup(root: Path, target: st
     (root / "_cleanup").mkdir()
     (root / "_cleanup" / "x.json").symlink_to(target)
     assert clean(root).versions == (1, 2, 3)
+
+
+def test_links_to_folders_are_not_followed(root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (root / "tree").mkdir(exist_ok=True)
+    (root / "tree" / "sub").symlink_to(elsewhere)
+    listed = []
+    scandir = os.scandir
+
+    def watched(path: Any) -> Any:
+        listed.append(str(Path(path).resolve()))
+        return scandir(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "scandir", watched)
+        clean(root)
+    assert str(elsewhere) not in listed

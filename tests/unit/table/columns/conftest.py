@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.table.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot
 
 ROWS = pa.table(
     {

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Job
 from lancelake.errors import (
@@ -22,10 +23,9 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.pylance.udf import BatchUDF
+from lancelake.table.column_task import written_file
 from lancelake.table.columns import add
-from lancelake.table.columns.column_task import written_file
 from lancelake.table.columns.udf import BatchFunction, engine_for
-from lancelake.table.snapshot import Snapshot
 
 IDS = [0, 1, 3, 4, 5, 6, 7, 8, 9]
 NUMBERS = pa.schema([("n", pa.int64())])

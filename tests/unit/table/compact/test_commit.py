@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import IncompatibleConflictError
 from lancelake.table.check import check
 from lancelake.table.compact.commit import Landing, Rewritten, land
@@ -15,7 +16,6 @@ from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.run import rewritten
 from lancelake.table.publish import DEFAULT_CHOICES
-from lancelake.table.snapshot import Snapshot
 
 THIRDS = CompactionSettings(target_rows_per_fragment=20)
 Change = Callable[[lance.LanceDataset], object]

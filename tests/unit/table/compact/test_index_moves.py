@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.proto import table_pb2
 from lancelake.table.compact import index_moves
 from lancelake.table.compact.coverage import coverage_by_index
-from lancelake.table.snapshot import Snapshot
 from tests.support.official import Official
 
 ASK = "result = sorted(lance.dataset(uri).to_table(filter='id > 7 AND id < 33')['id'].to_pylist())"

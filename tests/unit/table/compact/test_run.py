@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Job
 from lancelake.errors import InvalidRequestError, UnsupportedError
@@ -22,7 +23,6 @@ from lancelake.table.check import check
 from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import plan
 from lancelake.table.compact.run import CompactionRun, compact
-from lancelake.table.snapshot import Snapshot
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 THIRDS = CompactionSettings(target_rows_per_fragment=20)

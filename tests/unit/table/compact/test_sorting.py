@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.pylance.blob import blob_array, blob_field
 from lancelake.scan.request import Ordering
@@ -24,7 +25,6 @@ from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import compact, rewritten
 from lancelake.table.publish import DEFAULT_CHOICES
-from lancelake.table.snapshot import Snapshot
 
 LINEAGE = ["_rowid", "_row_created_at_version", "_row_last_updated_at_version"]
 BY_NAME = CompactionSettings(target_rows_per_fragment=15, sort_by=(Ordering(column="name"),))

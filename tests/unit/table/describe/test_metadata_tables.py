@@ -8,11 +8,11 @@ import pyarrow as pa
 import pytest
 
 import lancelake
+from lancelake.commit.snapshot import Snapshot
 from lancelake.storage.location import Location
 from lancelake.table.describe.log import log_entries, version_names
 from lancelake.table.describe.metadata_tables import facts, facts_schema
 from lancelake.table.open import Latest, OnBranch, open_snapshot
-from lancelake.table.snapshot import Snapshot
 
 NAMES = ("history", "versions", "fragments", "files", "refs", "indices")
 

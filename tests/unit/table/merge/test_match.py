@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine
 from lancelake.format.arrow_schema import from_arrow
@@ -18,7 +19,6 @@ from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.match import Pairs, match_keys
 from lancelake.table.merge.source import kept
 from lancelake.table.merge.source_keys import SourceKeys
-from lancelake.table.snapshot import Snapshot
 from tests.support.elsewhere import Elsewhere
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.frozen import FrozenMap
@@ -24,7 +25,6 @@ from lancelake.table.merge.clauses import (
     UpdateSet,
 )
 from lancelake.table.merge.run import MergeCounts, Merged, merge
-from lancelake.table.snapshot import Snapshot
 from tests.support.elsewhere import Elsewhere
 
 Row = tuple[str | None, float | None]

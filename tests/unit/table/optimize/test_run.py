@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine, Job
 from lancelake.storage.location import Location
 from lancelake.table.check import check
@@ -17,7 +18,6 @@ from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.optimize import OptimizeRun, OptimizeSettings, optimize
 from lancelake.table.publish import CommitChoices
-from lancelake.table.snapshot import Snapshot
 
 ANY_AGE = CleanupPolicy(older_than=timedelta(0), error_if_tagged_old_versions=False)
 EAGER = OptimizeSettings(min_versions=0, policy=ANY_AGE)

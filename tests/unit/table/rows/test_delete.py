@@ -3,13 +3,13 @@ from __future__ import annotations
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ContentionError, InvalidExpressionError
 from lancelake.format.operations import Delete
 from lancelake.storage.location import Location
 from lancelake.table.check import check
 from lancelake.table.conflict_retry import Retries
 from lancelake.table.rows.delete import delete
-from lancelake.table.snapshot import Snapshot
 
 
 def _ids(snapshot: Snapshot) -> list[int]:

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pytest
 from pyroaring import BitMap
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.engine.local import LocalEngine
 from lancelake.format.fragment import Fragment
@@ -17,14 +18,13 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.rows import rewrite
 from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.rewrite import Pick, RewriteRows, rewrite_rows, row_files, with_row_ids
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.rows.rewrite import RewriteRows, rewrite_rows, row_files
 
 ROWS = {FragmentId(0): BitMap([1, 3]), FragmentId(2): BitMap([0])}
 
 
 def _values(base: Snapshot, fragment: Fragment) -> list[tuple[object, ...]]:
-    reader = FragmentReader(base.files, base.source.manifest_at, fragment, base.manifest.schema)
+    reader = FragmentReader(base.files, base.manifest_at, fragment, base.manifest.schema)
     rows = pa.Table.from_batches(
         list(reader.batches(start=0, stop=reader.physical_rows, batch_rows=100))
     ).to_pylist()
@@ -57,7 +57,7 @@ def test_no_rows_make_no_fragment(base: Snapshot) -> None:
     assert rewrite_rows(base, {}, assignments, LocalEngine()) == ()
 
 
-def test_picks_that_fill_a_file_are_a_task_of_their_own(
+def test_rows_that_fill_a_file_are_a_task_of_their_own(
     base: Snapshot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     small = replace(row_files(base), max_rows_per_file=2)
@@ -69,20 +69,12 @@ def test_picks_that_fill_a_file_are_a_task_of_their_own(
 
 def test_a_task_runs_after_it_was_pickled(base: Snapshot) -> None:
     is_stable = base.manifest.has_stable_row_ids
-    scans = plan(base.source, ScanRequest(with_row_id=is_stable)).tasks
+    scans = plan(base, ScanRequest(with_row_id=is_stable)).tasks
     task = RewriteRows(
-        picks=(Pick(scan=scans[1], rows=BitMap([0, 2]).serialize()),),
+        scans=(scans[1].matching(BitMap([0, 2])),),
         assignments=bind_assignments({"weight": "0"}, base.manifest.schema),
         write=row_files(base),
         keeps_row_ids=is_stable,
     )
     (made,) = from_bytes(pickle.loads(pickle.dumps(task)).run())
     assert _values(base, made) == [(4, "n4", 0.0), (6, "n6", 0.0)]
-
-
-def test_row_ids_are_given_to_the_first_rows_only() -> None:
-    parts = [Fragment(id=FragmentId(0), files=(), physical_rows=n) for n in (2, 3, 1)]
-    given = with_row_ids(parts, [pa.array([9, 4], pa.uint64()), pa.array([7], pa.uint64())])
-    assert _ids(given[0]) == [9, 4]
-    assert _ids(given[1], count=1) == [7]
-    assert given[2].row_ids is None

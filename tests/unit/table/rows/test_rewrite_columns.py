@@ -7,6 +7,7 @@ import pytest
 from pyroaring import BitMap
 
 import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.ids import FragmentId
@@ -14,11 +15,10 @@ from lancelake.format.operations import Update
 from lancelake.format.operations.update import UpdateMode
 from lancelake.storage.location import Location
 from lancelake.table.check import check
+from lancelake.table.row_steps.find import find_rows
 from lancelake.table.rows.assign import bind_assignments
-from lancelake.table.rows.find import find_rows
 from lancelake.table.rows.rewrite_columns import is_cheaper, rewrite_columns
 from lancelake.table.rows.update import Rewriting, update
-from lancelake.table.snapshot import Snapshot
 from tests.support.elsewhere import Elsewhere
 
 ENGINE = LocalEngine(parallelism=2)

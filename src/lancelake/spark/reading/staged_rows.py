@@ -1,0 +1,19 @@
+"""Rows that were written for a version and are not yet part of one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
+
+
+def staged(base: Snapshot, fragments: Sequence[Fragment]) -> Snapshot:
+    """Return a version as it would be with these fragments alone."""
+    numbered = tuple(
+        replace(fragment, id=FragmentId(number)) for number, fragment in enumerate(fragments)
+    )
+    manifest = replace(base.manifest, fragments=numbered)
+    return replace(base, file=replace(base.file, manifest=manifest))

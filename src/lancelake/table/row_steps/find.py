@@ -1,0 +1,124 @@
+"""Which rows of a version does a condition hold for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.engine.port import Engine, Job, Progress
+from lancelake.expr.predicate import Filter, Predicate
+from lancelake.format.ids import FragmentId
+from lancelake.scan.execute import kept_offsets
+from lancelake.scan.plan import ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.scan_columns import ScanColumns
+
+FoundRows = dict[FragmentId, BitMap]
+"""Offsets of rows by fragment; no fragment without rows."""
+
+# Smaller parts would each decode the same pages again.
+_LEAST_ROWS = 1 << 20
+_TASK_BYTES = 32 << 20
+_GROUP_ROWS = 1 << 14
+_GROUP_SCANS = 64
+_LENGTH_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FindRows:
+    """Rows of some fragments for which the predicate of a scan holds."""
+
+    scans: tuple[ScanTask, ...]
+
+    @property
+    def memory_bytes(self) -> int:
+        """About how much memory a run takes."""
+        return _TASK_BYTES
+
+    def run(self) -> bytes:
+        """Return the offsets as portable bitmaps, one for each scan."""
+        columns = ScanColumns.of(self.scans[0].spec)
+        found = [bytes(kept_offsets(scan, columns).serialize()) for scan in self.scans]
+        return b"".join(len(each).to_bytes(_LENGTH_BYTES, "little") + each for each in found)
+
+
+def find_rows(
+    base: Snapshot,
+    condition: Filter | None,
+    engine: Engine,
+    *,
+    progress: Progress | None = None,
+) -> FoundRows:
+    """Return the live rows for which a condition holds, reading only the columns it names."""
+    request = ScanRequest(
+        columns=(), filter="true" if condition is None else condition, remembers_small=True
+    )
+    scans = divided(plan(base, request).tasks, engine.parallelism)
+    job = Job(
+        description=f"find rows of {base.location.uri}",
+        tasks=[FindRows(scans=group) for group in _grouped(scans)],
+        progress=progress,
+    )
+    found: FoundRows = {}
+    results = (rows for result in engine.run(job) for rows in _bitmaps(result))
+    for scan, rows in zip(scans, results, strict=True):
+        if rows:
+            found[scan.fragment.id] = found.get(scan.fragment.id, BitMap()) | rows
+    return found
+
+
+def _bitmaps(data: bytes) -> Iterator[BitMap]:
+    """Read what a task returned."""
+    start = 0
+    while start < len(data):
+        first = start + _LENGTH_BYTES
+        start = first + int.from_bytes(data[start:first], "little")
+        yield BitMap.deserialize(data[first:start])
+
+
+def _grouped(scans: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, ...]]:
+    """Put small fragments together, in order: each task has a price."""
+    group: list[ScanTask] = []
+    rows = 0
+    for scan in scans:
+        size = scan.fragment.physical_rows or _GROUP_ROWS
+        if group and (rows + size > _GROUP_ROWS or len(group) == _GROUP_SCANS):
+            yield tuple(group)
+            group, rows = [], 0
+        group.append(scan)
+        rows += size
+    if group:
+        yield tuple(group)
+
+
+def divided(tasks: Sequence[ScanTask], parallelism: int) -> list[ScanTask]:
+    """Cut the tasks of large fragments, while there are fewer tasks than can run at once."""
+    if len(tasks) >= parallelism:
+        return list(tasks)
+    return [part for task in tasks for part in _parts(task, parallelism)]
+
+
+def _parts(task: ScanTask, count: int) -> list[ScanTask]:
+    rows = task.fragment.physical_rows or 0
+    step = max(_LEAST_ROWS, -(-rows // count))
+    if rows <= step:
+        return [task]
+    return [
+        replace(task, start=start, stop=min(start + step, rows)) for start in range(0, rows, step)
+    ]
+
+
+def count_rows(found: FoundRows) -> int:
+    """Count rows over all fragments."""
+    return sum(len(rows) for rows in found.values())
+
+
+def condition_text(condition: Filter | None) -> str:
+    """Return a condition as people read it in a transaction."""
+    if condition is None:
+        return "true"
+    return condition.text if isinstance(condition, Predicate) else str(condition)

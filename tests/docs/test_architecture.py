@@ -1,0 +1,56 @@
+"""Does the page on the architecture name modules that are there, and calls that can be made?"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from scripts import figures
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+LAYERS, READ, COMMIT = re.findall(r"^```mermaid\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+ARROWS = re.compile(r"^ +([\w.]+) --> ([\w.]+)$", re.MULTILINE)
+NODES = re.compile(r"^ +(\w+)\[\"([\w, ]+)", re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def imports() -> dict[str, set[str]]:
+    trees = figures.parsed(ROOT / "src")
+    return {name: set(figures.imported(name, tree, trees)) for name, tree in trees.items()}
+
+
+@pytest.mark.parametrize(
+    ("caller", "called"), sorted({*ARROWS.findall(READ), *ARROWS.findall(COMMIT)})
+)
+def test_each_hop_is_an_import(imports: dict[str, set[str]], caller: str, called: str) -> None:
+    assert f"lancelake.{called}" in imports[f"lancelake.{caller}"]
+
+
+def test_the_layers_are_the_packages_of_the_contract() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
+    listed = {name for layer in contract["layers"] for name in re.findall(r"\w+", layer)}
+    source = ROOT / "src" / "lancelake"
+    there = {n for n in listed if (source / n).is_dir() or (source / f"{n}.py").exists()}
+    drawn = {name for _, text in NODES.findall(LAYERS) for name in text.split(" (")[0].split(", ")}
+    assert {name.strip() for name in drawn} == there
+
+
+def test_each_arrow_of_the_layers_points_down() -> None:
+    text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    contract = tomllib.loads(text)["tool"]["importlinter"]["contracts"][0]
+    ranks = {n: i for i, row in enumerate(contract["layers"]) for n in re.findall(r"\w+", row)}
+    ranks["ground"] = len(contract["layers"]) - 1
+    arrows = ARROWS.findall(LAYERS)
+    assert arrows
+    assert [(a, b) for a, b in arrows if ranks[a] >= ranks[b]] == []
+
+
+@pytest.mark.parametrize("name", sorted(set(re.findall(r"`((?:[a-z_]+\.)+[a-z_]+)`", PAGE))))
+def test_each_module_in_the_text_is_there(imports: dict[str, set[str]], name: str) -> None:
+    is_elsewhere = name == "lance.file" or name.endswith((".py", ".txt", ".toml"))
+    assert is_elsewhere or f"lancelake.{name}" in imports
