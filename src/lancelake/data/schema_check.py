@@ -9,8 +9,9 @@ import pyarrow as pa
 
 from lancelake.errors import CorruptTableError, SchemaMismatchError, UnsupportedError
 from lancelake.format import extension_types, logical_types
+from lancelake.format.column_path import join_path
 from lancelake.format.logical_types import ARROW_JSON, EXTENSION_NAME, JSON
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.schema import Field, Schema
 
 _FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"
 
@@ -216,4 +217,4 @@ def _mismatch(table: Field, found: str, path: tuple[str, ...]) -> SchemaMismatch
 
 
 def _shown(path: tuple[str, ...]) -> str:
-    return ".".join(quote_segment(name) for name in path)
+    return join_path(path)

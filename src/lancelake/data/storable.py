@@ -8,8 +8,9 @@ import pyarrow as pa
 
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import storage_field
+from lancelake.format.column_path import join_path
 from lancelake.format.file_version import FileVersion
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.schema import Field, Schema
 
 WRITABLE = (FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2)
 
@@ -23,7 +24,7 @@ def ensure_storable(
         msg = f"data files of version {version.value} are not written; choose one of {known}"
         raise UnsupportedError(msg, found=version.value, action="Choose another version.")
     for trail in _trails(schema.fields):
-        where = ".".join(quote_segment(node.name) for node in trail)
+        where = join_path(node.name for node in trail)
         _ensure_version_holds(trail, version, where)
         if not newest_readers_only:
             _ensure_release_4_reads(trail, version, where)

@@ -12,9 +12,10 @@ from lancelake.clock import Ids
 from lancelake.data.arrays.text import InvalidText, invalid_paths
 from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
 from lancelake.data.fragment_reader import FragmentReader
+from lancelake.format.column_path import quote_segment
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.schema import Field, Schema
 from lancelake.storage.table_files import FileAt, TableFiles
 
 _BATCH_ROWS = 8192

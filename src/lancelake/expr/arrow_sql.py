@@ -14,7 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.errors import InvalidExpressionError, UnsupportedError
-from lancelake.expr.literals import quoted, quoted_name, to_sql, type_name
+from lancelake.expr.literals import quoted, to_sql, type_name
+from lancelake.format.column_path import quoted_name
 
 Options = Mapping[str, pa.Scalar]
 _Call = Callable[[Sequence[str], Options], str]

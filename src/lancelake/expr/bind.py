@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.chains import check_chains
+from lancelake.expr.literals import quoted
 from lancelake.expr.tokens import BLANK, Token, TokenKind, shown, tokenize
 from lancelake.format.schema import Field, Schema
 
@@ -137,10 +138,10 @@ class Binder:
             case TokenKind.COMMENT:
                 return " ", position + 1
             case TokenKind.QUOTED_STRING:
-                return _quoted(token.value), position + 1
+                return quoted(token.value), position + 1
             case TokenKind.SYMBOL if token.text == "." and self._is_member(position):
                 member = self.tokens[position + 1]
-                return f"[{_quoted(_name(member))}]", position + 2
+                return f"[{quoted(_name(member))}]", position + 2
             case TokenKind.QUOTED_NAME:
                 return self._column(position, required=True)
             case TokenKind.NAME if self._is_joined_match(position):
@@ -230,7 +231,7 @@ class Binder:
         path = self._path_of(trail)
         if path not in self._paths:
             self._paths.append(path)
-        rest = "".join(f"[{_quoted(s)}]" for s in segments[len(trail) :])
+        rest = "".join(f"[{quoted(s)}]" for s in segments[len(trail) :])
         return f'"{input_name(self._paths.index(path))}"{rest}', end
 
     def _segments(self, position: int) -> tuple[list[str], int]:
@@ -277,10 +278,6 @@ def no_such_column(name: str, text: str, known: Sequence[str]) -> InvalidExpress
         f"No field named {name} in expression {shown(text)!r}; the table has: {', '.join(known)}"
     )
     return InvalidExpressionError(problem, text=shown(text), column=name)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 def _name(token: Token) -> str:

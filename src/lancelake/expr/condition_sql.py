@@ -24,7 +24,8 @@ from lancelake.expr.condition import (
     TextMatch,
     Truth,
 )
-from lancelake.expr.literals import quoted, quoted_name, to_sql
+from lancelake.expr.literals import quoted, to_sql
+from lancelake.format.column_path import quoted_name
 
 _SHOWN_VALUES = 20
 

@@ -123,11 +123,6 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def quoted_name(name: str) -> str:
-    """Return a name in backticks, which mark names in Lance's SQL."""
-    return "`" + name.replace("`", "``") + "`"
-
-
 def _float_sql(number: float, dtype: pa.DataType) -> str:
     name = "DOUBLE" if pa.types.is_float64(dtype) else "FLOAT"
     if math.isfinite(number) and pa.types.is_float64(dtype):

@@ -16,10 +16,11 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.format import extension_types, logical_types, primary_key
+from lancelake.format.column_path import join_path
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.logical_types import ARROW_JSON, BLOB_V2, EXTENSION_NAME, JSON
-from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema, quote_segment
+from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
 from lancelake.format.schema_codec import MAX_DEPTH
 
 FIELD_ID = "lance:field_id"
@@ -137,7 +138,7 @@ def _ensure_names(names: Sequence[str]) -> None:
 
 
 def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:
-    where = ".".join(quote_segment(name) for name in path)
+    where = join_path(path)
     dtype, raw = extension_types.opened(field)
     metadata = _with_text(raw, f"column {where}")
     field_id = _explicit_id(metadata.pop(FIELD_ID, None), where)

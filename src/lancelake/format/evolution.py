@@ -13,10 +13,11 @@ from lancelake.errors import (
     UnsupportedError,
 )
 from lancelake.format.arrow_schema import RESERVED_NAMES
+from lancelake.format.column_path import join_path, quote_segment, split_path
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import NO_PARENT, FieldId
-from lancelake.format.schema import Field, Schema, quote_segment, split_path
+from lancelake.format.schema import Field, Schema, follow
 
 _KEY_AND_VALUE = 2
 
@@ -109,17 +110,13 @@ def reorder(schema: Schema, names: Sequence[str]) -> Schema:
 
 def resolve(schema: Schema, path: str) -> tuple[Field, ...]:
     """Return the fields from the top to the one at a path of exact names."""
-    trail: list[Field] = []
-    level = schema.fields
-    for segment in split_path(path):
-        node = next((field for field in level if field.name == segment), None)
-        if node is None:
-            known = ", ".join(schema.names)
-            problem = f"Column {path} does not exist in the dataset; the table has: {known}"
-            raise InvalidRequestError(problem, column=path)
-        trail.append(node)
-        level = () if node.is_blob_v2 else node.children
-    return tuple(trail)
+    names = split_path(path)
+    trail = follow(schema.fields, names, exact=True, opens=lambda node: not node.is_blob_v2)
+    if len(trail) < len(names):
+        known = ", ".join(schema.names)
+        problem = f"Column {path} does not exist in the dataset; the table has: {known}"
+        raise InvalidRequestError(problem, column=path)
+    return trail
 
 
 def forbids_more_nulls(before: Schema, after: Schema) -> bool:
@@ -292,4 +289,4 @@ def _ensure_unique(fields: tuple[Field, ...], path: tuple[Field, ...]) -> None:
 
 
 def _shown(path: tuple[Field, ...]) -> str:
-    return ".".join(quote_segment(field.name) for field in path)
+    return join_path(field.name for field in path)

@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.column_path import join_path
+from lancelake.format.schema import Field, Schema
 
 KEY = "lance-schema:unenforced-primary-key"
 POSITION = f"{KEY}:position"
@@ -39,7 +40,7 @@ def _ensure_below(trail: tuple[Field, ...]) -> None:
 
 
 def _ensure_key(trail: tuple[Field, ...]) -> None:
-    path = ".".join(quote_segment(node.name) for node in trail)
+    path = join_path(node.name for node in trail)
     if any(node.nullable for node in trail):
         _refuse(path, "it and all its ancestors must not be nullable")
     if trail[-1].children:

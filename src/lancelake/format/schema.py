@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import join_path, split_path
 from lancelake.format.frozen import EMPTY_MAP, FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.logical_types import BLOB_V2, EXTENSION_NAME
@@ -145,7 +146,7 @@ class Schema:
         for top in self.fields:
             trail = _trail(top, field_id)
             if trail:
-                return ".".join(quote_segment(node.name) for node in trail)
+                return join_path(node.name for node in trail)
         return None
 
     def select(self, names: tuple[str, ...]) -> Schema:
@@ -174,59 +175,30 @@ class Schema:
         return InvalidRequestError(msg, column=path)
 
     def _find(self, segments: tuple[str, ...], *, exact: bool) -> tuple[Field, ...] | None:
-        level = self.fields
-        trail: list[Field] = []
-        for segment in segments:
-            node = _named(level, segment, exact=exact)
-            if node is None:
-                return None
-            trail.append(node)
-            level = node.children
-        return tuple(trail) or None
+        trail = follow(self.fields, segments, exact=exact)
+        return trail if len(trail) == len(segments) else None
 
 
-def split_path(path: str) -> tuple[str, ...]:
-    """Cut a path at its dots; a segment in backticks may hold dots and doubled backticks."""
-    segments: list[str] = []
-    rest = path
-    while True:
-        if rest.startswith("`"):
-            end = _closing_backtick(path, rest)
-            segments.append(rest[1:end].replace("``", "`"))
-            rest = rest[end + 1 :]
-            if not rest:
-                return tuple(segments)
-            if not rest.startswith("."):
-                raise _bad_path(path)
-            rest = rest[1:]
-        else:
-            segment, dot, rest = rest.partition(".")
-            segments.append(segment)
-            if not dot:
-                return tuple(segments)
+def follow(
+    fields: tuple[Field, ...],
+    names: Sequence[str],
+    *,
+    exact: bool,
+    opens: Callable[[Field], bool] = lambda _: True,
+) -> tuple[Field, ...]:
+    """Return the nodes that names lead to from the top, as far as there are any.
 
-
-def quote_segment(name: str) -> str:
-    """Quote one segment of a path where it would be cut otherwise."""
-    if "." in name or "`" in name:
-        return "`" + name.replace("`", "``") + "`"
-    return name
-
-
-def _closing_backtick(path: str, rest: str) -> int:
-    position = 1
-    while position < len(rest):
-        if rest[position] != "`":
-            position += 1
-        elif rest[position : position + 2] == "``":
-            position += 2
-        else:
-            return position
-    raise _bad_path(path)
-
-
-def _bad_path(path: str) -> InvalidRequestError:
-    return InvalidRequestError(f"column path {path!r} has unbalanced backticks", column=path)
+    Names go on below a node only where `opens` allows it.
+    """
+    trail: list[Field] = []
+    level = fields
+    for name in names:
+        node = _named(level, name, exact=exact)
+        if node is None:
+            break
+        trail.append(node)
+        level = node.children if opens(node) else ()
+    return tuple(trail)
 
 
 def _named(level: tuple[Field, ...], name: str, *, exact: bool) -> Field | None:

@@ -10,7 +10,8 @@ from lancelake.data.arrays.retype import struct_of
 from lancelake.data.blobs.reads import StoredBlob, locate, read_all
 from lancelake.errors import UnsupportedError
 from lancelake.format.blobs import has_blobs
-from lancelake.format.schema import Field, quote_segment
+from lancelake.format.column_path import quote_segment
+from lancelake.format.schema import Field
 from lancelake.scan.outputs import ColumnOutput
 from lancelake.scan.plan import ScanTask
 

@@ -13,9 +13,10 @@ from lancelake.expr.bind import BoundExpression, bind
 from lancelake.expr.engine import Evaluator
 from lancelake.format.arrow_schema import public_field, storage_schema
 from lancelake.format.blobs import described, described_schema, has_blobs, valued
+from lancelake.format.column_path import split_path
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.logical_types import EXTENSION_NAME
-from lancelake.format.schema import Field, Schema, split_path
+from lancelake.format.schema import Field, Schema
 from lancelake.scan.request import ScanRequest
 
 BINARY_JSON = b"lance.json"

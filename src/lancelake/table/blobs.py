@@ -15,9 +15,10 @@ from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.arrays import at_path
+from lancelake.format.column_path import split_path
 from lancelake.format.row_address import fragment_of
 from lancelake.format.rowids.segment import U64Array
-from lancelake.format.schema import Field, Schema, split_path
+from lancelake.format.schema import Field, Schema, follow
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of, live_addresses
 from lancelake.scan.take import take, take_at
@@ -63,20 +64,17 @@ def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> l
 
 def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
     """Return the fields that lead to a blob column."""
-    level: Sequence[Field] = schema.fields
-    trail: list[Field] = []
     names = (column,) if column in schema.names else split_path(column)
-    for name in names:
-        node = next((field for field in level if field.name == name), None)
-        if node is None:
-            known = ", ".join(schema.names)
-            msg = f"column {column} does not exist; the table has: {known}"
-            raise InvalidRequestError(msg, column=column)
-        trail.append(node)
-        level = node.children if node.logical_type == "struct" else ()
+    trail = follow(
+        schema.fields, names, exact=True, opens=lambda node: node.logical_type == "struct"
+    )
+    if len(trail) < len(names):
+        known = ", ".join(schema.names)
+        msg = f"column {column} does not exist; the table has: {known}"
+        raise InvalidRequestError(msg, column=column)
     if not (trail[-1].is_blob_v1 or trail[-1].is_blob_v2):
         raise InvalidRequestError(f"the column '{column}' is not a blob column", column=column)
-    return tuple(trail)
+    return trail
 
 
 def _addresses(snapshot: Snapshot, rows: U64Array, by: RowsBy) -> U64Array:

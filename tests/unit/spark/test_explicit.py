@@ -3,7 +3,8 @@ from __future__ import annotations
 import pytest
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.merge.explicit import assigned_column, name_parts, quoted
+from lancelake.format.column_path import quoted_name
+from lancelake.spark.merge.explicit import assigned_column, name_parts
 
 COLUMNS = ["id", "a.b", "Name", "t"]
 
@@ -34,4 +35,4 @@ def test_an_assignment_to_no_column_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["id", "a.b", "a`b", "`"])
 def test_a_quoted_name_has_one_part(name: str) -> None:
-    assert name_parts(quoted(name)) == [name]
+    assert name_parts(quoted_name(name)) == [name]

@@ -16,8 +16,9 @@ from lancelake.data.arrays.tight_lists import rebuilt_list, tightened
 from lancelake.data.file_schema import BLOB_VALUE, file_field
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
+from lancelake.format.column_path import join_path
 from lancelake.format.file_version import FileVersion
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.schema import Field, Schema
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def _node(field: Field, path: tuple[str, ...], version: FileVersion, text: Inval
     return _Node(
         field=field,
         arrow=pa.field(field.name, BLOB_VALUE) if field.is_blob_v2 else file_field(field),
-        where=".".join(quote_segment(name) for name in here),
+        where=join_path(here),
         children=children,
         refuses_null=refuses_null,
         text=text,

@@ -8,7 +8,7 @@ from enum import Enum
 import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
-from lancelake.format.schema import quote_segment
+from lancelake.format.column_path import quote_segment
 
 
 class InvalidText(Enum):

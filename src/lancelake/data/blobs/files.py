@@ -18,7 +18,8 @@ from lancelake.data.codec.threads import codec_threads
 from lancelake.data.file_schema import PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.blobs import BlobKind, side_file
-from lancelake.format.schema import Field, quote_segment
+from lancelake.format.column_path import quote_segment
+from lancelake.format.schema import Field
 from lancelake.storage.table_files import FileAt
 
 Mask = npt.NDArray[np.bool_]

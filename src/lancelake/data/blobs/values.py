@@ -14,8 +14,9 @@ from lancelake.data.file_schema import BLOB_VALUE
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import BlobKind, has_blobs
+from lancelake.format.column_path import quote_segment
 from lancelake.format.fragment import Fragment
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.schema import Field, Schema
 from lancelake.storage.table_files import TableFiles
 
 _BATCH_BYTES = 32 << 20

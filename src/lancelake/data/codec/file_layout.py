@@ -9,6 +9,7 @@ from enum import Enum
 from operator import attrgetter
 
 from lancelake.errors import CorruptTableError
+from lancelake.format.column_path import quoted_name
 from lancelake.format.file_version import FileVersion
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import BLOB_KEY, Field
@@ -129,7 +130,7 @@ def decode(
 
 def quoted_path(segments: tuple[str, ...]) -> str:
     """Write a path the way the codec takes it; it takes none with an empty segment."""
-    return ".".join("`" + segment.replace("`", "``") + "`" for segment in segments)
+    return ".".join(map(quoted_name, segments))
 
 
 def kind_of(field: Field) -> ColumnKind:

@@ -12,8 +12,8 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.column_path import join_path
 from lancelake.format.evolution import resolve
-from lancelake.format.schema import quote_segment
 from lancelake.spark.types import SPARK_METADATA, arrow_schema
 from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
@@ -96,7 +96,7 @@ def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
 
 def path_text(path: Sequence[str]) -> str:
     """Return a path as the format writes it."""
-    return ".".join(quote_segment(name) for name in path)
+    return join_path(path)
 
 
 def _made(base: Snapshot, changes: list[Change], engine: Engine) -> Snapshot:

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from lancelake.format.column_path import quoted_name
 from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.catalyst import (
     BareRelation,
@@ -26,7 +27,7 @@ from lancelake.spark.jvm.catalyst import (
     renumbered,
 )
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.merge.explicit import ExplicitClause, quoted
+from lancelake.spark.merge.explicit import ExplicitClause
 from lancelake.table.merge.clauses import DeleteRow
 
 
@@ -75,7 +76,7 @@ class Binding:
 
     def of_target(self, frame: DataFrame) -> DataFrame:
         """Return a frame whose columns of the table have their numbers; others stay."""
-        shown = [self._bound(f.col(quoted(c)), c) for c in frame.columns]
+        shown = [self._bound(f.col(quoted_name(c)), c) for c in frame.columns]
         return frame.select(*shown)
 
     def renewed(self) -> Renewed:
@@ -101,14 +102,14 @@ class Binding:
 
         A column that came after the command was resolved has none, and no expression names it.
         """
-        found = [f.col(quoted(c)) for c in rows.columns]
+        found = [f.col(quoted_name(c)) for c in rows.columns]
         known = [member for member in target[1] if member in self.target]
         every = [(target[0], member, self._stored(member)) for member in known]
         if source[0] in rows.columns:
             pairs = zip(source[1], self.source, strict=True)
             every += [(source[0], member, attribute) for member, attribute in pairs]
         for number, (struct, member, attribute) in enumerate(every):
-            value = f.col(quoted(struct)).getField(member)
+            value = f.col(quoted_name(struct)).getField(member)
             found.append(known_as(self.gateway, value, attribute, f"__lance_{number}"))
         unpacked = rows.select(*found)
         padded = list(self._padded_columns(known))

@@ -11,6 +11,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as f
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
+from lancelake.format.column_path import quoted_name
 from lancelake.format.frozen import FrozenMap
 from lancelake.table.merge.clauses import (
     Clauses,
@@ -59,7 +60,10 @@ def source_values(source: Sequence[str], source_name: str, target: Sequence[str]
             path=unknown[0],
             action="Leave them out, or use withSchemaEvolution().",
         )
-    return {quoted(name): f.col(f"{quoted(source_name)}.{quoted(name)}") for name in source}
+    return {
+        quoted_name(name): f.col(f"{quoted_name(source_name)}.{quoted_name(name)}")
+        for name in source
+    }
 
 
 def assigned_column(name: str, target_name: str, columns: Sequence[str]) -> tuple[str, bool]:
@@ -78,11 +82,6 @@ def assigned_column(name: str, target_name: str, columns: Sequence[str]) -> tupl
 def name_parts(name: str) -> list[str]:
     """Return the parts of a name as Spark's expressions write it, without their quotes."""
     return [(a or b).replace("``", "`") for a, b in _NAME_PART.findall(name)]
-
-
-def quoted(name: str) -> str:
-    """Return a name as Spark's expressions take any name."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def _change(clause: MatchedBy[Column], star: Callable[[], Values]) -> Change:

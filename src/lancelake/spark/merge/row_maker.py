@@ -11,9 +11,10 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import quoted_name
 from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.merge.binding import Binding
-from lancelake.spark.merge.explicit import ExplicitClause, quoted
+from lancelake.spark.merge.explicit import ExplicitClause
 from lancelake.spark.merge.fetch import with_columns
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
@@ -73,8 +74,8 @@ class RowMaker:
     def new(self, rows: DataFrame, clauses: Sequence[InsertValues[Column]]) -> DataFrame:
         """Return new rows made from rows of the source."""
         name = self.source_name or ""
-        whole = f.struct(*[f.col(quoted(c)) for c in self.source_columns]).alias(name)
-        shown = [f.col(quoted(c)) for c in self.source_columns if c.lower() != name.lower()]
+        whole = f.struct(*[f.col(quoted_name(c)) for c in self.source_columns]).alias(name)
+        shown = [f.col(quoted_name(c)) for c in self.source_columns if c.lower() != name.lower()]
         none = f.lit(None).cast(t.LongType())
         return self._outputs(rows.select(whole, *shown), clauses, address=none, row_id=none)
 
@@ -115,13 +116,13 @@ class RowMaker:
         mine = {c.lower() for c in self.columns}
         taken = {c.lower() for c in rows.columns}
         plain = {
-            c: f.col(f"{target}.{quoted(c)}")
+            c: f.col(f"{target}.{quoted_name(c)}")
             for c in needed
             if c.lower() not in theirs and c.lower() not in taken
         }
         if has_source:
             plain |= {
-                c: f.col(f"{source}.{quoted(c)}")
+                c: f.col(f"{source}.{quoted_name(c)}")
                 for c in self.source_columns
                 if c.lower() not in mine and c.lower() not in taken
             }
@@ -167,7 +168,11 @@ class RowMaker:
                 continue
             value = self._values(clause).get(field.name)
             if value is None:
-                value = f.lit(None) if is_new else f.col(f"{self.target_name}.{quoted(field.name)}")
+                value = (
+                    f.lit(None)
+                    if is_new
+                    else f.col(f"{self.target_name}.{quoted_name(field.name)}")
+                )
             found = f.when(f.col(_ACTION) == number, value.cast(field.dataType)).otherwise(found)
         return found.alias(field.name)
 

@@ -14,11 +14,12 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import LanceTableError
+from lancelake.format.column_path import quoted_name
 from lancelake.format.primary_key import key_names
 from lancelake.format.schema import Field
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.merge.binding import Binding
-from lancelake.spark.merge.explicit import ExplicitClauses, quoted
+from lancelake.spark.merge.explicit import ExplicitClauses
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
@@ -148,12 +149,12 @@ class _OneMerge:
         come in another order.
         """
         joining = self._joining_columns()
-        struct = f.col(quoted(self._merge.source_name))
+        struct = f.col(quoted_name(self._merge.source_name))
         values = [_comparable(struct.getField(c.name), c) for c in joining]
         seen = matched.select(*[v.alias(f"{_SEEN}{i}") for i, v in enumerate(values)])
         is_same = f.lit(True)
         for number, field in enumerate(joining):
-            mine = _comparable(f.col(quoted(field.name)), field)
+            mine = _comparable(f.col(quoted_name(field.name)), field)
             is_same = is_same & mine.eqNullSafe(f.col(f"{_SEEN}{number}"))
         return self._merge.source.join(seen.distinct(), is_same, "left_anti")
 
@@ -184,7 +185,7 @@ class _OneMerge:
         name = self._merge.source_name
         source = self._merge.source.alias(name)
         joined = source.join(self._target(), self._merge.condition, "inner")
-        whole = f.struct(*[f.col(f"{name}.{quoted(c)}") for c in self._maker.source_columns])
+        whole = f.struct(*[f.col(f"{name}.{quoted_name(c)}") for c in self._maker.source_columns])
         return joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
 
     def _not_matched_by_source(self) -> DataFrame:

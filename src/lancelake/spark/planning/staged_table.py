@@ -22,8 +22,9 @@ from lancelake.spark.options.table_options import (
 )
 from lancelake.spark.options.table_properties import config_of, creation_options
 from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.writing.write_plan import SaveMode, WritePlan, commit_write, plan_write
+from lancelake.spark.writing.write_plan import SaveMode, plan_write
 from lancelake.storage.location import Location
+from lancelake.table.planned_write import WritePlan, commit_write
 
 _PROVIDER = "lance"
 

@@ -26,14 +26,8 @@ from lancelake.spark.options.table_options import (
     given_to,
 )
 from lancelake.spark.writing.task_writer import WriteBatches
-from lancelake.spark.writing.write_plan import (
-    RowsByFilter,
-    SaveMode,
-    WritePlan,
-    commit_write,
-    ensure_columns,
-    plan_write,
-)
+from lancelake.spark.writing.write_plan import SaveMode, ensure_columns, plan_write
+from lancelake.table.planned_write import RowsByFilter, WritePlan, commit_write
 
 Begin = Callable[..., WritePlan | None]
 """What decides what a write does, when it begins."""

@@ -12,8 +12,9 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.projection import columns_of, prune
 from lancelake.expr.condition import Condition, paths_of
 from lancelake.expr.predicate import joined
+from lancelake.format.column_path import join_path
 from lancelake.format.ids import FieldId, FragmentId
-from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.format.schema import Field, Schema
 from lancelake.scan.count import count_rows
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan as plan_scan
@@ -53,7 +54,7 @@ class ReadRequest:
 
 def column_name(path: Path) -> str:
     """Return the name under which a scan returns the value at a path."""
-    return path[0] if len(path) == 1 else ".".join(quote_segment(part) for part in path)
+    return path[0] if len(path) == 1 else join_path(path)
 
 
 def scan_plan(request: ReadRequest) -> ScanPlan:

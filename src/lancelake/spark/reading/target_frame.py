@@ -12,6 +12,7 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.row_meta import MetaColumn
+from lancelake.format.column_path import quoted_name
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.split import SplitLimits
@@ -52,7 +53,7 @@ def _columns(
     if is_classic(spark):
         gateway = open_gateway(spark)
         table = kind(gateway, snapshot, f"lance.`{snapshot.location.uri}`")
-        names = ["`" + name.replace("`", "``") + "`" for name in columns]
+        names = [quoted_name(name) for name in columns]
         return data_frame(gateway, table).select(*[f.col(name) for name in [*names, *metas]])
     limits = SplitLimits(cores=SparkEngine(spark).parallelism)
     return _through_tasks(spark, snapshot, columns, metas, limits)

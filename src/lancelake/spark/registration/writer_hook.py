@@ -16,6 +16,7 @@ from py4j.protocol import Py4JError
 from pyspark.sql import DataFrameWriter, DataFrameWriterV2, SparkSession
 
 from lancelake.errors import UnsupportedError
+from lancelake.format.column_path import quoted_name
 from lancelake.spark.catalog.table_names import add_columns_of, table_if_ours
 
 _FORMAT = "lance"
@@ -126,8 +127,7 @@ def _widen(writer: Any, name: str) -> None:
         wish = writer._jwrite.extraOptions().get("mergeSchema")
     else:
         table = _private(writer._jwriter, "tableName")
-        parts = [str(table.apply(i)).replace("`", "``") for i in range(table.size())]
-        name = ".".join(f"`{part}`" for part in parts)
+        name = ".".join(quoted_name(str(table.apply(i))) for i in range(table.size()))
         wish = _private(writer._jwriter, "options").get("mergeSchema")
     if wish.isDefined() and str(wish.get()).lower() == "true":
         add_columns_of(writer._df, name)

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
-from lancelake.format.schema import Field, Schema, quote_segment, split_path
+from lancelake.format.column_path import quote_segment, split_path
+from lancelake.format.schema import Field, Schema
 from lancelake.table.open import AtVersion, open_snapshot
 
 FieldIds = Mapping[str, int]

@@ -25,8 +25,6 @@ from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.frame_writer import written
 from lancelake.spark.writing.write_plan import (
     SaveMode,
-    WritePlan,
-    commit_write,
     ensure_columns,
     existing,
     plain_rows,
@@ -39,6 +37,7 @@ from lancelake.table.idempotent import OnceOnly, landed
 from lancelake.table.merge.clauses import Duplicates, InsertAll, MergeSpec, UpdateAll
 from lancelake.table.merge.run import prepare, with_changes
 from lancelake.table.merge.source import kept
+from lancelake.table.planned_write import WritePlan, commit_write
 from lancelake.table.publish import publish
 
 SINK_OPTIONS = (

@@ -11,8 +11,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import quoted_name
 from lancelake.spark.merge.execute import MergeRequest, execute_merge
-from lancelake.spark.merge.explicit import quoted
 from lancelake.spark.options.table_options import WRITE_OPTIONS, parse
 from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write, write_planned
 from lancelake.table.idempotent import OnceOnly, landed
@@ -49,7 +49,7 @@ def merge_batches(
 
 
 def _by_keys(batch: DataFrame, keys: Sequence[str]) -> MergeRequest:
-    names = [quoted(key) for key in keys]
+    names = [quoted_name(key) for key in keys]
     equal = [f.col(f"target.{name}") == f.col(f"source.{name}") for name in names]
     return MergeRequest(
         source=batch,

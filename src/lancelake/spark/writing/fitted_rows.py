@@ -21,6 +21,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import described
+from lancelake.format.column_path import quoted_name
 from lancelake.format.schema import Schema
 from lancelake.spark.jvm.failures import sentence_of
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
@@ -113,7 +114,7 @@ def _cast(frame: DataFrame, wanted: t.StructType) -> DataFrame:
     columns: list[Column] = []
     for data, table in zip(frame.schema.fields, wanted.fields, strict=True):
         ensure_storable(data, table, rule)
-        value = f.col("`" + data.name.replace("`", "``") + "`")
+        value = f.col(quoted_name(data.name))
         columns.append(_bounded(value, data, table).alias(data.name))
     return frame.select(*columns)
 

@@ -20,15 +20,9 @@ from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_
 from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.fitted_rows import PlainRows
 from lancelake.spark.writing.frame_writer import written
-from lancelake.spark.writing.write_plan import (
-    SaveMode,
-    WritePlan,
-    commit_write,
-    ensure_columns,
-    plain_rows,
-    plan_write,
-)
+from lancelake.spark.writing.write_plan import SaveMode, ensure_columns, plain_rows, plan_write
 from lancelake.table.open import AtVersion, open_snapshot
+from lancelake.table.planned_write import WritePlan, commit_write
 
 
 @dataclass(frozen=True, slots=True)

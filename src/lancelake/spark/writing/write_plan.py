@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from enum import Enum
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import chosen_text
-from lancelake.data.schema_check import ensure_fits
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
-from lancelake.engine.port import Engine
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
@@ -22,15 +19,8 @@ from lancelake.errors import (
     SchemaMismatchError,
     UnsupportedError,
 )
-from lancelake.expr.predicate import Predicate
 from lancelake.format import file_version
-from lancelake.format.arrow_schema import from_arrow
-from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
-from lancelake.format.frozen import FrozenMap
-from lancelake.format.operations import Append, Operation, Overwrite, Update
-from lancelake.format.schema import Schema
-from lancelake.format.transaction import Transaction
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.reading.text_conditions import (
@@ -40,22 +30,20 @@ from lancelake.spark.reading.text_conditions import (
 )
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import ensure_distinct
-from lancelake.spark.writing.file_versions import suitable
 from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fitted
 from lancelake.spark.writing.frame_writer import write_frame
-from lancelake.table.conflict_retry import until_it_lands
-from lancelake.table.idempotent import OnceOnly, landed
-from lancelake.table.open import Latest, open_existing, open_snapshot
-from lancelake.table.publish import (
-    DEFAULT_CHOICES,
-    CommitChoices,
-    new_transaction,
-    publish,
-    publish_first,
+from lancelake.table.idempotent import OnceOnly
+from lancelake.table.open import open_existing
+from lancelake.table.planned_write import (
+    PlanOptions,
+    RowsToReplace,
+    WritePlan,
+    commit_write,
+    made_by,
+    plan_rows,
 )
-from lancelake.table.row_steps.find import FoundRows, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out
-from lancelake.table.write import widened
+from lancelake.table.publish import CommitChoices
+from lancelake.table.row_steps.find import FoundRows
 
 
 class SaveMode(Enum):
@@ -79,21 +67,6 @@ class SaveMode(Enum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RowsByFilter:
-    """Rows to replace, by a condition that Spark has bound and that was translated."""
-
-    condition: Predicate | None
-    engine: Engine
-
-    def find(self, at: Snapshot) -> FoundRows:
-        """Return the rows of a version."""
-        return find_rows(at, self.condition, self.engine)
-
-    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Let any rows take their place, as Spark does."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByCondition:
     """Rows to replace, by the text of the option replaceWhere."""
 
@@ -107,25 +80,6 @@ class RowsByCondition:
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
         """Refuse rows that the same condition would not replace."""
         ensure_all_match(self.spark, base, fragments, self.text)
-
-
-RowsToReplace = RowsByFilter | RowsByCondition
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WritePlan:
-    """A write before its rows are written; `base` is the version it changes, None for a new table.
-
-    `replaces` finds the rows that are taken out; with None an overwrite takes out all.
-    """
-
-    base: Snapshot | None
-    task: WriteTask
-    overwrites: bool
-    replaces: RowsToReplace | None = None
-    choices: CommitChoices = DEFAULT_CHOICES
-    once: OnceOnly | None = None
-    config: FrozenMap[str, str] = field(default_factory=FrozenMap)
 
 
 def plan_write(
@@ -156,7 +110,7 @@ def plan_onto(
     """Do as `plan_write`, for a version that was opened before."""
     if base is not None and mode is SaveMode.IGNORE:
         return None
-    if base is not None and mode is SaveMode.ERROR and not _has_landed(base, _number(options)):
+    if base is not None and mode is SaveMode.ERROR and made_by(base, _number(options)) is None:
         raise AlreadyExistsError(
             f"a table exists at {options.location.uri}",
             table=options.location.uri,
@@ -200,30 +154,6 @@ def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToRe
     return RowsByCondition(spark=spark, text=text)
 
 
-def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
-    """Make written rows part of the table."""
-    base = plan.base
-    if base is None:
-        first = Overwrite(
-            fragments=fragments, schema=plan.task.schema, config_upsert_values=plan.config
-        )
-        return publish_first(plan.task.root, _stamped(plan, first, 0), plan.choices)
-    if plan.once is not None:
-        before = landed(open_snapshot(base.location, Latest(), main=base.main_location), plan.once)
-        if before is not None:
-            return before
-    if plan.replaces is not None:
-        return _replace_rows(plan, plan.replaces, base, fragments)
-    if not fragments and not plan.overwrites and plan.once is None:
-        return base
-    operation = (
-        Overwrite(fragments=fragments, schema=plan.task.schema, config_upsert_values=plan.config)
-        if plan.overwrites
-        else Append(fragments=fragments)
-    )
-    return publish(base, _stamped(plan, operation, base.version), plan.choices)
-
-
 def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) -> Snapshot | None:
     """Write a DataFrame; the version that it made comes back, None when nothing was done.
 
@@ -251,10 +181,8 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
     """Write a DataFrame as planned."""
     if plan is None:
         return None
-    if plan.once is not None and plan.base is not None:
-        before = landed(plan.base, plan.once)
-        if before is not None:
-            return before
+    if (before := plan.made_before) is not None:
+        return before
     try:
         return commit_write(plan, write_frame(frame, plan.task))
     except LanceTableError as error:
@@ -276,100 +204,49 @@ def _plan(
     overwrites: bool,
 ) -> WritePlan:
     arrow = arrow_schema(schema)
+    merges_schema = options.flag("mergeSchema", default=False)
+    if base is not None and merges_schema:
+        ensure_distinct(arrow.names, base.manifest.schema.names)
+    version = options.get("dataStorageVersion") if base is None or overwrites else None
     choices = CommitChoices(
         message=options.get("userMetadata"),
         enable_stable_row_ids=base is None and options.flag("stableRowIds", default=True),
     )
-    if base is not None and options.flag("mergeSchema", default=False):
-        ensure_distinct(arrow.names, base.manifest.schema.names)
-        base = widened(base, arrow, choices)
-    mode = SaveMode.OVERWRITE if overwrites else SaveMode.APPEND
-    is_new = base is None or _replaces_schema(options, replaces, mode)
-    wanted = from_arrow(arrow) if base is None or is_new else base.manifest.schema
-    version = _file_version(base, options, wanted, overwrites=overwrites)
-    _ensure_fits(wanted, arrow, base, overwrites=overwrites and replaces is None)
-    task = WriteTask(
-        root=options.location if base is None else base.location,
-        schema=wanted,
-        file_version=version,
+    wanted = PlanOptions(
+        overwrites=overwrites,
+        replaces=replaces,
+        replaces_schema=options.flag("overwriteSchema", default=False),
+        merges_schema=merges_schema,
+        data_version=None if version is None else file_version.from_name(version),
         max_rows_per_file=options.positive("maxRowsPerFile") or MAX_ROWS_PER_FILE,
         max_bytes_per_file=options.positive("maxBytesPerFile") or MAX_BYTES_PER_FILE,
-        casts=True,
         text=chosen_text(
             options.get("invalidUtf8") or "error", "invalidUtf8", options.location.uri
         ),
-    )
-    return WritePlan(
-        base=base,
-        task=task,
-        overwrites=overwrites,
-        replaces=replaces if base is not None else None,
-        choices=replace(choices, data_version=version if base is None or overwrites else None),
+        choices=choices,
         once=_number(options),
+        patience=PATIENCE,
     )
+    try:
+        return plan_rows(base, options.location, arrow, wanted)
+    except SchemaMismatchError as error:
+        if base is None:
+            raise
+        replaces_all = overwrites and replaces is None
+        option = "overwriteSchema" if replaces_all else "mergeSchema"
+        does = "replaces the table's columns" if replaces_all else "adds new columns to the table"
+        error.next_step = f"{error.next_step.removesuffix('.')}; option {option}=true {does}."
+        raise error.at(base.location.uri, base.version) from error.__cause__
 
 
 def _number(options: TableOptions) -> OnceOnly | None:
     return OnceOnly.of(options.get("txnAppId"), options.whole("txnVersion"))
 
 
-def _has_landed(base: Snapshot, once: OnceOnly | None) -> bool:
-    return once is not None and landed(base, once) is not None
-
-
 def _replaces_schema(options: TableOptions, replaces: RowsToReplace | None, mode: SaveMode) -> bool:
     """Whether a write replaces the columns of the table, not only its rows."""
     replaces_all = mode is SaveMode.OVERWRITE and replaces is None
     return replaces_all and options.flag("overwriteSchema", default=False)
-
-
-def _file_version(
-    base: Snapshot | None, options: TableOptions, schema: Schema, *, overwrites: bool
-) -> FileVersion:
-    asked = options.get("dataStorageVersion")
-    if asked is not None and (base is None or overwrites):
-        return file_version.from_name(asked)
-    return suitable(schema) if base is None else base.manifest.data_version
-
-
-def _ensure_fits(
-    schema: Schema, data: pa.Schema, base: Snapshot | None, *, overwrites: bool
-) -> None:
-    try:
-        ensure_fits(schema, data, casts=True)
-    except SchemaMismatchError as error:
-        if base is None:
-            raise
-        option = "overwriteSchema" if overwrites else "mergeSchema"
-        does = "replaces the table's columns" if overwrites else "adds new columns to the table"
-        error.next_step = f"{error.next_step.removesuffix('.')}; option {option}=true {does}."
-        raise error.at(base.location.uri, base.version) from error.__cause__
-
-
-def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transaction:
-    transaction = new_transaction(operation, read_version, plan.choices)
-    return transaction if plan.once is None else plan.once.stamped(transaction)
-
-
-def _replace_rows(
-    plan: WritePlan, rows: RowsToReplace, base: Snapshot, fragments: tuple[Fragment, ...]
-) -> Snapshot:
-    rows.ensure_match(base, fragments)
-
-    def work(version: Snapshot) -> Snapshot:
-        found = rows.find(version)
-        if not found and not fragments and plan.once is None:
-            return version
-        gone = take_out(version, found, plan.choices.surroundings.ids)
-        operation = Update(
-            removed_fragment_ids=gone.removed,
-            updated_fragments=gone.updated,
-            new_fragments=fragments,
-        )
-        choices = replace(plan.choices, affected_rows=gone.affected)
-        return publish(version, _stamped(plan, operation, version.version), choices)
-
-    return until_it_lands(base, work, PATIENCE, plan.choices.surroundings)
 
 
 def _text(value: object) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine
@@ -26,22 +26,26 @@ _NEVER_NEEDED = frozenset({FileKind.TEMPORARY, FileKind.UNKNOWN})
 
 
 def check_strays(
-    lines: Iterable[CheckedLine], main: Location, *, unread: int, engine: Engine | None = None
+    lines: Sequence[CheckedLine], main: Location, *, unread: int, engine: Engine | None = None
 ) -> Iterator[Finding]:
-    """Count the files of lines that nothing refers to; `unread` versions cannot be read."""
+    """Count the files of lines of one table that nothing refers to.
+
+    `unread` is the number of versions that cannot be read.
+    """
     engine = engine or LocalEngine()
+    if unread:
+        yield from (_unknown(line, f"{unread} versions cannot be read") for line in lines)
+        return
+    try:
+        family = Family.load(lines[0].location, main)
+        needed = needed_by((family.own, *family.others), engine)
+    except StorageUnavailableError:
+        raise
+    except LanceTableError as error:
+        reason = f"what versions need cannot be read ({error.problem})"
+        yield from (_unknown(line, reason) for line in lines)
+        return
     for line in lines:
-        if unread:
-            yield _unknown(line, f"{unread} versions cannot be read")
-            continue
-        try:
-            family = Family.load(line.location, main)
-            needed = needed_by((family.own, *family.others), engine)
-        except StorageUnavailableError:
-            raise
-        except LanceTableError as error:
-            yield _unknown(line, f"what versions need cannot be read ({error.problem})")
-            continue
         yield from _strays(line, needed, engine)
 
 

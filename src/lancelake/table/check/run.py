@@ -101,7 +101,7 @@ class _Run:
             yield from guarded("branches", partial(check_zombies, main, refs))
         if self._all:
             strays = partial(
-                check_strays, lines.values(), main, unread=self._unread, engine=self._engine
+                check_strays, tuple(lines.values()), main, unread=self._unread, engine=self._engine
             )
             yield from guarded("stray files", strays)
 

@@ -1,0 +1,59 @@
+"""Paths of columns: names with dots between, in backticks where a name has a dot itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lancelake.errors import InvalidRequestError
+
+
+def split_path(path: str) -> tuple[str, ...]:
+    """Cut a path at its dots; a segment in backticks may hold dots and doubled backticks."""
+    segments: list[str] = []
+    rest = path
+    while True:
+        if rest.startswith("`"):
+            end = _closing_backtick(path, rest)
+            segments.append(rest[1:end].replace("``", "`"))
+            rest = rest[end + 1 :]
+            if not rest:
+                return tuple(segments)
+            if not rest.startswith("."):
+                raise _bad_path(path)
+            rest = rest[1:]
+        else:
+            segment, dot, rest = rest.partition(".")
+            segments.append(segment)
+            if not dot:
+                return tuple(segments)
+
+
+def quote_segment(name: str) -> str:
+    """Quote one segment of a path where it would be cut otherwise."""
+    return quoted_name(name) if "." in name or "`" in name else name
+
+
+def join_path(names: Iterable[str]) -> str:
+    """Return the path that `split_path` cuts into these names."""
+    return ".".join(map(quote_segment, names))
+
+
+def quoted_name(name: str) -> str:
+    """Return a name in backticks, as Lance's SQL, Spark's SQL and the codec take any name."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def _closing_backtick(path: str, rest: str) -> int:
+    position = 1
+    while position < len(rest):
+        if rest[position] != "`":
+            position += 1
+        elif rest[position : position + 2] == "``":
+            position += 2
+        else:
+            return position
+    raise _bad_path(path)
+
+
+def _bad_path(path: str) -> InvalidRequestError:
+    return InvalidRequestError(f"column path {path!r} has unbalanced backticks", column=path)

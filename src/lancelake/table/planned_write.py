@@ -1,0 +1,218 @@
+"""Writes in two steps: planned before other processes write the rows, committed afterwards."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.arrays.text import InvalidText
+from lancelake.data.schema_check import ensure_fits
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, WriteTask
+from lancelake.engine.port import Engine
+from lancelake.errors import SchemaMismatchError
+from lancelake.expr.predicate import Predicate
+from lancelake.format import file_version
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.frozen import FrozenMap
+from lancelake.format.operations import Append, Operation, Overwrite, Update
+from lancelake.format.schema import Schema
+from lancelake.format.transaction import Transaction
+from lancelake.storage.location import Location
+from lancelake.table import conflict_retry
+from lancelake.table.conflict_retry import Retries, until_it_lands
+from lancelake.table.idempotent import OnceOnly, landed
+from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    new_transaction,
+    publish,
+    publish_first,
+)
+from lancelake.table.row_steps.find import FoundRows, find_rows
+from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.write import widened
+
+
+class RowsToReplace(Protocol):
+    """Rows of a table that a write replaces."""
+
+    def find(self, at: Snapshot) -> FoundRows:
+        """Return the rows of a version."""
+        ...
+
+    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
+        """Refuse written rows that must not take their place."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowsByFilter:
+    """Rows to replace, by a condition; any rows may take their place."""
+
+    condition: Predicate | None
+    engine: Engine
+
+    def find(self, at: Snapshot) -> FoundRows:
+        """Return the rows of a version."""
+        return find_rows(at, self.condition, self.engine)
+
+    def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
+        """Accept all rows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanOptions:
+    """How a planned write changes a table, and how its rows are written.
+
+    `replaces_schema` takes the columns of the data for those of the table, `merges_schema` adds
+    columns that only the data has. A file version is only chosen for a table whose rows are all
+    new.
+    """
+
+    overwrites: bool = False
+    replaces: RowsToReplace | None = None
+    replaces_schema: bool = False
+    merges_schema: bool = False
+    data_version: FileVersion | None = None
+    max_rows_per_file: int = MAX_ROWS_PER_FILE
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE
+    text: InvalidText = InvalidText.REFUSE
+    choices: CommitChoices = DEFAULT_CHOICES
+    once: OnceOnly | None = None
+    patience: Retries = conflict_retry.DEFAULT
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WritePlan:
+    """A write before its rows are written; `base` is the version it changes, None for a new table.
+
+    `replaces` finds the rows that are taken out; with None an overwrite takes out all.
+    """
+
+    base: Snapshot | None
+    task: WriteTask
+    overwrites: bool
+    replaces: RowsToReplace | None = None
+    choices: CommitChoices = DEFAULT_CHOICES
+    once: OnceOnly | None = None
+    config: FrozenMap[str, str] = field(default_factory=FrozenMap)
+    patience: Retries = conflict_retry.DEFAULT
+
+    @property
+    def made_before(self) -> Snapshot | None:
+        """The version that this write made when it was tried before."""
+        return None if self.base is None else made_by(self.base, self.once)
+
+
+def plan_rows(
+    base: Snapshot | None, location: Location, data: pa.Schema, options: PlanOptions
+) -> WritePlan:
+    """Plan a write of rows with these columns, which may be cast to those of the table."""
+    choices = options.choices
+    if base is not None and options.merges_schema:
+        base = widened(base, data, choices)
+    is_new = options.overwrites and options.replaces is None and options.replaces_schema
+    schema = from_arrow(data) if base is None or is_new else base.manifest.schema
+    chooses = base is None or options.overwrites
+    version = _file_version(base, schema, options.data_version if chooses else None)
+    _ensure_fits(schema, data, base)
+    task = WriteTask(
+        root=location if base is None else base.location,
+        schema=schema,
+        file_version=version,
+        max_rows_per_file=options.max_rows_per_file,
+        max_bytes_per_file=options.max_bytes_per_file,
+        casts=True,
+        text=options.text,
+    )
+    return WritePlan(
+        base=base,
+        task=task,
+        overwrites=options.overwrites,
+        replaces=options.replaces if base is not None else None,
+        choices=replace(choices, data_version=version if chooses else None),
+        once=options.once,
+        patience=options.patience,
+    )
+
+
+def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
+    """Make written rows part of the table."""
+    base = plan.base
+    if base is None:
+        first = Overwrite(
+            fragments=fragments, schema=plan.task.schema, config_upsert_values=plan.config
+        )
+        return publish_first(plan.task.root, _stamped(plan, first, 0), plan.choices)
+    if plan.once is not None:
+        before = landed(open_snapshot(base.location, Latest(), main=base.main_location), plan.once)
+        if before is not None:
+            return before
+    if plan.replaces is not None:
+        return _replace_rows(plan, plan.replaces, base, fragments)
+    if not fragments and not plan.overwrites and plan.once is None:
+        return base
+    operation = (
+        Overwrite(fragments=fragments, schema=plan.task.schema, config_upsert_values=plan.config)
+        if plan.overwrites
+        else Append(fragments=fragments)
+    )
+    return publish(base, _stamped(plan, operation, base.version), plan.choices)
+
+
+def made_by(base: Snapshot, once: OnceOnly | None) -> Snapshot | None:
+    """Return the version that a numbered write made before; None for one without a number."""
+    return None if once is None else landed(base, once)
+
+
+def suitable(schema: Schema) -> FileVersion:
+    """Return the default file version, or a newer one for columns that the default lacks."""
+    has_maps = any(node.logical_type == "map" for node in schema.walk())
+    return FileVersion.V2_2 if has_maps else file_version.DEFAULT
+
+
+def _file_version(base: Snapshot | None, schema: Schema, asked: FileVersion | None) -> FileVersion:
+    if asked is not None:
+        return asked
+    return suitable(schema) if base is None else base.manifest.data_version
+
+
+def _ensure_fits(schema: Schema, data: pa.Schema, base: Snapshot | None) -> None:
+    try:
+        ensure_fits(schema, data, casts=True)
+    except SchemaMismatchError as error:
+        if base is None:
+            raise
+        raise error.at(base.location.uri, base.version) from error.__cause__
+
+
+def _stamped(plan: WritePlan, operation: Operation, read_version: int) -> Transaction:
+    transaction = new_transaction(operation, read_version, plan.choices)
+    return transaction if plan.once is None else plan.once.stamped(transaction)
+
+
+def _replace_rows(
+    plan: WritePlan, rows: RowsToReplace, base: Snapshot, fragments: tuple[Fragment, ...]
+) -> Snapshot:
+    rows.ensure_match(base, fragments)
+
+    def work(version: Snapshot) -> Snapshot:
+        found = rows.find(version)
+        if not found and not fragments and plan.once is None:
+            return version
+        gone = take_out(version, found, plan.choices.surroundings.ids)
+        operation = Update(
+            removed_fragment_ids=gone.removed,
+            updated_fragments=gone.updated,
+            new_fragments=fragments,
+        )
+        choices = replace(plan.choices, affected_rows=gone.affected)
+        return publish(version, _stamped(plan, operation, version.version), choices)
+
+    return until_it_lands(base, work, plan.patience, plan.choices.surroundings)

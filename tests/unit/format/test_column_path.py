@@ -1,0 +1,28 @@
+"""Paths of columns put together and taken apart."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.column_path import join_path, quote_segment, quoted_name, split_path
+
+NAMES = st.lists(st.text("ab.` ", min_size=1), min_size=1)
+
+
+@given(NAMES)
+def test_a_path_is_cut_into_the_names_it_was_put_together_from(names: list[str]) -> None:
+    assert split_path(join_path(names)) == tuple(names)
+    assert split_path(".".join(map(quoted_name, names))) == tuple(names)
+
+
+def test_only_names_that_would_be_cut_are_quoted() -> None:
+    assert [quote_segment(name) for name in ("a b", "a.b", "a`b")] == ["a b", "`a.b`", "`a``b`"]
+    assert quoted_name("a b") == "`a b`"
+
+
+def test_a_backtick_without_its_partner_is_refused() -> None:
+    with pytest.raises(InvalidRequestError):
+        split_path("`a")
