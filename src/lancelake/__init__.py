@@ -6,6 +6,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 from lancelake.errors import LanceTableError
+from lancelake.version import __version__
 
 if TYPE_CHECKING:  # the command line must start without loading the engines behind the face
     from lancelake.pylance import (
@@ -20,8 +21,6 @@ if TYPE_CHECKING:  # the command line must start without loading the engines beh
         dataset,
         write_dataset,
     )
-
-__version__ = "0.1.0"
 
 __all__ = [
     "ColumnOrdering",

@@ -196,6 +196,13 @@ class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError
     action = "Upgrade, or do without it."
 
 
+class ReleaseMismatchError(UnsupportedError):
+    """The driver and a worker run different releases of this library."""
+
+    code = "release_mismatch"
+    action = "Install the same release of lancelake for the driver and for every executor."
+
+
 class FunctionError(LanceTableError, OSError, ValueError):
     """A function that the user brought failed; nothing was committed."""
 

@@ -19,10 +19,10 @@ from lancelake.storage.counting import CountingStore
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
 from lancelake.table.check import check
+from lancelake.table.describe.summary import describe
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.optimize import OptimizeSettings, optimize
 from lancelake.table.repair import plan
-from lancelake.table.summary import describe
 from tests.cli.conftest import run as run  # noqa: PLC0414  # a fixture
 
 FEW, MANY = 80, 240

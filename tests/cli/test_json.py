@@ -40,7 +40,9 @@ MANIFEST = {
     "indices", "fragments",
 }  # fmt: skip
 DATA_FILE = {"path", "size_bytes", "file_version", "fields", "column_indices", "base_id"}
-FINDING = {"severity", "code", "message", "version", "branch", "path", "hint"}
+FINDING = {
+    "severity", "code", "message", "version", "branch", "path", "hint", "fragment", "column",
+}  # fmt: skip
 
 
 def test_info(document: Document, sound: Path) -> None:

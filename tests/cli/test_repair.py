@@ -6,9 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from typer.testing import Result
 
+import lancelake.pylance as lance
 from lancelake.proto.table_pb2 import Manifest
+from tests.support.raw_text import binaries, with_text
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 Document = Callable[..., Any]
@@ -82,3 +85,16 @@ def test_it_can_go_back_to_a_version_in_order(document: Document, run: Run, tabl
 
 def test_a_table_in_order_does_not_go_back(output: Output, sound: Path) -> None:
     assert "the newest version is in order" in output("repair", sound, "--to-healthy")
+
+
+def test_text_that_is_not_utf8_is_replaced_on_request(
+    document: Document, run: Run, tmp_path: Path
+) -> None:
+    lance.write_dataset(pa.table({"c": binaries(b"ok", b"\xff")}), tmp_path / "binary.lance")
+    table = with_text(tmp_path / "binary.lance", tmp_path / "t.lance")
+    checked = run("check", table, "--data")
+    assert "repair --replace-invalid-utf8" in checked.stdout
+    assert run("repair", table, "--data", "--apply").exit_code == 6
+    body = document("repair", table, "--replace-invalid-utf8", "--apply")
+    assert (len(body["steps"]), body["left"]) == (1, [])
+    assert lance.dataset(str(table)).to_table()["c"].to_pylist() == ["ok", "\ufffd"]

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.cli import operation_text
-from lancelake.cli.documents import document, flag_names, transaction_document
 from lancelake.cli.outline import outline
 from lancelake.cli.schema_text import logical_type_text, tree, type_text
 from lancelake.format import operations as ops
@@ -18,6 +16,8 @@ from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.transaction import Transaction
+from lancelake.table.describe import operations as operation_text
+from lancelake.table.describe.documents import document, flag_names, transaction_document
 from tests.strategies.format_operations import BY_KIND, transactions
 from tests.strategies.format_values import manifests
 

@@ -419,3 +419,28 @@ def test_text_without_commas_is_refused_until_its_delimiter_is_named(
         assert "--delimiter" in refused.stderr
     document("write", source, uri, "--delimiter", named)
     assert _read(uri) == [{"a": 1, "b": "x,y"}]
+
+
+def test_a_merge_refuses_text_that_is_not_utf8(
+    run: Run, document: Document, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.lance"
+    pq.write_table(pa.table({"s": ["ok"]}), tmp_path / "valid.parquet")
+    _invalid_text(tmp_path / "t.parquet")
+    document("write", tmp_path / "valid.parquet", table)
+    result = run("merge", table, tmp_path / "t.parquet", "--on", "s")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "not UTF-8" in result.stderr
+    assert document("info", table)["version"] == 1
+
+
+def test_an_update_refuses_text_that_is_not_utf8(
+    run: Run, document: Document, tmp_path: Path
+) -> None:
+    table = tmp_path / "t.lance"
+    pq.write_table(pa.table({"s": ["ok"]}), tmp_path / "valid.parquet")
+    document("write", tmp_path / "valid.parquet", table)
+    result = run("update", table, "--set", "s=CAST(X'FF00' AS STRING)")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "non UTF-8" in result.stderr
+    assert document("info", table)["version"] == 1

@@ -13,6 +13,8 @@ from lancelake.storage.location import Location
 from lancelake.table.repair import Wishes, go_back, repair, way_back
 from tests.support.compare import assert_same_rows
 from tests.support.official import Official
+from tests.support.official_process import OfficialError
+from tests.support.raw_text import TEXTS, binaries, with_text
 from tests.support.sound_tables import build_sound, codes
 from tests.unit.table.check.test_version_damage import DAMAGE
 
@@ -74,6 +76,44 @@ def test_a_table_that_went_back_is_read_and_written(
     BY_NAME[name](table)
     go_back(way_back(Location.parse(table)))
     _agree(official, table)
+
+
+@pytest.mark.parametrize("version", ["2.0", "2.1"])
+@pytest.mark.parametrize("stable", [False, True])
+def test_a_table_with_replaced_text_is_read_and_written(
+    version: str, stable: bool, official: Official, tmp_path: Path
+) -> None:
+    rows = pa.table(
+        {
+            "id": range(len(TEXTS)),
+            "text": binaries(*TEXTS),
+            "words": pa.array([[text, b"x"] for text in TEXTS], pa.list_(pa.binary())),
+            "pair": pa.StructArray.from_arrays([binaries(*TEXTS)], ["text"]),
+        }
+    )
+    binary = tmp_path / "binary.lance"
+    lance.write_dataset(
+        rows, binary, data_storage_version=version, enable_stable_row_ids=stable
+    ).delete("id = 4")
+    table = with_text(binary, tmp_path / "table.lance")
+    with pytest.raises(OfficialError):
+        official.read(table)
+    repair(Location.parse(table), Wishes(replace_invalid_utf8=True))
+    _agree(official, table)
+
+
+def test_an_index_with_text_that_is_not_utf8_is_dropped(
+    official_14: Official, tmp_path: Path
+) -> None:
+    binary = tmp_path / "binary.lance"
+    rows = pa.table({"id": range(len(TEXTS)), "text": binaries(*TEXTS)})
+    lance.write_dataset(rows, binary, max_rows_per_file=4)
+    official_14.create_scalar_index(binary, "text", "BTREE")
+    table = with_text(binary, tmp_path / "table.lance")
+    repair(Location.parse(table), Wishes(replace_invalid_utf8=True))
+    assert lance.dataset(str(table)).describe_indices() == []
+    found = official_14.read(table, filter="text = 'a\ufffd'")
+    assert found["id"].to_pylist() == [3]
 
 
 def _agree(official: Official, table: Path) -> None:

@@ -19,7 +19,7 @@ from lancelake.table.cleanup import run as cleaning
 from lancelake.table.cleanup.planner import PlannedCleanup, make_plan
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
-from lancelake.table.cleanup.version_lines import Family
+from lancelake.table.reachable.version_lines import Family
 from tests.support import cleanup_oracle as oracle
 from tests.support.cleanup_oracle import DETACHED, Ask
 from tests.support.random_lives import REUSES, Life

@@ -40,6 +40,7 @@ WISHES = st.builds(
     data=st.booleans(),
     notes=st.booleans(),
     drop_lost=st.booleans(),
+    replace_invalid_utf8=st.booleans(),
     new_row_ids=st.booleans(),
     remove_refs=st.booleans(),
 )

@@ -18,8 +18,8 @@ from pyspark.sql.pandas.functions import arrow_udf, pandas_udf
 import lancelake
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.spark import LanceTable
-from lancelake.spark.session.partition_job import on_partitions
-from lancelake.spark.writing import add_columns
+from lancelake.spark.columns import add_columns
+from lancelake.spark.jobs.partition_job import on_partitions
 
 ROWS = 1000
 # Their declared types leave no room for functions of plain types.

@@ -8,7 +8,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import lancelake.pylance as lance
-from lancelake.spark.session.engine import SparkEngine
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.storage.location import Location
 from lancelake.table.check import check
 

@@ -14,7 +14,7 @@ import lancelake
 from lancelake.spark.jvm import compiled
 from lancelake.spark.jvm.gateway import open_gateway
 from lancelake.spark.jvm.row_work import messages_of
-from lancelake.spark.session.task_messages import message_batch
+from lancelake.spark.worker.task_messages import message_batch
 
 BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"

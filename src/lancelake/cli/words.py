@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from datetime import datetime
 
+from lancelake.table.describe.counts import plural as plural  # noqa: PLC0414  # for commands
+
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _STEP = 1024
 _ROUND_FROM = 100
@@ -38,11 +40,6 @@ def size(count: int) -> str:
 def number(count: int | None) -> str:
     """Say a count with separators; `?` when it is not known."""
     return "?" if count is None else f"{count:,}"
-
-
-def plural(count: int, one: str, many: str | None = None) -> str:
-    """Say how many of something: `1 file`, `2 files`."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def age(written_ns: int, now_ns: int, *, is_short: bool = False) -> str:

@@ -23,6 +23,11 @@ def latest_version(location: Location) -> ManifestName:
     return found
 
 
+def has_table(location: Location) -> bool:
+    """Whether a location has a table: at least one version of the main line."""
+    return open_line(location).handler.latest() is not None
+
+
 def find_version(location: Location, version: int) -> ManifestName:
     """Find the manifest of a version, whichever way it is named."""
     found = open_line(location).handler.find(version)

@@ -14,6 +14,7 @@ from lancelake.data import durable
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.rebatch import gathered, pieces
 from lancelake.data.arrays.spread_rows import SpreadRows
+from lancelake.data.arrays.text import InvalidText
 from lancelake.data.data_file_writer import DataFileWriter
 from lancelake.data.schema_check import ensure_fits
 from lancelake.data.storable import ensure_storable
@@ -36,6 +37,8 @@ class ColumnFile:
     version: FileVersion
     casts: bool = False
     newest_readers_only: bool = False
+    text: InvalidText = InvalidText.REFUSE
+    """What happens to strings that are not UTF-8."""
 
     def ensure_possible(self, data: pa.Schema) -> Schema:
         """Return the columns that the data brings, or say what does not fit."""
@@ -57,7 +60,7 @@ class ColumnFile:
         On local disk the file is durable when `sync_file` and `sync_names` have followed.
         """
         schema = self.ensure_possible(data)
-        conform = Conformer(schema, self.version)
+        conform = Conformer(schema, self.version, self.text)
         spread = SpreadRows(
             schema=schema, version=self.version, deleted=deleted, physical_rows=physical_rows
         )

@@ -25,23 +25,26 @@ class FileShape:
     positions_in: FileVersion | None = None
     """Set for positions and sizes of blobs: the version says which of them are nulls."""
 
+    raw_text: bool = False
+    """Whether bytes become strings without a check that they are UTF-8."""
+
     def apply(self, array: pa.Array) -> pa.Array:
         """Return a column of the file as the table has it."""
         if self.positions_in is not None:
             return retype(with_nulls(array, self.positions_in), self.target)
         if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
-            return retype(_without_null_words(array), self.target)
+            return self._retyped(_without_null_words(array))
         if array.type.equals(self.target, check_metadata=True) and not _has_words(array.type):
             return array
         if not self.children or isinstance(array, pa.ExtensionArray):
-            return retype(array, self.target)
+            return self._retyped(array)
         ensure_same_kind(array.type, self.target)
         if pa.types.is_struct(self.target):
             self._ensure_members(array.type)
             parts = [child.apply(array.field(child.file_name)) for child in self.children]
             return struct_of(parts, list(self.target), array)
         if pa.types.is_map(self.target):
-            return retype(array, self.target)
+            return self._retyped(array)
         (item,) = self.children
         count = 1 if pa.types.is_fixed_size_list(self.target) else 2
         return pa.Array.from_buffers(
@@ -53,11 +56,25 @@ class FileShape:
             [item.apply(array.values)],
         )
 
+    def _retyped(self, array: pa.Array) -> pa.Array:
+        return retype(array, self.target, raw_text=self.raw_text)
+
     def _ensure_members(self, found: pa.StructType) -> None:
         names = [child.file_name for child in self.children]
         if any(found.get_field_index(name) < 0 for name in names):
             problem = f"a column holds {found}, where the table says {self.target}"
             raise CorruptTableError(problem)
+
+
+def shaped(
+    batch: pa.RecordBatch, shapes: tuple[FileShape, ...], schema: pa.Schema, path: str
+) -> pa.RecordBatch:
+    """Return the columns of a data file as those of the table; they come in the same order."""
+    if batch.num_columns != len(shapes):
+        problem = f"data file {path} has fewer columns than the table says"
+        raise CorruptTableError(problem, path=path)
+    arrays = [shape.apply(batch.column(position)) for position, shape in enumerate(shapes)]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:

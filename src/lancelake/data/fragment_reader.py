@@ -23,7 +23,8 @@ from lancelake.storage.table_files import FileAt, TableFiles
 class FragmentReader:
     """Reads the fields of `schema` from one fragment; deleted rows are included.
 
-    With `remembers`, the columns of a small fragment are kept for the next reader.
+    With `remembers`, the columns of a small fragment are kept for the next reader. With
+    `raw_text`, strings come as they are stored, whether or not they are UTF-8.
     """
 
     files: TableFiles
@@ -31,6 +32,7 @@ class FragmentReader:
     fragment: Fragment
     schema: Schema
     remembers: bool = False
+    raw_text: bool = False
 
     @computed_once
     def physical_rows(self) -> int:
@@ -91,7 +93,7 @@ class FragmentReader:
         return tuple(reader for part in parts for reader in self._open(part))
 
     def _open(self, part: FileProjection) -> tuple[ColumnReader, ...]:
-        readers = open_columns(self.files, part, self.manifest)
+        readers = open_columns(self.files, part, self.manifest, raw_text=self.raw_text)
         rows = readers[0].num_rows
         if rows != self.physical_rows:
             problem = (

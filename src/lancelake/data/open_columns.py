@@ -15,15 +15,19 @@ from lancelake.storage.table_files import FileAt, TableFiles
 
 
 def open_columns(
-    files: TableFiles, part: FileProjection, manifest: FileAt
+    files: TableFiles, part: FileProjection, manifest: FileAt, *, raw_text: bool = False
 ) -> tuple[ColumnReader, ...]:
-    """Open the columns of one file that a projection names, in as many readers as it takes."""
+    """Open the columns of one file that a projection names, in as many readers as it takes.
+
+    With `raw_text`, strings come as they are stored, whether or not they are UTF-8; legacy files
+    are read with the check all the same.
+    """
     place = files.data_file(part.file)
     if part.file.version is FileVersion.LEGACY:
         dictionaries = StoreSource(open_store(manifest.root), manifest.path)
         source = StoreSource(open_store(place.root), place.path)
         return (LegacyFile.open(source, part.file, part.fields, manifest=dictionaries),)
-    return open_lance_columns(place, part.file, part.fields)
+    return open_lance_columns(place, part.file, part.fields, raw_text=raw_text)
 
 
 def stored_rows(files: TableFiles, file: DataFile) -> int:

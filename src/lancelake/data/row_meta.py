@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
-import numpy as np
 import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import CorruptTableError
 from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
+from lancelake.format.row_address import row_addresses
 from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.rowids.sequence import RowIdSequence
@@ -32,11 +32,6 @@ class MetaColumn(Enum):
 
 META_NAMES = tuple(column.value for column in MetaColumn)
 META_TYPE = pa.uint64()
-
-
-def row_addresses(fragment_id: int, offsets: RowOffsets) -> U64Array:
-    """Address of each row: the fragment in the upper half, the offset in the lower."""
-    return offsets + np.uint64(fragment_id << 32)
 
 
 @dataclass(frozen=True)

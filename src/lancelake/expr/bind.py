@@ -6,7 +6,7 @@ quotes around text. Column names match exactly or, failing that, without regard 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from lancelake.errors import InvalidExpressionError
@@ -32,6 +32,9 @@ _NAMES = (TokenKind.NAME, TokenKind.QUOTED_NAME)
 _TEXTS = (TokenKind.STRING, TokenKind.QUOTED_STRING)
 
 
+PathOf = Callable[[tuple[str, ...]], tuple[str, ...]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BoundExpression:
     """An expression over numbered inputs, each the value at a path of the table's schema."""
@@ -47,9 +50,18 @@ def input_name(position: int) -> str:
     return f"input {position}"
 
 
-def bind(text: str, schema: Schema, *, extra_names: Sequence[str] = ()) -> BoundExpression:
-    """Resolve the columns of an expression; `extra_names` are columns beside the schema's."""
-    binder = Binder(text, schema, extra_names)
+def bind(
+    text: str,
+    schema: Schema,
+    *,
+    extra_names: Sequence[str] = (),
+    path_of: PathOf | None = None,
+) -> BoundExpression:
+    """Resolve the columns of an expression; `extra_names` are columns beside the schema's.
+
+    `path_of` gives the path at which a column that was found is read.
+    """
+    binder = Binder(text, schema, extra_names, path_of)
     check_chains(binder.tokens, text)
     return binder.bound(0, len(binder.tokens))
 
@@ -57,13 +69,20 @@ def bind(text: str, schema: Schema, *, extra_names: Sequence[str] = ()) -> Bound
 class Binder:
     """Resolves the columns of an expression, as a whole or part by part."""
 
-    def __init__(self, text: str, schema: Schema, extra_names: Sequence[str] = ()) -> None:
+    def __init__(
+        self,
+        text: str,
+        schema: Schema,
+        extra_names: Sequence[str] = (),
+        path_of: PathOf | None = None,
+    ) -> None:
         if not text.strip():
             raise InvalidExpressionError("the expression is empty", text=text)
         self.text = text
         self.tokens = tokenize(text)
         self._schema = schema
         self._extra = tuple(extra_names)
+        self._path_of = path_of or (lambda path: path)
         self._paths: list[tuple[str, ...]] = []
 
     def bound(self, start: int, stop: int) -> BoundExpression:
@@ -98,7 +117,8 @@ class Binder:
             return None, position + 1
         segments, end = self._segments(position)
         trail = self._resolve(segments)
-        return (trail if trail is not None and len(trail) == len(segments) else None), end
+        is_whole = trail is not None and len(trail) == len(segments)
+        return (self._path_of(trail) if trail is not None and is_whole else None), end
 
     def is_reserved_column(self, position: int) -> bool:
         """Whether a reserved word is a column because it precedes a comparison."""
@@ -207,10 +227,11 @@ class Binder:
             if required:
                 raise no_such_column(segments[0], self.text, self._schema.names)
             return self.tokens[position].text, position + 1
-        if trail not in self._paths:
-            self._paths.append(trail)
+        path = self._path_of(trail)
+        if path not in self._paths:
+            self._paths.append(path)
         rest = "".join(f"[{_quoted(s)}]" for s in segments[len(trail) :])
-        return f'"{input_name(self._paths.index(trail))}"{rest}', end
+        return f'"{input_name(self._paths.index(path))}"{rest}', end
 
     def _segments(self, position: int) -> tuple[list[str], int]:
         segments = [_name(self.tokens[position])]

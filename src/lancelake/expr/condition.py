@@ -7,8 +7,8 @@ its sign is negative), but with equal zeros.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any, assert_never
 
@@ -231,37 +231,6 @@ def leaves(condition: Condition) -> Iterator[Leaf]:
             yield from leaves(condition.part)
         case _:
             yield condition
-
-
-def with_paths(condition: Condition, path_of: Callable[[Path], Path]) -> Condition:
-    """Return a condition whose columns are found at other paths."""
-
-    def moved(column: Column) -> Column:
-        return replace(column, path=path_of(column.path))
-
-    match condition:
-        case And() | Or():
-            parts = tuple(with_paths(part, path_of) for part in condition.parts)
-            return replace(condition, parts=parts)
-        case Not():
-            return Not(part=with_paths(condition.part, path_of))
-        case Truth() | Comparison() | Membership() | IsNull() | TextMatch():
-            return replace(condition, column=moved(condition.column))
-        case ColumnComparison():
-            return replace(condition, left=moved(condition.left), right=moved(condition.right))
-        case SqlLeaf():
-            return SqlLeaf(expression=_moved(condition.expression, path_of))
-        case ListMatch():
-            expression = _moved(condition.expression, path_of)
-            return replace(condition, column=moved(condition.column), expression=expression)
-        case Constant() | PlannedLeaf():
-            return condition
-        case _:
-            assert_never(condition)
-
-
-def _moved(expression: BoundExpression, path_of: Callable[[Path], Path]) -> BoundExpression:
-    return replace(expression, paths=tuple(path_of(path) for path in expression.paths))
 
 
 def needs_datafusion(condition: Condition) -> bool:

@@ -37,7 +37,7 @@ def is_comparable(dtype: pa.DataType) -> bool:
             or pa.types.is_boolean(dtype)
             or pa.types.is_date(dtype)
             or pa.types.is_timestamp(dtype)
-            or pa.types.is_decimal128(dtype)
+            or (pa.types.is_decimal128(dtype) and dtype.scale >= 0)
         )
     )
 

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.arrow_sql import arrow_to_sql
+from lancelake.expr.bind import PathOf
 from lancelake.expr.condition import Condition, Path, all_of, needs_datafusion, paths_of
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.expr.evaluate import evaluate
@@ -57,15 +58,17 @@ def predicate(
     schema: Schema,
     arrow_schema: pa.Schema,
     extra: Sequence[str],
+    path_of: PathOf | None = None,
 ) -> Predicate:
     """Understand a filter as users give it, and refuse one that is not a condition."""
     if isinstance(filter, Predicate):
         return filter
     if isinstance(filter, str):
-        found = sql_condition(filter, schema, arrow_schema, extra)
+        found = sql_condition(filter, schema, arrow_schema, extra, path_of)
         return Predicate(condition=found, text=filter)
     if isinstance(filter, pc.Expression):
         sql = arrow_to_sql(filter)
-        return Predicate(condition=sql_condition(sql, schema, arrow_schema, extra), text=sql)
+        found = sql_condition(sql, schema, arrow_schema, extra, path_of)
+        return Predicate(condition=found, text=sql)
     problem = f"a filter is SQL text or a pyarrow expression, not {type(filter).__name__}"
     raise InvalidRequestError(problem)

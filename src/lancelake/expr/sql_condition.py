@@ -10,7 +10,7 @@ from datafusion.expr import Expr
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.arrays import type_at
-from lancelake.expr.bind import Binder, BoundExpression, input_name
+from lancelake.expr.bind import Binder, BoundExpression, PathOf, input_name
 from lancelake.expr.chains import Chain, Negation, Part, Structure, check_chains, structure
 from lancelake.expr.condition import (
     Column,
@@ -33,10 +33,14 @@ _EVALUATED_AT_ONCE = 500
 
 
 def sql_condition(
-    text: str, schema: Schema, arrow_schema: pa.Schema, extra_names: Sequence[str] = ()
+    text: str,
+    schema: Schema,
+    arrow_schema: pa.Schema,
+    extra_names: Sequence[str] = (),
+    path_of: PathOf | None = None,
 ) -> Condition:
     """Read a condition over the columns of a schema; refuse what is not a condition."""
-    binder = Binder(text, schema, extra_names)
+    binder = Binder(text, schema, extra_names, path_of)
     builder = _Builder(binder, arrow_schema)
     found = builder.condition(structure(binder.tokens, text, binder.is_reserved_column))
     if isinstance(found, Constant) and found.truth is None:

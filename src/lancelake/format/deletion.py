@@ -12,10 +12,10 @@ from lancelake.errors import CorruptTableError
 from lancelake.format import roaring
 from lancelake.format.arrow_message import first_batch_size
 from lancelake.format.fragment import DeletionFileType
+from lancelake.format.row_address import MAX_ROWS
 
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000
-_MOST_ROWS = 1 << 32
 _PADDING = 64
 
 
@@ -24,7 +24,7 @@ def decode(data: bytes, encoding: DeletionFileType, *, rows: int | None = None) 
     if encoding is DeletionFileType.BITMAP:
         found = decode_bitmap(data, what="deletion file")
     else:
-        found = _decode_arrow(data, _MOST_ROWS if rows is None else rows)
+        found = _decode_arrow(data, MAX_ROWS if rows is None else rows)
     if found and rows is not None and found.max() >= rows:
         raise _corrupt("deletion file", f"it names row {found.max()} of {rows}")
     return found

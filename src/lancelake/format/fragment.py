@@ -9,12 +9,9 @@ from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import file_version
 from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import BaseId, FieldId, FragmentId
+from lancelake.format.row_address import MAX_FRAGMENT_ID, MAX_ROWS
 from lancelake.format.unknown import restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
-
-# A row address has 32 bits for the fragment and 32 for the row within it.
-MAX_ROWS = 1 << 32
-MAX_ID = (1 << 32) - 1
 
 
 class DeletionFileType(Enum):
@@ -112,7 +109,7 @@ def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fra
 
 def ensure_understood(message: table_pb2.DataFragment) -> None:
     """Raise when rows of a fragment cannot be addressed or its deletions not be read."""
-    if message.id > MAX_ID or message.physical_rows > MAX_ROWS:
+    if message.id > MAX_FRAGMENT_ID or message.physical_rows > MAX_ROWS:
         msg = f"fragment {message.id} of {message.physical_rows} rows cannot be addressed"
         raise CorruptTableError(msg, fragment=message.id)
     if message.HasField("deletion_file"):

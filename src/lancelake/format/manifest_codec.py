@@ -15,6 +15,7 @@ from lancelake.format.fragment_list import FragmentList
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.manifest import Manifest, WriterVersion
+from lancelake.format.row_address import MAX_FRAGMENT_ID
 from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
 
@@ -23,7 +24,6 @@ _FOOTER = struct.Struct("<qHH4s")
 _LENGTH = struct.Struct("<I")
 _FOOTER_VERSION = (0, 2)
 _NANOS = 1_000_000_000
-_MAX_FRAGMENT_ID = (1 << 32) - 1
 _MIN_SECONDS = -62_135_596_800
 _MAX_SECONDS = 253_402_300_799
 
@@ -199,7 +199,7 @@ def _max_fragment_id(message: table_pb2.Manifest) -> int | None:
     if message.HasField("max_fragment_id"):
         return message.max_fragment_id
     highest = max((each.id for each in message.fragments), default=None)
-    if highest is not None and highest > _MAX_FRAGMENT_ID:
+    if highest is not None and highest > MAX_FRAGMENT_ID:
         msg = f"fragment id {highest} is too large"
         raise CorruptTableError(msg, fragment=highest)
     return highest

@@ -59,9 +59,11 @@ def empty(size: int) -> Blocks:
 
 def insert(blocks: Blocks, hashes: U64) -> None:
     """Add values by their hashes."""
-    words = block_numbers(hashes, len(blocks))[:, None] * WORDS + np.arange(WORDS)
+    starts = block_numbers(hashes, len(blocks)) * (BLOCK_BYTES * 8)
     is_set = np.zeros(blocks.size * _WORD_BITS, dtype=np.bool_)
-    is_set[words * _WORD_BITS + _bits(hashes)] = True
+    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    for word, salt in enumerate(_SALTS):
+        is_set[starts + (((low * salt) >> np.uint32(27)) + np.uint32(word * _WORD_BITS))] = True
     blocks |= np.packbits(is_set, bitorder="little").view("<u4").reshape(blocks.shape)
 
 

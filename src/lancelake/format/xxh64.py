@@ -21,32 +21,59 @@ _LANES = 4
 def hash_rows(rows: U8) -> U64:
     """Hash each row of a matrix of bytes."""
     count, length = rows.shape
-    rest = length % _STRIPE
-    whole = length - rest
-    state = _stripes(rows[:, :whole]) if whole else np.full(count, _P5)
-    return _avalanche(_tail(state + np.uint64(length), rows[:, whole:]))
+    return _hashed(_Bytes(rows.reshape(-1)), np.arange(count, dtype=np.int64) * length, length)
 
 
 def hash_slices(data: U8, offsets: I64) -> U64:
     """Hash the bytes between each offset and the next one; those of one length together."""
     lengths = np.diff(offsets)
     hashes = np.empty(len(lengths), dtype=np.uint64)
-    for length in np.unique(lengths):
-        places = np.flatnonzero(lengths == length)
-        rows = data[offsets[places][:, None] + np.arange(length)]
-        hashes[places] = hash_rows(rows)
+    source = _Bytes(data)
+    order = np.argsort(lengths, kind="stable")
+    different, firsts = np.unique(lengths[order], return_index=True)
+    for length, places in zip(different.tolist(), np.split(order, firsts[1:]), strict=True):
+        hashes[places] = _hashed(source, offsets[places], length)
     return hashes
 
 
-def _stripes(rows: U8) -> U64:
-    words = _words(rows, "<u8")
+class _Bytes:
+    """Bytes that are read as numbers, at any place."""
+
+    def __init__(self, data: U8) -> None:
+        padded = np.concatenate([data, np.zeros(8, dtype=np.uint8)])
+        size = len(data) + 1
+        self._eights = np.ndarray((size,), "<u8", buffer=padded, strides=(1,))
+        self._fours = np.ndarray((size,), "<u4", buffer=padded, strides=(1,))
+        self._ones = padded
+
+    def eight(self, places: I64) -> U64:
+        """Return the numbers of eight bytes that begin at these places."""
+        return self._eights[places].astype(np.uint64, copy=False)
+
+    def four(self, places: I64) -> U64:
+        """Return the numbers of four bytes that begin at these places."""
+        return self._fours[places].astype(np.uint64)
+
+    def one(self, places: I64) -> U64:
+        """Return the bytes at these places."""
+        return self._ones[places].astype(np.uint64)
+
+
+def _hashed(data: _Bytes, starts: I64, length: int) -> U64:
+    """Hash the bytes of one length that begin at these places."""
+    whole = length - length % _STRIPE
+    state = _stripes(data, starts, whole) if whole else np.full(len(starts), _P5)
+    return _avalanche(_tail(state + np.uint64(length), data, starts + whole, length - whole))
+
+
+def _stripes(data: _Bytes, starts: I64, length: int) -> U64:
     seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
-    lanes = [np.full(len(rows), s % (1 << 64), dtype=np.uint64) for s in seeds]
-    for column in range(0, words.shape[1], _LANES):
-        for lane in range(_LANES):
-            lanes[lane] = _round(lanes[lane], words[:, column + lane])
+    lanes = [np.full(len(starts), s % (1 << 64), dtype=np.uint64) for s in seeds]
+    for at in range(0, length, 8):
+        lane = at // 8 % _LANES
+        lanes[lane] = _round(lanes[lane], data.eight(starts + at))
     turned = zip(lanes, (1, 7, 12, 18), strict=True)
-    state = np.zeros(len(rows), dtype=np.uint64)
+    state = np.zeros(len(starts), dtype=np.uint64)
     for lane_state, bits in turned:
         state = state + _rotated(lane_state, bits)
     for lane_state in lanes:
@@ -54,21 +81,17 @@ def _stripes(rows: U8) -> U64:
     return state
 
 
-def _tail(state: U64, rows: U8) -> U64:
-    length = rows.shape[1]
-    whole = length - length % 8
-    if whole:
-        words = _words(rows[:, :whole], "<u8")
-        for column in range(words.shape[1]):
-            mixed = _round(np.zeros_like(state), words[:, column])
-            state = _rotated(state ^ mixed, 27) * _P1 + _P4
-    if length - whole >= _LANES:
-        half = _words(rows[:, whole : whole + 4], "<u4")[:, 0]
-        state = _rotated(state ^ (half * _P1), 23) * _P2 + _P3
-        whole += 4
-    for column in range(whole, length):
-        byte = rows[:, column].astype(np.uint64)
-        state = _rotated(state ^ (byte * _P5), 11) * _P1
+def _tail(state: U64, data: _Bytes, starts: I64, length: int) -> U64:
+    at = 0
+    while length - at >= 8:  # noqa: PLR2004  # bytes of a word
+        mixed = _round(np.zeros_like(state), data.eight(starts + at))
+        state = _rotated(state ^ mixed, 27) * _P1 + _P4
+        at += 8
+    if length - at >= _LANES:
+        state = _rotated(state ^ (data.four(starts + at) * _P1), 23) * _P2 + _P3
+        at += 4
+    for place in range(at, length):
+        state = _rotated(state ^ (data.one(starts + place) * _P5), 11) * _P1
     return state
 
 
@@ -84,7 +107,3 @@ def _round(state: U64, words: U64) -> U64:
 
 def _rotated(values: U64, bits: int) -> U64:
     return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
-
-
-def _words(rows: U8, dtype: str) -> U64:
-    return np.ascontiguousarray(rows).view(dtype).astype(np.uint64)

@@ -6,6 +6,7 @@ sides, so that answers can be joined by AND, OR and NOT without losing a row.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from lancelake.index.row_ids import EMPTY, RowIds
@@ -71,6 +72,22 @@ class Answer:
     def at_most(true: RowIds) -> Answer:
         """Return the answer of an index that knows only where a condition can be true."""
         return Answer(NO_ROWS, RowMask(true), NO_ROWS, ALL_ROWS)
+
+    def mapped(self, change: Callable[[RowIds], RowIds]) -> Answer:
+        """Return the answer with other ids for the same rows; what was exact stays exact."""
+        true, false = (
+            RowMask(change(mask.ids), mask.is_inverted)
+            for mask in (self.maybe_true, self.maybe_false)
+        )
+        sure = (
+            most if mask is before else RowMask(change(mask.ids), mask.is_inverted)
+            for mask, before, most in (
+                (self.surely_true, self.maybe_true, true),
+                (self.surely_false, self.maybe_false, false),
+            )
+        )
+        surely_true, surely_false = sure
+        return Answer(surely_true, true, surely_false, false)
 
     @property
     def is_exact(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -13,6 +13,7 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.expr.condition import Leaf
 from lancelake.format.index_meta import IndexDetails, IndexFile
 from lancelake.index.answer import Answer
+from lancelake.index.key_range import KeyRange
 from lancelake.index.row_ids import RowIds, U64Array
 
 Parameters = Mapping[str, Any]
@@ -84,6 +85,15 @@ class OpenSegment(Protocol):
 
     def statistics(self) -> Mapping[str, Any]:
         """Return the numbers that official releases show for a segment of this kind."""
+        ...
+
+
+@runtime_checkable
+class RangeSegment(Protocol):
+    """A segment that answers several bounds on its column at once, which is cheaper than each."""
+
+    def answer_range(self, wanted: KeyRange) -> Answer:
+        """Answer a condition that is true for the keys of a range."""
         ...
 
 

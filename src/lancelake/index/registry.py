@@ -19,6 +19,7 @@ from lancelake.index.scalar.btree import files as btree_files
 from lancelake.index.scalar.btree.kind import BTREE
 from lancelake.index.scalar.keyed_sets import FILE as BITMAP_FILE
 from lancelake.index.scalar.label_list import LABEL_LIST
+from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
 
 KINDS: tuple[IndexKind, ...] = (
@@ -27,6 +28,7 @@ KINDS: tuple[IndexKind, ...] = (
     LABEL_LIST,
     ZONE_MAP,
     BLOOM_FILTER,
+    NGRAM,
 )
 
 

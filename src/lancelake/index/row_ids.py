@@ -14,13 +14,11 @@ import numpy.typing as npt
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError
-from lancelake.format import deletion, roaring
+from lancelake.format import deletion, row_address
 
 U64Array = npt.NDArray[np.uint64]
 BoolArray = npt.NDArray[np.bool_]
 
-_SHIFT = np.uint64(32)
-_LOW = np.uint64((1 << 32) - 1)
 _BYTE = np.uint64(3)
 _BIT = np.uint64(7)
 _HEAD = struct.Struct("<I")
@@ -36,16 +34,7 @@ class RowIds:
     @staticmethod
     def of(ids: U64Array) -> RowIds:
         """Return the set of these ids, in whatever order they come."""
-        if not len(ids):
-            return EMPTY
-        high = (ids >> _SHIFT).astype(np.uint32)
-        low = (ids & _LOW).astype(np.uint32)
-        if high[0] == high[-1] and bool(np.all(high == high[0])):
-            return RowIds({int(high[0]): roaring.of(low)})
-        order = np.argsort(high, kind="stable")
-        words, starts = np.unique(high[order], return_index=True)
-        split = np.split(low[order], starts[1:])
-        return RowIds({int(w): roaring.of(part) for w, part in zip(words, split, strict=True)})
+        return RowIds(dict(row_address.by_fragment(ids).items())) if len(ids) else EMPTY
 
     @staticmethod
     def within(parts: Mapping[int, BitMap]) -> RowIds:
@@ -54,12 +43,7 @@ class RowIds:
 
     def to_array(self) -> U64Array:
         """Return the ids, ascending."""
-        arrays = [
-            np.frombuffer(part.to_array(), dtype=np.uint32).astype(np.uint64)
-            + np.uint64(high << 32)
-            for high, part in sorted(self.parts.items())
-        ]
-        return np.concatenate(arrays) if arrays else np.zeros(0, dtype=np.uint64)
+        return row_address.ascending(self.parts)
 
     def only(self, highs: Collection[int]) -> RowIds:
         """Return the ids with one of these high words."""
@@ -81,7 +65,7 @@ class RowIds:
         tables = {high: _bit_table(part) for high, part in self.parts.items()}
 
         def test(ids: U64Array) -> BoolArray:
-            high, low = ids >> _SHIFT, ids & _LOW
+            high, low = row_address.fragment_of(ids), row_address.offset_of(ids)
             found = np.zeros(len(ids), dtype=np.bool_)
             for word in np.unique(high).tolist():
                 table = tables.get(word)
@@ -101,8 +85,9 @@ class RowIds:
         return bool(self.parts)
 
     def __contains__(self, row_id: int) -> bool:
-        part = self.parts.get(row_id >> 32)
-        return part is not None and (row_id & int(_LOW)) in part
+        high, low = row_address.split(row_id)
+        part = self.parts.get(high)
+        return part is not None and low in part
 
     def __or__(self, other: RowIds) -> RowIds:
         if not self.parts or not other.parts:

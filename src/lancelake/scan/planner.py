@@ -12,6 +12,7 @@ from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.fragment import Fragment
+from lancelake.format.row_address import OFFSET_BITS
 from lancelake.scan.count import live_rows
 from lancelake.scan.outputs import (
     ColumnOutput,
@@ -22,7 +23,7 @@ from lancelake.scan.outputs import (
     resolve_outputs,
 )
 from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
-from lancelake.scan.prune import OFFSET_BITS, Places, fragment_test
+from lancelake.scan.prune import Places, fragment_test
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_width import column_widths
 

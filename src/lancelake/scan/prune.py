@@ -16,9 +16,6 @@ from lancelake.expr.condition import (
     Path,
 )
 
-OFFSET_BITS = 32
-"""Bits of a row address that tell the row within its fragment."""
-
 MayHold = Callable[[int], bool]
 Places = Mapping[Path, int]
 """Columns whose values tell the fragment of a row, and the bits below the fragment's id."""

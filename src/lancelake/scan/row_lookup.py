@@ -6,15 +6,14 @@ import numpy as np
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import known_deletions
-from lancelake.data.row_meta import RowMeta, row_addresses
+from lancelake.data.row_meta import RowMeta
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
+from lancelake.format.row_address import fragment_of, offset_of, row_addresses
 from lancelake.format.rowids.lookup import find
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import physical_rows
 
-_FRAGMENT_SHIFT = np.uint64(32)
-_OFFSET_MASK = np.uint64((1 << 32) - 1)
 MISSING = np.uint64((1 << 64) - 1)
 """Stands for the address of a row that is not there."""
 
@@ -35,16 +34,6 @@ def live_addresses(snapshot: Snapshot, addresses: U64Array) -> U64Array:
     """Return the addresses with `MISSING` in place of rows that are deleted or never were."""
     unique, inverse = np.unique(addresses, return_inverse=True)
     return _by_address(snapshot, unique)[inverse]
-
-
-def fragment_of(addresses: U64Array) -> U64Array:
-    """Return the fragment's part of addresses."""
-    return addresses >> _FRAGMENT_SHIFT
-
-
-def offset_of(addresses: U64Array) -> U64Array:
-    """Return the offset's part of addresses."""
-    return addresses & _OFFSET_MASK
 
 
 def _by_id(snapshot: Snapshot, ids: U64Array) -> U64Array:

@@ -16,6 +16,7 @@ from lancelake.data.projection import project
 from lancelake.errors import OutOfRangeError
 from lancelake.format import roaring
 from lancelake.format.fragment import Fragment
+from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import fetch
@@ -24,7 +25,6 @@ from lancelake.scan.outputs import ColumnOutput, resolve_outputs
 from lancelake.scan.plan import ScanPlan, ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_lookup import fragment_of, offset_of
 
 _THREADS = 4
 

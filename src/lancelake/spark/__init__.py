@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # importing the package must not start to load Spark
     from lancelake.spark.jvm.failures import error_of
     from lancelake.spark.lance_table import LanceTable
-    from lancelake.spark.reading.frames import read
-    from lancelake.spark.session.sessions import register, session
+    from lancelake.spark.planning.frames import read
+    from lancelake.spark.registration.sessions import register, session
     from lancelake.spark.streaming.upserts import merge_batches
     from lancelake.spark.writing.write_plan import write
 
@@ -17,9 +17,9 @@ _HOMES = {
     "LanceTable": "lancelake.spark.lance_table",
     "error_of": "lancelake.spark.jvm.failures",
     "merge_batches": "lancelake.spark.streaming.upserts",
-    "read": "lancelake.spark.reading.frames",
-    "register": "lancelake.spark.session.sessions",
-    "session": "lancelake.spark.session.sessions",
+    "read": "lancelake.spark.planning.frames",
+    "register": "lancelake.spark.registration.sessions",
+    "session": "lancelake.spark.registration.sessions",
     "write": "lancelake.spark.writing.write_plan",
 }
 

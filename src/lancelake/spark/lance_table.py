@@ -12,8 +12,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.versions import has_table
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.alter import without_columns
+from lancelake.spark.columns.add_columns import add_function_columns, add_spark_columns
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.maintenance.table_methods import TableUpkeep
 from lancelake.spark.merge.builder import (
     Expression,
@@ -24,18 +27,16 @@ from lancelake.spark.merge.builder import (
 )
 from lancelake.spark.merge.execute import execute_change
 from lancelake.spark.merge.explicit import Change
-from lancelake.spark.reading.frames import read_options
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.options import (
+from lancelake.spark.options.table_options import (
     WRITE_OPTIONS,
     TableOptions,
     open_version,
     parse,
     parse_time,
 )
-from lancelake.spark.session.times import zoned
+from lancelake.spark.options.times import zoned
+from lancelake.spark.planning.frames import read_options
 from lancelake.spark.types import arrow_schema, arrow_type
-from lancelake.spark.writing.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
@@ -104,13 +105,7 @@ class LanceTable(TableUpkeep):
     @staticmethod
     def isLanceTable(sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG004
         """Whether there is a table at a path."""
-        from lancelake.errors import TableNotFoundError  # noqa: PLC0415
-
-        try:
-            open_version(parse({"path": identifier}, ()))
-        except TableNotFoundError:
-            return False
-        return True
+        return has_table(parse({"path": identifier}, ()).location)
 
     def alias(self, aliasName: str) -> LanceTable:
         """Name the table for the expressions of a merge."""

@@ -15,10 +15,11 @@ from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.arrays import at_path
+from lancelake.format.row_address import fragment_of
 from lancelake.format.rowids.segment import U64Array
 from lancelake.format.schema import Field, Schema, split_path
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.row_lookup import MISSING, addresses_of, fragment_of, live_addresses
+from lancelake.scan.row_lookup import MISSING, addresses_of, live_addresses
 from lancelake.scan.take import take, take_at
 
 

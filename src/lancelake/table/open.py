@@ -8,7 +8,7 @@ from typing import assert_never
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import find_version, latest_version, list_versions
-from lancelake.errors import VersionNotFoundError
+from lancelake.errors import TableNotFoundError, VersionNotFoundError
 from lancelake.storage.location import Location
 from lancelake.table.refs import branch_location, load_branch, load_tag
 
@@ -69,6 +69,19 @@ def open_snapshot(
             return _as_of(location, time_ns)
         case _:
             assert_never(reference)
+
+
+def open_existing(location: Location, branch: str | None = None) -> Snapshot | None:
+    """Open the newest version of a table or of its branch; None if there is no table.
+
+    A branch must exist.
+    """
+    if branch is not None:
+        return open_snapshot(location, OnBranch(branch))
+    try:
+        return open_snapshot(location, Latest())
+    except TableNotFoundError:
+        return None
 
 
 def time_reference(when: datetime | int) -> AsOf:

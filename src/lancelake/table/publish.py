@@ -34,8 +34,9 @@ from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 from lancelake.txn.options import BuildOptions
 from lancelake.txn.rules import AffectedRows
 from lancelake.txn.state import TableState
+from lancelake.version import __version__
 
-WRITER = WriterVersion(library="lancelake", version="0.1.0")
+WRITER = WriterVersion(library="lancelake", version=__version__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -19,7 +19,7 @@ from lancelake.data.write_task import (
     Progress,
     WriteTask,
 )
-from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError
+from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.bases import BasePath
@@ -29,7 +29,7 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Append, Merge, Overwrite
 from lancelake.format.schema import Schema
 from lancelake.storage.location import Location
-from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.open import open_existing
 from lancelake.table.publish import (
     DEFAULT_CHOICES,
     CommitChoices,
@@ -79,7 +79,7 @@ class WriteOptions:
 
 def write(reader: pa.RecordBatchReader, location: Location, options: WriteOptions) -> Snapshot:
     """Write rows and commit them; where there is no table yet, every mode creates one."""
-    base = _existing(location)
+    base = open_existing(location)
     if base is None:
         return _create(reader, location, options)
     return write_onto(base, reader, options)
@@ -124,13 +124,6 @@ def fragments_for(
     return schema, write_fragments(
         task, reader, ids=ids, progress=options.progress, watch=options.watch
     )
-
-
-def _existing(location: Location) -> Snapshot | None:
-    try:
-        return open_snapshot(location, Latest())
-    except TableNotFoundError:
-        return None
 
 
 def _create(reader: pa.RecordBatchReader, location: Location, options: WriteOptions) -> Snapshot:

@@ -8,7 +8,9 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.bases import BasePath
 from lancelake.format.ids import BaseId
 
-__all__ = ["BasePath", "extended", "same_path"]
+__all__ = ["BasePath", "ensure_id", "extended", "same_path"]
+
+_MAX_BASE_ID = (1 << 32) - 1
 
 
 def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
@@ -17,8 +19,17 @@ def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[B
     for base in new:
         _ensure_free(base, found)
         highest = max((b.id for b in found), default=0)
-        found.append(base if base.id else replace(base, id=BaseId(highest + 1)))
+        found.append(base if base.id else replace(base, id=ensure_id(highest + 1)))
     return tuple(found)
+
+
+def ensure_id(base_id: int) -> BaseId:
+    """Return an id for a base path, or say that there are none left."""
+    if base_id > _MAX_BASE_ID:
+        raise InvalidRequestError(
+            f"the table has used up the ids of base paths: the highest is {_MAX_BASE_ID}"
+        )
+    return BaseId(base_id)
 
 
 def same_path(base: BasePath, other: BasePath) -> bool:

@@ -9,7 +9,7 @@ from lancelake.format import flags, names
 from lancelake.format import operations as ops
 from lancelake.format.file_version import DEFAULT
 from lancelake.format.flags import FeatureFlags
-from lancelake.format.ids import FragmentId, Version
+from lancelake.format.ids import DETACHED_BIT, FragmentId, Version
 from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
@@ -41,7 +41,7 @@ def next_state(
     """Build the version after `head`; `restored` is the version that a Restore names."""
     flags.ensure_writable(head.manifest.writer_feature_flags)
     target = VersionTarget(
-        version=options.version or Version(head.manifest.version + 1),
+        version=options.version or _next_version(head.manifest),
         transaction_uuid=transaction.uuid,
         options=options,
         restored=restored,
@@ -76,6 +76,17 @@ def clone(
         options=options,
     )
     return _finished(authored, transaction, target)
+
+
+def _next_version(manifest: Manifest) -> Version:
+    """Return the number of the next version; those from `DETACHED_BIT` on are of no line."""
+    after = manifest.version + 1
+    if after >= DETACHED_BIT:
+        raise InvalidRequestError(
+            f"the table has used up its version numbers: the newest is {manifest.version}",
+            action="Write its rows to another table.",
+        )
+    return Version(after)
 
 
 def _nothing(options: BuildOptions) -> TableState:

@@ -9,6 +9,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Clone
+from lancelake.txn.bases import ensure_id
 from lancelake.txn.state import TableState
 
 
@@ -21,7 +22,7 @@ def copied(op: Clone, source: TableState, source_uri: str) -> TableState:
     if not op.is_shallow:
         return _deep(source)
     before = source.manifest
-    base_id = BaseId(max((b.id + 1 for b in before.base_paths), default=0))
+    base_id = ensure_id(max((b.id + 1 for b in before.base_paths), default=0))
     base = BasePath(id=base_id, name=op.ref_name, is_dataset_root=True, path=source_uri)
     manifest = replace(
         before,

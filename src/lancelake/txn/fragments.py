@@ -10,6 +10,18 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import TOMBSTONE, FieldId, FragmentId
 from lancelake.format.manifest import Manifest
 
+MAX_FRAGMENT_ID = FragmentId((1 << 32) - 1)
+
+
+def ensure_id(fragment_id: int) -> FragmentId:
+    """Return an id for a fragment, or say that there are none left."""
+    if fragment_id > MAX_FRAGMENT_ID:
+        raise InvalidRequestError(
+            f"the table has used up its fragment ids: the highest is {MAX_FRAGMENT_ID}",
+            action="Write its rows to another table.",
+        )
+    return FragmentId(fragment_id)
+
 
 def next_id(manifest: Manifest) -> int:
     """Return the first fragment id that was never given out."""
@@ -21,7 +33,7 @@ def numbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
     found: list[Fragment] = []
     for fragment in fragments:
         if fragment.id == 0:
-            found.append(replace(fragment, id=FragmentId(first)))
+            found.append(replace(fragment, id=ensure_id(first)))
             first += 1
         else:
             found.append(fragment)
@@ -30,7 +42,7 @@ def numbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
 
 def renumbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
     """Give consecutive ids to all fragments."""
-    return tuple(replace(f, id=FragmentId(first + n)) for n, f in enumerate(fragments))
+    return tuple(replace(f, id=ensure_id(first + n)) for n, f in enumerate(fragments))
 
 
 def without_dead_files(fragment: Fragment) -> Fragment:

@@ -16,6 +16,8 @@ from lancelake.format.rowids.lineage import UNKNOWN_VERSION, VersionSequence
 from lancelake.format.rowids.segment import Range, Segment, U64Array
 from lancelake.format.rowids.sequence import RowIdSequence
 
+_MAX_ROW_ID = (1 << 64) - 1
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
@@ -143,8 +145,14 @@ def _completed(fragment: Fragment, rows: int, next_row_id: int) -> tuple[bytes, 
         raise InvalidRequestError(msg, found=_length(given), expected=rows)
     if missing == 0 and isinstance(fragment.row_ids, bytes):
         return fragment.row_ids, next_row_id
-    fresh = Range(start=next_row_id, end=next_row_id + missing)
-    return codec.encode_row_ids(_joined(given, fresh)), next_row_id + missing
+    end = next_row_id + missing
+    if end > _MAX_ROW_ID:
+        raise InvalidRequestError(
+            f"the table has used up its row ids: the next is {next_row_id}",
+            action="Write its rows to another table.",
+        )
+    fresh = Range(start=next_row_id, end=end)
+    return codec.encode_row_ids(_joined(given, fresh)), end
 
 
 def _joined(given: tuple[Segment, ...], fresh: Range) -> tuple[Segment, ...]:

@@ -17,9 +17,8 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
 from lancelake.txn import row_ids
+from lancelake.txn.fragments import ensure_id
 from lancelake.txn.state import TableState
-
-_MAX_FRAGMENT_ID = (1 << 32) - 1
 
 
 def ensure_sound(after: TableState, *, before: TableState) -> None:
@@ -29,8 +28,7 @@ def ensure_sound(after: TableState, *, before: TableState) -> None:
         ensure_schema(manifest.schema)
     _ensure_legacy_is_complete(manifest)
     _ensure_different(after.fragments)
-    if (manifest.max_fragment_id or 0) > _MAX_FRAGMENT_ID:
-        raise InvalidRequestError("the table has used up its fragment ids")
+    ensure_id(manifest.max_fragment_id or 0)
     known = before.fragments_by_id()
     changed = after.fragments.changed_since(before.fragments)
     fresh = [f for f in changed if known.get(f.id) != f]

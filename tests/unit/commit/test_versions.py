@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from lancelake.commit.version_line import open_line
-from lancelake.commit.versions import find_version, latest_version, list_versions
+from lancelake.commit.versions import find_version, has_table, latest_version, list_versions
 from lancelake.errors import TableNotFoundError, VersionNotFoundError
 from lancelake.format.ids import DETACHED_BIT
 from lancelake.storage.location import Location
@@ -34,3 +34,8 @@ def test_a_missing_version_is_told(location: Location, version: int) -> None:
 def test_a_missing_table_is_told(tmp_path: Path) -> None:
     with pytest.raises(TableNotFoundError, match="was not found"):
         latest_version(Location.parse(tmp_path / "none.lance"))
+
+
+def test_a_place_has_a_table_when_it_has_a_version(location: Location, tmp_path: Path) -> None:
+    assert has_table(location)
+    assert not has_table(Location.parse(tmp_path / "none.lance"))

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import threading
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data import fragment_reader
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.projection import project
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
+from lancelake.proto.table_pb2 import Manifest
+from lancelake.pylance import blob_array, blob_field
 from tests.support.compare import assert_same_table
 from tests.support.read_tables import open_source, rows, varied
+from tests.support.table_surgery import edit_manifest
 
 COLUMNS = ("key", "st", "n", "z")
 WAIT_S = 30
@@ -116,11 +121,11 @@ def test_file_that_is_slow_to_open_does_not_stop_other_fragments(
     slow = source.manifest.fragments[0].files[0].path
     opened = fragment_reader.open_columns
 
-    def waiting(files: Any, part: Any, manifest: Any) -> Any:
+    def waiting(files: Any, part: Any, manifest: Any, **how: Any) -> Any:
         if part.file.path == slow:
             started.set()
             done.wait(WAIT_S)
-        return opened(files, part, manifest)
+        return opened(files, part, manifest, **how)
 
     monkeypatch.setattr(fragment_reader, "open_columns", waiting)
     first = np.array([0], dtype=np.uint64)
@@ -131,3 +136,18 @@ def test_file_that_is_slow_to_open_does_not_stop_other_fragments(
     assert thread.is_alive()
     done.set()
     thread.join(WAIT_S)
+
+
+def test_two_fields_that_claim_the_column_of_a_blob_are_corrupt(tmp_path: Path) -> None:
+    schema = pa.schema([blob_field("blob"), pa.field("id", pa.int64())])
+    rows = pa.table([blob_array([b"a", b"b"]), pa.array([1, 2])], schema=schema)
+    root = tmp_path / "t.lance"
+    lance.write_dataset(rows, root, data_storage_version="2.2")
+
+    def claim(manifest: Manifest) -> None:
+        columns = manifest.fragments[0].files[0].column_indices
+        columns[1] = columns[0]
+
+    edit_manifest(root, claim)
+    with pytest.raises(CorruptTableError):
+        lance.dataset(root).to_table()

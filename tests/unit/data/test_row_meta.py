@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lancelake.data.row_meta import MetaColumn, RowMeta, row_addresses
+from lancelake.data.row_meta import MetaColumn, RowMeta
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import ExternalFile, Fragment, Sequenced
 from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import row_addresses
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.sequence import RowIdSequence
 from lancelake.storage.location import Location

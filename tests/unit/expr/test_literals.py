@@ -54,6 +54,7 @@ def test_constant_of_a_nested_type_has_no_sql() -> None:
         (pa.scalar("a"), pa.large_string(), pa.scalar("a", pa.large_string())),
         (pa.scalar("a"), pa.int64(), None),
         (pa.scalar(2), pa.decimal128(4, 2), pa.scalar(Decimal("2.00"), pa.decimal128(4, 2))),
+        (pa.scalar(200), pa.decimal128(4, -2), None),
         (
             pa.scalar(5000, pa.timestamp("ns")),
             pa.timestamp("us"),

@@ -52,3 +52,10 @@ def test_an_entry_without_bytes_means_all_rows_of_a_fragment() -> None:
 def test_a_set_that_is_cut_off_is_corrupt(data: bytes) -> None:
     with pytest.raises(CorruptTableError, match="end within"):
         decode_tree_map(data)
+
+
+@given(sets, sets)
+def test_many_ids_are_tested_at_once(values: set[int], asked: set[int]) -> None:
+    some = {value for value in values if value & 0xFFFFFFFF < 1 << 20}
+    ids = np.array(sorted(asked), dtype=np.uint64)
+    assert row_ids(some).tester()(ids).tolist() == [value in some for value in sorted(asked)]

@@ -18,3 +18,17 @@ def test_the_command_line_does_not_load_spark() -> None:
 
 def test_naming_the_package_does_not_load_spark() -> None:
     assert "pyspark" not in loaded("import lancelake.spark")
+
+
+def test_no_module_hides_a_public_name() -> None:
+    """`from lancelake.spark import session` gives the function, whatever was imported before."""
+    statement = (
+        "import importlib, inspect, pkgutil, lancelake.spark as spark\n"
+        "packages = [m.name for m in pkgutil.walk_packages(spark.__path__, 'lancelake.spark.')]\n"
+        "skipped = ('daemon', 'limited_source')\n"
+        "for name in packages:\n"
+        "    if not name.endswith(skipped): importlib.import_module(name)\n"
+        "hidden = [n for n in spark.__all__ if inspect.ismodule(getattr(spark, n))]\n"
+        "assert not hidden, hidden"
+    )
+    assert "pyspark" in loaded(statement)

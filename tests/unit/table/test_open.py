@@ -26,6 +26,7 @@ from lancelake.table.open import (
     Latest,
     OnBranch,
     Reference,
+    open_existing,
     open_snapshot,
     time_reference,
 )
@@ -154,3 +155,18 @@ def test_time_is_exact_to_the_microsecond(when: datetime | int, time_ns: int) ->
 def test_time_without_a_zone_is_local() -> None:
     naive = datetime(2026, 1, 31, 18, 30)
     assert time_reference(naive) == time_reference(naive.astimezone())
+
+
+def test_the_newest_version_of_an_existing_table_is_opened(place: Location) -> None:
+    latest = open_existing(place)
+    assert latest is not None
+    assert latest.version == open_snapshot(place, Latest()).version
+
+
+def test_nothing_is_opened_where_there_is_no_table(tmp_path: Path) -> None:
+    assert open_existing(Location.parse(tmp_path / "none.lance")) is None
+
+
+def test_a_branch_that_is_to_be_opened_must_exist(place: Location) -> None:
+    with pytest.raises(RefNotFoundError):
+        open_existing(place, "nowhere")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -107,3 +108,33 @@ def test_row_ids_in_a_table_make_them_stable() -> None:
     )
     head = replace(head, manifest=replace(head.manifest, fragments=fragments, next_row_id=20))
     assert after(RESERVE, head).manifest.has_stable_row_ids
+
+
+USED_UP: dict[str, tuple[dict[str, int], ops.Operation]] = {
+    "version numbers": ({"version": Version((1 << 63) - 1)}, RESERVE),
+    "version numbers that no line has": ({"version": Version((1 << 64) - 1)}, RESERVE),
+    "fragment ids": ({"max_fragment_id": (1 << 32) - 1}, ops.Append(fragments=(NEW,))),
+    "fragment ids of moved rows": (
+        {"max_fragment_id": (1 << 32) - 1},
+        ops.Update(new_fragments=(NEW,)),
+    ),
+    "row ids": ({"next_row_id": (1 << 64) - 5}, ops.Append(fragments=(NEW,))),
+}
+
+
+@pytest.mark.parametrize("what", USED_UP)
+def test_numbers_that_are_used_up_are_told(what: str) -> None:
+    claimed, operation = USED_UP[what]
+    state = table(stable=True)
+    head = replace(state, manifest=replace(state.manifest, **cast(Any, claimed)))
+    with pytest.raises(InvalidRequestError, match="used up"):
+        build.next_state(transaction(operation), head, OPTIONS)
+
+
+def test_ids_of_base_paths_that_are_used_up_are_told() -> None:
+    base = BasePath(id=BaseId((1 << 32) - 1), is_dataset_root=True, path="memory:///b")
+    state = table()
+    source = replace(state, manifest=replace(state.manifest, base_paths=(base,)))
+    clone = ops.Clone(is_shallow=True, ref_name="r", ref_version=Version(1), ref_path="p")
+    with pytest.raises(InvalidRequestError, match="used up"):
+        build.clone(transaction(clone), source, "memory:///source", OPTIONS)

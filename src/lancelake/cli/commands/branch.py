@@ -10,7 +10,6 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import branch_document
 from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, target_text, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
@@ -19,6 +18,7 @@ from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
+from lancelake.table.describe.documents import branch_document
 from lancelake.table.publish import CommitChoices
 from lancelake.table.refs import branch_location, list_branches, load_branch
 

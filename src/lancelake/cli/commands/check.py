@@ -12,10 +12,10 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
-from lancelake.cli.documents import document
 from lancelake.cli.options import Output, StorageOptions, Uri, location
 from lancelake.errors import CorruptTableError
 from lancelake.table.check import Finding, Progress, Severity, check
+from lancelake.table.describe.documents import document
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 

@@ -11,8 +11,8 @@ from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, stderr
 from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, target_text, version_body, version_rows
-from lancelake.commit.versions import latest_version
-from lancelake.errors import AlreadyExistsError, TableNotFoundError
+from lancelake.commit.versions import has_table
+from lancelake.errors import AlreadyExistsError
 from lancelake.storage.location import Location
 from lancelake.table.clone import deep_clone, shallow_clone
 from lancelake.table.publish import CommitChoices
@@ -66,8 +66,5 @@ def clone(
 
 def _ensure_free(place: Location) -> None:
     """Refuse a target that is taken before anything is copied there."""
-    try:
-        latest_version(place)
-    except TableNotFoundError:
-        return
-    raise AlreadyExistsError("the target is a table already", table=place.uri)
+    if has_table(place):
+        raise AlreadyExistsError("the target is a table already", table=place.uri)

@@ -13,11 +13,11 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import document, flag_names
 from lancelake.cli.options import Output, StorageOptions, Uri, location
 from lancelake.cli.report import target_text, version_body
 from lancelake.cli.schema_text import logical_type_text
 from lancelake.commit.snapshot import Snapshot
+from lancelake.table.describe.documents import document, flag_names
 from lancelake.table.diff import (
     ColumnFacts,
     Diff,

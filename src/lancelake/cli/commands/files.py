@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import typer
 from rich.text import Text
 
@@ -13,8 +11,9 @@ from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.commit.snapshot import Snapshot
-from lancelake.format.fragment import DataFile, Fragment
+from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId
+from lancelake.table.describe.files import file_format, files_document
 from lancelake.table.history import summarize
 from lancelake.table.version_delta import live_rows
 
@@ -28,7 +27,7 @@ def files(
     """Show the fragments and their files."""
     snapshot = open_at(location(uri, options), at)
     if output is OutputFormat.JSON:
-        print_json(_document(snapshot))
+        print_json(files_document(snapshot))
         return
     has_bases = bool(snapshot.manifest.base_paths)
     numbers = [right(name) for name in ("fragment", "rows", "deleted", "size")]
@@ -50,7 +49,7 @@ def _add(table: Listing, snapshot: Snapshot, fragment: Fragment, *, has_bases: b
         size = "?" if file.file_size_bytes is None else words.size(file.file_size_bytes)
         live = str(sum(1 for f in file.fields if f >= 0))
         path = Text(words.printable(file.path))
-        table.add(*first, size, live, _format(file), *base, path)
+        table.add(*first, size, live, file_format(file), *base, path)
         first = [""] * len(first)
     if fragment.deletion_file is not None:
         place = snapshot.files.deletion_file(fragment.id, fragment.deletion_file)
@@ -74,51 +73,3 @@ def _totals(snapshot: Snapshot) -> str:
 
 def _base(base_id: BaseId | None) -> str:
     return "" if base_id is None else str(base_id)
-
-
-def _format(file: DataFile) -> str:
-    return f"{file.file_major_version}.{file.file_minor_version}"
-
-
-def _document(snapshot: Snapshot) -> dict[str, Any]:  # JSON
-    counts = summarize(snapshot)
-    return {
-        "uri": snapshot.location.uri,
-        "version": snapshot.version,
-        "base_paths": {str(b.id): b.path for b in snapshot.manifest.base_paths},
-        "fragments": [_fragment(snapshot, f) for f in snapshot.manifest.fragments],
-        "totals": {
-            "fragments": counts.total_fragments,
-            "data_files": counts.total_data_files,
-            "deletion_files": counts.total_deletion_files,
-            "data_bytes": counts.total_files_size,
-            "rows": live_rows(snapshot),
-            "deleted_rows": counts.total_deletion_file_rows,
-        },
-    }
-
-
-def _fragment(snapshot: Snapshot, fragment: Fragment) -> dict[str, Any]:  # JSON
-    deletion = fragment.deletion_file
-    return {
-        "id": fragment.id,
-        "physical_rows": fragment.physical_rows,
-        "rows": fragment.live_rows,
-        "data_files": [
-            {
-                "path": file.path,
-                "size_bytes": file.file_size_bytes,
-                "file_version": _format(file),
-                "fields": list(file.fields),
-                "column_indices": list(file.column_indices),
-                "base_id": file.base_id,
-            }
-            for file in fragment.files
-        ],
-        "deletion_file": deletion
-        and {
-            "path": snapshot.files.deletion_file(fragment.id, deletion).path,
-            "deleted_rows": deletion.num_deleted_rows,
-            "base_id": deletion.base_id,
-        },
-    }

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import typer
 from rich.console import Console
@@ -12,13 +11,19 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import document, field_document, flag_names, writer_text
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.schema_text import tree, type_text
 from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.table.summary import IndexSummary, TableSummary, describe
+from lancelake.table.describe.documents import writer_text
+from lancelake.table.describe.summary import (
+    IndexSummary,
+    TableSummary,
+    describe,
+    exact_rows,
+    summary_document,
+)
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -33,9 +38,9 @@ def info(
     """Show one table at a glance: size, versions, columns, indices, and what deserves attention."""
     snapshot = open_at(location(uri, options), at)
     summary = describe(snapshot)
-    rows = _rows(snapshot, summary)
+    rows = exact_rows(snapshot, summary)
     if output is OutputFormat.JSON:
-        print_json(_document(snapshot, summary, rows))
+        print_json(summary_document(snapshot, summary, rows))
         return
     console = stdout()
     console.print(facts(_facts(snapshot, summary, rows)))
@@ -45,14 +50,6 @@ def info(
         console.print()
         console.print(Text.assemble(("! ", "bold yellow"), words.printable(warning.message)))
         console.print(Text(f"  {words.printable(warning.advice)}", style="dim"))
-
-
-def _rows(snapshot: Snapshot, summary: TableSummary) -> int:
-    if summary.rows is not None:
-        return summary.rows
-    from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed
-
-    return count_rows(snapshot)
 
 
 def _facts(snapshot: Snapshot, summary: TableSummary, rows: int) -> Iterator[tuple[str, Text]]:
@@ -150,40 +147,3 @@ def _print_indices(console: Console, indices: tuple[IndexSummary, ...]) -> None:
         table.add(words.printable(index.name), index.kind, words.printable(columns), covered, size)
     console.print()
     console.print(table)
-
-
-def _document(snapshot: Snapshot, summary: TableSummary, rows: int) -> dict[str, Any]:  # JSON
-    manifest = snapshot.manifest
-    counts = summary.counts
-    return {
-        "uri": summary.uri,
-        "version": summary.version,
-        "branch": summary.branch,
-        "latest_version": summary.latest_version,
-        "versions": summary.versions,
-        "written_at": manifest.timestamp.isoformat() if manifest.timestamp else None,
-        "writer": writer_text(manifest.writer_version),
-        "rows": rows,
-        "deleted_rows": summary.deleted_rows,
-        "data_bytes": summary.data_bytes,
-        "unsized_files": summary.unsized_files,
-        "fragments": counts.total_fragments,
-        "data_files": counts.total_data_files,
-        "deletion_files": counts.total_deletion_files,
-        "data_file_version": manifest.data_version.value,
-        "stable_row_ids": manifest.has_stable_row_ids,
-        "reader_flags": flag_names(manifest.reader_feature_flags),
-        "writer_flags": flag_names(manifest.writer_feature_flags),
-        "fields": [field_document(field) for field in manifest.schema.fields],
-        "indices": document(summary.indices),
-        "tags": {n: {"branch": t.branch, "version": t.version} for n, t in summary.tags},
-        "branches": {
-            n: {"parent_branch": b.parent_branch, "parent_version": b.parent_version}
-            for n, b in summary.branches
-        },
-        "config": document(manifest.config),
-        "table_metadata": document(manifest.table_metadata),
-        "schema_metadata": document(manifest.schema.metadata),
-        "base_paths": document(manifest.base_paths),
-        "warnings": document(summary.warnings),
-    }

@@ -10,12 +10,12 @@ from rich.text import Text
 
 from lancelake.cli import words
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import document
 from lancelake.cli.options import Message, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.errors import CorruptTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity
+from lancelake.table.describe.documents import document
 from lancelake.table.publish import CommitChoices
 from lancelake.table.repair import (
     Repaired,
@@ -41,6 +41,13 @@ DropLost = Annotated[
     bool,
     typer.Option(
         "--drop-lost", help="Give up fragments whose files are gone or unreadable, with their rows."
+    ),
+]
+ReplaceInvalidUtf8 = Annotated[
+    bool,
+    typer.Option(
+        "--replace-invalid-utf8",
+        help="Put U+FFFD in place of bytes of strings that are not UTF-8. Reads every value.",
     ),
 ]
 NewRowIds = Annotated[
@@ -71,6 +78,7 @@ def repair_command(
     data: Data = False,
     notes: Notes = False,
     drop_lost: DropLost = False,
+    replace_invalid_utf8: ReplaceInvalidUtf8 = False,
     new_row_ids: NewRowIds = False,
     remove_refs: RemoveRefs = False,
     rename_manifests: RenameManifests = False,
@@ -94,6 +102,7 @@ def repair_command(
         data=data,
         notes=notes,
         drop_lost=drop_lost,
+        replace_invalid_utf8=replace_invalid_utf8,
         new_row_ids=new_row_ids,
         remove_refs=remove_refs,
         rename_manifests=rename_manifests,

@@ -7,11 +7,11 @@ from rich.text import Text
 
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import document, field_document
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.schema_text import notes, tree, type_text
 from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.cli.words import printable, shortened
+from lancelake.table.describe.documents import schema_document
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
@@ -26,13 +26,7 @@ def schema(
     snapshot = open_at(location(uri, options), at)
     found = snapshot.manifest.schema
     if output is OutputFormat.JSON:
-        body = {
-            "version": snapshot.version,
-            "fields": [field_document(field) for field in found.fields],
-            "metadata": document(found.metadata),
-            "primary_key": [found.path_of(field.id) for field in found.primary_key()],
-        }
-        print_json(body)
+        print_json(schema_document(snapshot))
         return
     table = Listing([cut("column"), right("id"), cut("type"), TextColumn("nulls"), cut("notes")])
     for field, name in tree(found):

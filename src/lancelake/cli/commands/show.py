@@ -9,16 +9,16 @@ import typer
 
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import (
+from lancelake.cli.options import At, Output, StorageOptions, Uri, location
+from lancelake.cli.outline import outline
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidNameError, NotFoundError, RefNotFoundError
+from lancelake.table.describe.documents import (
     branch_document,
     manifest_document,
     tag_document,
     transaction_document,
 )
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location
-from lancelake.cli.outline import outline
-from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidNameError, NotFoundError, RefNotFoundError
 from lancelake.table.refs import load_branch, load_tag
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)

@@ -10,12 +10,12 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.documents import tag_document
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.report import report, target_text
 from lancelake.cli.tables import Listing, TextColumn, cut
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.refs import Tag
+from lancelake.table.describe.documents import tag_document
 from lancelake.table.open import AtVersion
 from lancelake.table.refs import list_tags, load_tag
 from lancelake.table.tags import create_tag, move_tag, remove_tag

@@ -31,12 +31,13 @@ from lancelake.clock import SystemClock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText, chosen_text
 from lancelake.data.write_task import MAX_ROWS_PER_FILE, WriteCounts
-from lancelake.errors import InvalidRequestError, TableNotFoundError
+from lancelake.errors import InvalidRequestError
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.file_version import FileVersion
 from lancelake.format.operations import Append, Overwrite
 from lancelake.storage.location import Location
+from lancelake.table.open import open_existing
 from lancelake.table.publish import CommitChoices
 from lancelake.table.write import SchemaMode, WriteMode, WriteOptions, write, write_onto
 
@@ -146,12 +147,7 @@ def _data_version(name: str | None) -> FileVersion | None:
 
 def _existing(place: Location, branch: str | None) -> Snapshot | None:
     """Open the table, which need not be there unless a branch of it is meant."""
-    try:
-        return open_head(place, branch)
-    except TableNotFoundError:
-        if branch is not None:
-            raise
-        return None
+    return open_existing(place) if branch is None else open_head(place, branch)
 
 
 def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:

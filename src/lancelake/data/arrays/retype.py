@@ -4,28 +4,35 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lancelake.data.arrays.text import is_text, unchecked_text
 from lancelake.errors import CorruptTableError
 
 
-def retype(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return `array` as `target`, sharing its buffers; leaves are cast where they differ."""
+def retype(array: pa.Array, target: pa.DataType, *, raw_text: bool = False) -> pa.Array:
+    """Return `array` as `target`, sharing its buffers; leaves are cast where they differ.
+
+    With `raw_text`, bytes become strings without a check that they are UTF-8.
+    """
     if array.type.equals(target, check_metadata=True):
         return array
     if isinstance(target, pa.BaseExtensionType):
-        return pa.ExtensionArray.from_storage(target, retype(array, target.storage_type))
+        storage = retype(array, target.storage_type, raw_text=raw_text)
+        return pa.ExtensionArray.from_storage(target, storage)
     if isinstance(array, pa.ExtensionArray):
-        return retype(array.storage, target)
+        return retype(array.storage, target, raw_text=raw_text)
     ensure_same_kind(array.type, target)
     if pa.types.is_struct(target):
-        return _struct(array, target)
+        return _struct(array, target, raw_text=raw_text)
     if pa.types.is_map(target):
-        return _map(array, target)
+        return _map(array, target, raw_text=raw_text)
     if pa.types.is_list(target) or pa.types.is_large_list(target):
-        return _from_buffers(array, target, array.buffers()[:2])
+        return _from_buffers(array, target, array.buffers()[:2], raw_text=raw_text)
     if pa.types.is_fixed_size_list(target):
-        return _from_buffers(array, target, array.buffers()[:1])
+        return _from_buffers(array, target, array.buffers()[:1], raw_text=raw_text)
     if _is_list_of_bytes(array.type):
         array = _binary(array)
+    if raw_text and is_text(target):
+        return unchecked_text(array, target)
     return array if array.type.equals(target) else array.cast(target)
 
 
@@ -68,9 +75,9 @@ def _is_list_of_bytes(dtype: pa.DataType) -> bool:
     return bool(is_list and pa.types.is_uint8(dtype.value_type))
 
 
-def _struct(array: pa.StructArray, target: pa.StructType) -> pa.Array:
+def _struct(array: pa.StructArray, target: pa.StructType, *, raw_text: bool) -> pa.Array:
     fields = list(target)
-    children = [retype(array.field(i), f.type) for i, f in enumerate(fields)]
+    children = [retype(array.field(i), f.type, raw_text=raw_text) for i, f in enumerate(fields)]
     return struct_of(children, fields, array)
 
 
@@ -83,9 +90,12 @@ def struct_of(children: list[pa.Array], fields: list[pa.Field], like: pa.Array) 
     return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
 
 
-def _map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
+def _map(array: pa.MapArray, target: pa.MapType, *, raw_text: bool) -> pa.Array:
     entries = pa.StructArray.from_arrays(
-        [retype(array.keys, target.key_type), retype(array.items, target.item_type)],
+        [
+            retype(array.keys, target.key_type, raw_text=raw_text),
+            retype(array.items, target.item_type, raw_text=raw_text),
+        ],
         fields=[target.key_field, target.item_field],
     )
     return pa.Array.from_buffers(
@@ -98,8 +108,10 @@ def _map(array: pa.MapArray, target: pa.MapType) -> pa.Array:
     )
 
 
-def _from_buffers(array: pa.Array, target: pa.DataType, buffers: list[pa.Buffer]) -> pa.Array:
-    values = retype(array.values, target.value_type)
+def _from_buffers(
+    array: pa.Array, target: pa.DataType, buffers: list[pa.Buffer], *, raw_text: bool
+) -> pa.Array:
+    values = retype(array.values, target.value_type, raw_text=raw_text)
     return pa.Array.from_buffers(
         target, len(array), buffers, array.null_count, array.offset, [values]
     )

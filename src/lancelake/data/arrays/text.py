@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from enum import Enum
 
 import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.format.schema import quote_segment
 
 
 class InvalidText(Enum):
@@ -55,6 +57,38 @@ def valid_text(array: pa.Array, column: str, choice: InvalidText) -> pa.Array:
             return valid
         return pa.DictionaryArray.from_arrays(array.indices, valid)
     return array
+
+
+def unchecked_text(array: pa.Array, target: pa.DataType) -> pa.Array:
+    """Return bytes as strings, sharing their buffers, whether or not they are UTF-8."""
+    if pa.types.is_dictionary(target):
+        if not pa.types.is_dictionary(array.type):
+            return array.cast(target)
+        words = unchecked_text(array.dictionary, target.value_type)
+        return pa.DictionaryArray.from_arrays(array.indices.cast(target.index_type), words)
+    is_large = pa.types.is_large_string(target)
+    return array.cast(pa.large_binary() if is_large else pa.binary()).view(target)
+
+
+def invalid_paths(array: pa.Array, path: str) -> Iterator[str]:
+    """Yield the paths of the values, at any depth, that hold strings that are not UTF-8."""
+    dtype = array.type
+    if isinstance(array, pa.ExtensionArray):
+        yield from invalid_paths(array.storage, path)
+    elif is_text(dtype):
+        words = array.dictionary if pa.types.is_dictionary(dtype) else array
+        try:
+            words.validate(full=True)
+        except pa.ArrowInvalid:
+            yield path
+    elif pa.types.is_struct(dtype):
+        for position, member in enumerate(dtype):
+            yield from invalid_paths(array.field(position), f"{path}.{quote_segment(member.name)}")
+    elif pa.types.is_map(dtype):
+        yield from invalid_paths(array.keys, f"{path}.key")
+        yield from invalid_paths(array.items, f"{path}.value")
+    elif pa.types.is_nested(dtype):
+        yield from invalid_paths(array.values, f"{path}.item")
 
 
 def replaced(array: pa.Array) -> pa.Array:

@@ -16,7 +16,7 @@ from lancelake.data.codec.read_groups import read_groups
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.data.codec.transplanted import TransplantedColumns
 from lancelake.data.column_reader import ColumnReader, RowOffsets
-from lancelake.data.file_to_table import FileShape
+from lancelake.data.file_to_table import FileShape, shaped
 from lancelake.data.projection import prune
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError
@@ -77,27 +77,24 @@ class LanceFile:
             return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        if batch.num_columns != len(self._shapes):
-            problem = f"data file {self._place.path} has fewer columns than the table says"
-            raise CorruptTableError(problem, path=self._place.path)
-        arrays = [
-            shape.apply(batch.column(position)) for position, shape in enumerate(self._shapes)
-        ]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return shaped(batch, self._shapes, self.schema, self._place.path)
 
 
 def open_lance_columns(
-    place: FileAt, file: DataFile, fields: tuple[Field, ...]
+    place: FileAt, file: DataFile, fields: tuple[Field, ...], *, raw_text: bool = False
 ) -> tuple[ColumnReader, ...]:
-    """Open the columns of these fields, which are cut down to what the file has."""
+    """Open the columns of these fields, which are cut down to what the file has.
+
+    With `raw_text`, strings come as they are stored, whether or not they are UTF-8.
+    """
     wanted = WantedColumns.of(fields)
     layout = _known.peek(place)
     reader = None if layout is not None else _guessed(place, wanted.names)
     if layout is None:
         layout = load_layout(place, file, reader)
     columns = {i: _column(place, file, layout, i) for i in wanted.columns}
-    if not layout.is_plain:
-        return _open_groups(place, layout, wanted, columns)
+    if raw_text or not layout.is_plain:
+        return _open_groups(place, layout, wanted, columns, raw_text=raw_text)
     names = tuple(quoted_path(column.path) for column in columns.values())
     if reader is None or names != wanted.names:
         reader = open_reader(place, names or None)
@@ -110,17 +107,20 @@ def _open_groups(
     layout: FileLayout,
     wanted: WantedColumns,
     columns: dict[FieldId, PhysicalColumn],
+    *,
+    raw_text: bool,
 ) -> tuple[ColumnReader, ...]:
     """Open a file some of whose columns the codec does not read as they are."""
     container = _container(place)
     indices = [column.index for column in columns.values()]
     readers: list[ColumnReader] = []
-    for group in read_groups(layout, container, indices):
+    for group in read_groups(layout, container, indices, raw_text=raw_text):
         held = {column.index for column in group.columns}
         ids = {i for i, column in columns.items() if column.index in held}
         pruned = (prune(field, ids) for field in wanted.fields)
         part = WantedColumns.of(tuple(field for field in pruned if field is not None))
-        shapes = part.shaped({i: columns[i] for i in part.columns}, layout.version)
+        here = {i: columns[i] for i in part.columns}
+        shapes = part.shaped(here, layout.version, raw_text=raw_text)
         if group.transplant is None:
             reader = open_reader(place, group.projection)
             readers.append(LanceFile(part.schema, place, reader, shapes))
@@ -164,11 +164,15 @@ class WantedColumns:
         )
 
     def shaped(
-        self, columns: dict[FieldId, PhysicalColumn], version: FileVersion
+        self,
+        columns: dict[FieldId, PhysicalColumn],
+        version: FileVersion,
+        *,
+        raw_text: bool = False,
     ) -> tuple[FileShape, ...]:
         """Say how each field is built from columns as they are in a file."""
         paths = {field_id: column.path for field_id, column in columns.items()}
-        shaper = _Shaper(paths, version)
+        shaper = _Shaper(paths, version, raw_text)
         return tuple(shaper.shape(field, 0) for field in self.fields)
 
 
@@ -220,6 +224,7 @@ class _Shaper:
 
     paths: dict[FieldId, tuple[str, ...]]
     version: FileVersion | None = None
+    raw_text: bool = False
 
     def shape(self, field: Field, depth: int) -> FileShape:
         """Build a field from the columns that lie `depth` levels down."""
@@ -234,9 +239,11 @@ class _Shaper:
         target = storage_field(described(field)).type
         if field.owns_column:
             positions_in = self.version if field.is_blob_v1 else None
-            return FileShape(file_name=name, target=target, positions_in=positions_in)
+            return FileShape(
+                file_name=name, target=target, positions_in=positions_in, raw_text=self.raw_text
+            )
         children = tuple(self.shape(child, depth + 1) for child in field.children)
-        return FileShape(file_name=name, target=target, children=children)
+        return FileShape(file_name=name, target=target, children=children, raw_text=self.raw_text)
 
 
 def _trails(nodes: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:

@@ -17,7 +17,7 @@ from lancelake.data.codec.file_layout import (
     is_fixed_size_structs,
     quoted_path,
 )
-from lancelake.data.codec.transplant_plan import plan_transplant
+from lancelake.data.codec.transplant_plan import plan_transplant, without_text
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format.schema import Field
 from lancelake.proto import encodings21_pb2, file2_pb2
@@ -40,15 +40,20 @@ class ReadGroup:
 
 
 def read_groups(
-    layout: FileLayout, container: Container, wanted: Sequence[int], *, blob_values: bool = False
+    layout: FileLayout,
+    container: Container,
+    wanted: Sequence[int],
+    *,
+    blob_values: bool = False,
+    raw_text: bool = False,
 ) -> tuple[ReadGroup, ...]:
     """Split columns, given by index, into groups that the codec reads right.
 
     A column of a map or of a fixed-size list of structs brings all columns of that node along.
     Blob v1 columns give positions and sizes; with `blob_values` they give their values unless
-    they lie behind a blob v2 column.
+    they lie behind a blob v2 column. With `raw_text`, strings come as binaries.
     """
-    planner = _Planner(layout, container, blob_values=blob_values)
+    planner = _Planner(layout, container, blob_values=blob_values, raw_text=raw_text)
     groups: list[list[_Unit]] = []
     shared: dict[bool, list[_Unit]] = {}
     for unit in _units(layout, wanted):
@@ -129,10 +134,13 @@ def _is_alone(unit: _Unit, layout: FileLayout) -> bool:
 class _Planner:
     """Decides about the columns of one file."""
 
-    def __init__(self, layout: FileLayout, container: Container, *, blob_values: bool) -> None:
+    def __init__(
+        self, layout: FileLayout, container: Container, *, blob_values: bool, raw_text: bool
+    ) -> None:
         self._layout = layout
         self._container = container
         self._blob_values = blob_values
+        self._raw_text = raw_text
         self._first_blob = layout.first_blob_v2
         self._nodes_at = _nodes_by_path(layout)
         self._short_json: set[int] = set()
@@ -146,8 +154,10 @@ class _Planner:
         )
         is_unreachable = "" in unit.path or len(self._nodes_at[unit.path]) > 1
         has_blob = any(c.kind is ColumnKind.BLOB_V1 for c in unit.columns)
+        has_text = any(without_text(c.field) != c.field for c in unit.columns)
         return (
             self._layout.has_gaps
+            or (self._raw_text and has_text)
             or bool(short_json)
             or is_behind_blob
             or is_unreachable
@@ -158,7 +168,9 @@ class _Planner:
         """Say how to read these together."""
         columns = tuple(column for unit in units for column in unit.columns)
         if self.must_move(units[0]):
-            plan = plan_transplant(self._layout, columns, short_json=self._short_json)
+            plan = plan_transplant(
+                self._layout, columns, short_json=self._short_json, raw_text=self._raw_text
+            )
             return ReadGroup(columns=columns, projection=(), transplant=plan)
         projection = tuple(quoted_path(unit.path) for unit in units)
         return ReadGroup(columns=columns, projection=projection, transplant=None)

@@ -18,17 +18,24 @@ _PACKED: FrozenMap[str, bytes] = FrozenMap({"lance-encoding:packed": b"true"})
 _POSITION_AND_SIZE = tuple(
     Field(name=name, id=FieldId(0), logical_type="uint64") for name in ("position", "size")
 )
+_BINARIES = {"string": "binary", "large_string": "large_binary"}
+_DICTIONARY = "dict"
 _BYTES = (Field(name="item", id=FieldId(0), logical_type="uint8"),)
 
 
 def plan_transplant(
-    layout: FileLayout, columns: Sequence[PhysicalColumn], *, short_json: Collection[int] = ()
+    layout: FileLayout,
+    columns: Sequence[PhysicalColumn],
+    *,
+    short_json: Collection[int] = (),
+    raw_text: bool = False,
 ) -> Transplant:
     """Plan a file of these columns, below the same nodes as in their own.
 
     Blobs become packed structs: v2 with the members of its descriptor, v1 with position and
     size. The JSON columns with an index in `short_json` become strings, and strings with a
-    column of their own for the bytes become lists of bytes.
+    column of their own for the bytes become lists of bytes. With `raw_text`, strings become
+    binaries, which the codec reads whether or not they are UTF-8.
     """
     roots: dict[int, _Branch] = {}
     for column in columns:
@@ -47,9 +54,25 @@ def plan_transplant(
     readable = {
         id(c.field): _readable(c, is_short_json=c.index in short_json) for c in layout.columns
     }
+    if raw_text:
+        readable = {node: without_text(field) for node, field in readable.items()}
     fields = [branch.as_field(readable) for branch in roots.values()]
     schema = Schema(fields=tuple(_numbered(fields, NO_PARENT, count())))
     return Transplant(grafts=grafts, schema=file_pb2.Schema(fields=encode_schema(schema)))
+
+
+def without_text(field: Field) -> Field:
+    """Return a field with binaries in place of strings, at any depth."""
+    kind, _, rest = field.logical_type.partition(":")
+    if kind == _DICTIONARY:
+        words, _, indices = rest.partition(":")
+        logical_type = f"{kind}:{_BINARIES.get(words, words)}:{indices}"
+    else:
+        logical_type = _BINARIES.get(field.logical_type, field.logical_type)
+    children = tuple(without_text(child) for child in field.children)
+    if logical_type == field.logical_type and children == field.children:
+        return field
+    return replace(field, logical_type=logical_type, children=children)
 
 
 @dataclass(slots=True)

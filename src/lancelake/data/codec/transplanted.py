@@ -17,7 +17,7 @@ from lancelake.data.codec.container import Container
 from lancelake.data.codec.readers import explained
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.file_to_table import FileShape
+from lancelake.data.file_to_table import FileShape, shaped
 
 # Bytes of the original that lie on local disk at a time.
 _WINDOW_BYTES = 64 << 20
@@ -81,8 +81,7 @@ class TransplantedColumns:
             target.unlink(missing_ok=True)
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        arrays = [shape.apply(batch.column(position)) for position, shape in enumerate(self.shapes)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+        return shaped(batch, self.shapes, self.schema, self.container.source.name)
 
     def _empty(self) -> pa.RecordBatch:
         arrays = [pa.array([], field.type) for field in self.schema]

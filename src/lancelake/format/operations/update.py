@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
-from lancelake.errors import UnsupportedError
+from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import fragment, key_filter, merged_generation
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId
@@ -60,15 +60,24 @@ def encode(op: Update) -> Transaction.Update:
         removed_fragment_ids=op.removed_fragment_ids,
         updated_fragments=[fragment.encode(f) for f in op.updated_fragments],
         new_fragments=[fragment.encode(f) for f in op.new_fragments],
-        fields_modified=op.fields_modified,
+        fields_modified=_unsigned(op.fields_modified),
         merged_generations=[merged_generation.encode(g) for g in op.merged_generations],
-        fields_for_preserving_frag_bitmap=op.fields_for_preserving_frag_bitmap,
+        fields_for_preserving_frag_bitmap=_unsigned(op.fields_for_preserving_frag_bitmap),
         update_mode=Transaction.UpdateMode.Name(op.update_mode.value),
     )
     if op.inserted_rows is not None:
         message.inserted_rows.CopyFrom(key_filter.encode(op.inserted_rows))
     restore_unknown(message, op.unknown)
     return message
+
+
+def _unsigned(ids: tuple[FieldId, ...]) -> tuple[FieldId, ...]:
+    """Refuse field ids that the message has no place for."""
+    negative = [i for i in ids if i < 0]
+    if negative:
+        problem = f"the schema has a field with id {negative[0]}, which no transaction can name"
+        raise CorruptTableError(problem, id=negative[0])
+    return ids
 
 
 def _decode_mode(value: int) -> UpdateMode:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
@@ -18,6 +20,7 @@ from lancelake.expr.literals import is_float
 from lancelake.format import split_block
 from lancelake.format.index_meta import IndexDetails
 from lancelake.format.key_filter import DEFAULT_ITEMS, DEFAULT_PROBABILITY
+from lancelake.format.xxh64 import U64
 from lancelake.index.answer import Answer
 from lancelake.index.kind import (
     BuildInput,
@@ -31,7 +34,7 @@ from lancelake.index.kind import (
 from lancelake.index.row_ids import RowIds
 from lancelake.index.scalar import parameters
 from lancelake.index.scalar.value_hashes import has_hash, hashes_of
-from lancelake.index.scalar.zones import BOUNDS, Mask, ZoneFileWriter, ZoneRows, cut
+from lancelake.index.scalar.zones import BOUNDS, Mask, Zone, ZoneFileWriter, ZoneRows, cut
 
 FILE = "bloomfilter.lance"
 ITEMS, PROBABILITY = "number_of_items", "probability"
@@ -48,6 +51,7 @@ _SCHEMA = pa.schema(
 )
 _BYTES_AT_ONCE = 8 << 20
 _BYTES_KEPT = 64 << 20
+_ROWS_AT_ONCE = 1 << 17
 # Values looked up at once in all filters of a batch.
 _HASHES_AT_ONCE = 512
 
@@ -94,9 +98,9 @@ class _BloomFilter:
         writer = ZoneFileWriter(folder, FILE, _SCHEMA, max(1, _BYTES_AT_ONCE // size))
         for old, keep in olds:
             writer.add_segment(old.entries(), old.rows, keep)
-        for zone in cut(rows.batches, items):
+        for zone, hashes in _hashed(cut(rows.batches, items), max(1, _ROWS_AT_ONCE // items)):
             blocks = split_block.empty(size)
-            split_block.insert(blocks, hashes_of(zone.values))
+            split_block.insert(blocks, hashes)
             has_null = zone.values.null_count > 0
             writer.add(zone, (*zone.bounds, has_null, split_block.encode(blocks)))
         entry = writer.finish({_ITEMS_KEY: str(items), _PROBABILITY_KEY: repr(rate)})
@@ -107,6 +111,15 @@ class _BloomFilter:
     ) -> BuiltSegment | None:
         """Return None: rows that move leave their zones."""
         return None
+
+
+def _hashed(zones: Iterable[Zone], at_once: int) -> Iterator[tuple[Zone, U64]]:
+    """Yield zones with the hashes of their values; those of many zones are computed together."""
+    remaining = iter(zones)
+    while some := list(itertools.islice(remaining, at_once)):
+        hashes = hashes_of(pa.concat_arrays([zone.values for zone in some]))
+        ends = np.cumsum([len(zone.values) - zone.values.null_count for zone in some])
+        yield from zip(some, np.split(hashes, ends[:-1]), strict=True)
 
 
 class _Segment:
@@ -198,6 +211,10 @@ class _Segment:
         """Stream the zones."""
         self._file.require(*_SCHEMA.names)
         yield from self._batches()
+
+    def fragments(self) -> BitMap:
+        """Return the fragments that have a zone."""
+        return self.rows.named_fragments
 
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of zones, and how their filters were set up."""

@@ -116,8 +116,8 @@ class KeyTable:
         return self._opened
 
     def _column(self) -> KeyColumn:
-        chunks = self._reader.read(columns=[KEYS]).combine_chunks().column(0).chunks
-        values = chunks[0] if chunks else pa.array([], self._dtype)
+        chunks = self._reader.read(columns=[KEYS]).column(0).chunks
+        values = pa.concat_arrays(chunks) if chunks else pa.array([], self._dtype)
         if pa.types.is_dictionary(values.type):
             values = values.dictionary_decode()
         keys = keys_of(values)

@@ -122,5 +122,7 @@ def _runs(batch: pa.RecordBatch) -> Iterator[tuple[Key | None, U64Array]]:
     if not len(keys):
         return
     starts = np.concatenate([np.zeros(1, dtype=np.int64), changes(keys)])
-    parts = np.split(ids, starts[1:])
-    yield from zip(keys.take(pa.array(starts)).to_pylist(), parts, strict=True)
+    first = keys.take(pa.array(starts)).to_pylist()
+    bounds = itertools.pairwise([*starts.tolist(), len(ids)])
+    for key, (start, stop) in zip(first, bounds, strict=True):
+        yield key, ids[start:stop]

@@ -27,8 +27,8 @@ def has_hash(dtype: pa.DataType) -> bool:
 
 
 def hashes_of(values: pa.Array) -> xxh64.U64:
-    """Return the hashes of the different values; nulls have none."""
-    present = _stored(values.drop_null()).unique()
+    """Return the hashes of values in their order; nulls have none."""
+    present = _stored(values.drop_null())
     if not len(present):
         return np.array([], dtype=np.uint64)
     if not pa.types.is_large_binary(present.type):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.expr.condition import (
@@ -205,6 +206,10 @@ class _Segment:
         """Stream the zones."""
         self._file.require(*_schema(pa.null()).names)
         yield from self._file.batches(batch_rows=_ZONES_AT_ONCE)
+
+    def fragments(self) -> BitMap:
+        """Return the fragments that have a zone."""
+        return self.rows.named_fragments
 
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of zones, and of rows in each."""

@@ -19,7 +19,9 @@ from pyroaring import BitMap
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
 from lancelake.errors import CorruptTableError
+from lancelake.format import roaring
 from lancelake.format.index_meta import IndexFile
+from lancelake.format.row_address import MAX_FRAGMENT_ID, MAX_ROWS, fragment_of, split
 from lancelake.index.answer import NO_ROWS, Answer, RowMask
 from lancelake.index.kind import ROW_ID, VALUE, SegmentFacts
 from lancelake.index.row_ids import (
@@ -40,8 +42,6 @@ BOUNDS = (FRAGMENT, START, LENGTH)
 NULL_BITMAP = "null_bitmap"
 """Metadata key: the number of the global buffer that has the addresses of null rows."""
 
-_WORD = 1 << 32
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Zone:
@@ -53,7 +53,7 @@ class Zone:
     @property
     def fragment(self) -> int:
         """The fragment of its first row."""
-        return int(self.ids[0]) // _WORD
+        return split(int(self.ids[0]))[0]
 
     def slice(self, start: int, length: int) -> Zone:
         """Return some of its rows, at most so many."""
@@ -63,7 +63,7 @@ class Zone:
     def bounds(self) -> tuple[int, int, int]:
         """Fragment, first row and span."""
         first, last = int(self.ids.min()), int(self.ids.max())
-        return first // _WORD, first % _WORD, last - first + 1
+        return *split(first), last - first + 1
 
     @property
     def nulls(self) -> RowIds:
@@ -98,7 +98,7 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Zone]:
     for batch in batches:
         ids = np.asarray(batch.column(ROW_ID), dtype=np.uint64)
         whole = Zone(ids=ids, values=batch.column(VALUE))
-        fragments = ids >> np.uint64(32)
+        fragments = fragment_of(ids)
         ends = (np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist()
         for start, end in itertools.pairwise([0, *ends, len(ids)]):
             if start < end:
@@ -130,7 +130,8 @@ class ZoneRows:
         table = file.read(columns=names)
         bounds = [np.asarray(table.column(each), dtype=np.uint64) for each in names]
         fragments, starts, lengths = bounds
-        if np.any(fragments >= _WORD) or np.any(starts >= _WORD) or np.any(lengths > _WORD):
+        is_addressable = np.all(fragments <= MAX_FRAGMENT_ID) and np.all(starts < MAX_ROWS)
+        if not is_addressable or np.any(lengths > MAX_ROWS):
             msg = f"index file {path} has a zone outside of every fragment"
             raise CorruptTableError(msg, path=path)
         data = file.buffer(NULL_BITMAP)
@@ -139,6 +140,11 @@ class ZoneRows:
         if data is not None:
             nulls = decode_tree_map(data, rows_of=facts.fragment_rows, what=what)
         return ZoneRows(fragments=fragments, starts=starts, lengths=lengths, nulls=nulls)
+
+    @property
+    def named_fragments(self) -> BitMap:
+        """The fragments that have a zone."""
+        return roaring.of(self.fragments.astype(np.uint32))
 
     def within(self, chosen: Mask) -> RowIds:
         """Return the rows of some zones."""

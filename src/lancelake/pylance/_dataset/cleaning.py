@@ -9,10 +9,10 @@ from datetime import timedelta
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.errors import InvalidRequestError
-from lancelake.table.cleanup.file_kinds import FileKind
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Totals
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
+from lancelake.table.reachable.file_kinds import FileKind
 
 _MOST_CONCURRENT = (1 << 61) - 1
 _NOTHING = Totals()

@@ -18,7 +18,6 @@ from lancelake.errors import (
     AlreadyExistsError,
     InvalidRequestError,
     SchemaMismatchError,
-    TableNotFoundError,
     UnsupportedError,
 )
 from lancelake.format import file_version
@@ -40,7 +39,7 @@ from lancelake.table.auto_cleanup import (
     DEFAULT_OLDER_THAN_S,
     auto_cleanup_config,
 )
-from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.open import open_existing
 from lancelake.table.publish import CommitChoices, new_transaction
 from lancelake.table.target_bases import TargetBases
 from lancelake.table.write import (
@@ -182,7 +181,7 @@ def write_fragments(
     """
     snapshot = getattr(dataset_uri, "_snapshot", None)
     location = snapshot.location if snapshot else Location.parse(dataset_uri, storage_options)
-    base = snapshot or _existing(location)
+    base = snapshot or open_existing(location)
     chosen = write_options(mode, **options)
     if base is not None and chosen.mode is WriteMode.CREATE:
         uri = location.uri
@@ -209,7 +208,7 @@ def write_fragment(
     options: WriteOptions,
 ) -> Fragment:
     """Write all rows into one data file; rows to append must have every column of the table."""
-    base = _existing(location) if options.mode is WriteMode.APPEND else None
+    base = open_existing(location) if options.mode is WriteMode.APPEND else None
     reader = ingest.to_reader(data, schema)
     missing = set(() if base is None else base.manifest.schema.names) - set(reader.schema.names)
     if missing:
@@ -249,13 +248,6 @@ def commit_lock_of(lock: CommitLock | None) -> CommitLock | None:
     if lock is not None and not callable(lock):
         raise TypeError(f"commit_lock must be a function, got {type(lock)}")
     return lock
-
-
-def _existing(location: Location) -> Snapshot | None:
-    try:
-        return open_snapshot(location, Latest())
-    except TableNotFoundError:
-        return None
 
 
 def _mode(mode: str) -> WriteMode:

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.spark.session.options import TableOptions
+from lancelake.spark.options.table_options import TableOptions
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch, deep_clone, shallow_clone
 from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot

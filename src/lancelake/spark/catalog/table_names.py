@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lancelake.errors import InvalidRequestError, TableNotFoundError
 from lancelake.spark.catalog.warehouse import Named, is_path
 from lancelake.spark.jvm.gateway import is_classic, needs_classic
-from lancelake.spark.session.options import TableOptions, open_version
+from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.storage.location import Location

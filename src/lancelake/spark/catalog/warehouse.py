@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lancelake.commit.versions import latest_version
+from lancelake.commit.versions import has_table
 from lancelake.errors import (
     AlreadyExistsError,
     InvalidNameError,
     InvalidRequestError,
     NotFoundError,
     ObjectNotFoundError,
-    TableNotFoundError,
     UnsupportedError,
 )
 from lancelake.storage.leftovers import remove_empty_folders
@@ -145,11 +144,7 @@ class Directory:
 
     def has_table(self, location: Location) -> bool:
         """Whether a table lies at a place."""
-        try:
-            latest_version(location)
-        except TableNotFoundError:
-            return False
-        return True
+        return has_table(location)
 
     def _owner(self, namespace: Namespace, name: str) -> Location | None:
         """Return the table that the last part of a name says something about."""

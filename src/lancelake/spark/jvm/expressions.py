@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lancelake.expr.condition import Column, Condition
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.reading.spark_conditions import Operand, SparkLiteral, spark_condition
+from lancelake.spark.jvm.spark_conditions import Operand, SparkLiteral, spark_condition
 
 TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
 """The Arrow type of a column by its path; None when the table has no such column."""

@@ -6,14 +6,13 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.serializers import CPickleSerializer
 from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.spark.jvm.compiled import make as make_compiled
 from lancelake.spark.jvm.gateway import CONNECTOR, PYTHON_SOURCE, Gateway, guarded
-from lancelake.spark.reading.partition import read
-from lancelake.spark.session.on_executors import portable
+from lancelake.spark.worker.on_executors import worker_command
+from lancelake.spark.worker.task_messages import Work
 
 
 def java_schema(gateway: Gateway, schema: t.StructType) -> Any:
@@ -41,10 +40,10 @@ def input_partitions(gateway: Gateway, payloads: Sequence[bytes]) -> Any:
     return gateway.array(gateway.connector("read.InputPartition"), parts)
 
 
-def reader_factory(gateway: Gateway, schema: t.StructType) -> Any:
-    """Return the factory whose readers run `reading.partition.read` in Python workers."""
-    command = CPickleSerializer().dumps((portable(read), schema))  # type: ignore[no-untyped-call]
-    arguments = [_source(gateway), bytearray(command), java_schema(gateway, schema)]
+def reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
+    """Return the factory whose readers run `read` on the bytes of a partition in Python workers."""
+    command = worker_command(read, schema)
+    arguments = [python_source(gateway), bytearray(command), java_schema(gateway, schema)]
     columnar = make_compiled(gateway, "ColumnarReaderFactory", *arguments)
     if columnar is not None:
         return columnar
@@ -55,7 +54,7 @@ def reader_factory(gateway: Gateway, schema: t.StructType) -> Any:
 
 def python_metrics(gateway: Gateway) -> Any:
     """Return the metrics that Spark's readers of Python sources report."""
-    return _source(gateway).createPythonMetrics()
+    return python_source(gateway).createPythonMetrics()
 
 
 def driver_metrics(gateway: Gateway, texts: Mapping[str, str]) -> list[Any]:
@@ -75,13 +74,18 @@ _SOURCES: dict[str, Any] = {}
 _COUNTS: dict[str, int] = {}
 
 
-def _source(gateway: Gateway) -> Any:
+def python_source(gateway: Gateway) -> Any:
     """Return what tells Spark which interpreter to start."""
     if gateway.application not in _SOURCES:
-        wrapped = _wrap_function(gateway.spark.sparkContext, read)
+        # The function is never called: the command of a reader or writer says what runs.
+        wrapped = _wrap_function(gateway.spark.sparkContext, _nothing)
         make = gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
         _SOURCES[gateway.application] = make(wrapped)
     return _SOURCES[gateway.application]
+
+
+def _nothing() -> None:
+    return None
 
 
 def _parameters(gateway: Gateway, make: Any) -> int:

@@ -7,18 +7,16 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
-from lancelake.format.fragment_bytes import from_bytes
 from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Gateway, guarded
 from lancelake.spark.jvm.python_read import java_schema
 from lancelake.spark.jvm.row_work import command, row_work, source_of
-from lancelake.spark.writing.task_writer import WriteBatches
+from lancelake.spark.worker.fragment_messages import unsealed_fragments
+from lancelake.spark.worker.task_messages import Work
 
 
-def writer_factory(gateway: Gateway, task: WriteTask, schema: t.StructType) -> Any:
-    """Return the factory whose writers put the rows of a task into data files."""
-    work = WriteBatches(task)
+def writer_factory(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
+    """Return the factory whose writers run `work` on the rows of a task in Python workers."""
     found = row_work(gateway, work, schema)
     if found is not None:
         return found.writers()
@@ -30,8 +28,8 @@ def writer_factory(gateway: Gateway, task: WriteTask, schema: t.StructType) -> A
 
 def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
     """Return the fragments that tasks wrote; a task that was never asked left no message."""
-    found = [bytes(message.pickledMessage()) for message in messages if message is not None]
-    return tuple(fragment for data in found for fragment in from_bytes(data))
+    found = (bytes(message.pickledMessage()) for message in messages if message is not None)
+    return unsealed_fragments(found)
 
 
 def _parameters(gateway: Gateway, make: Any) -> int:

@@ -17,7 +17,7 @@ from lancelake.spark.jvm.catalyst import items, seq
 from lancelake.spark.jvm.compiled import cook
 from lancelake.spark.jvm.failures import thrown
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.planning.proxy import Proxy
+from lancelake.spark.jvm.proxy import Proxy
 
 _SOURCE = "RowCommands"
 _CLASS = f"lancelake.{_SOURCE}"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from pyspark.serializers import CPickleSerializer
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 from pyspark.sql.udf import _wrap_function
@@ -13,8 +12,8 @@ from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.compiled import make
 from lancelake.spark.jvm.gateway import PYTHON_SOURCE, Gateway, is_classic, open_gateway
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.session.on_executors import portable
-from lancelake.spark.session.task_messages import MESSAGE, Work
+from lancelake.spark.worker.on_executors import portable, worker_command
+from lancelake.spark.worker.task_messages import MESSAGE, Work
 
 ANSWER = t.StructType([t.StructField(MESSAGE, t.BinaryType())])
 _BATCH_BYTES = 64 << 20
@@ -51,8 +50,7 @@ def source_of(gateway: Gateway, work: Work) -> Any:
 
 def command(work: Work) -> bytes:
     """Return a function as workers take it."""
-    pickled: bytes = CPickleSerializer().dumps((portable(work), ANSWER))  # type: ignore[no-untyped-call]
-    return pickled
+    return worker_command(work, ANSWER)
 
 
 def _job(frame: DataFrame, work: Work) -> Any:

@@ -14,8 +14,8 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
 from lancelake.scan.request import Ordering
+from lancelake.spark.jobs.engine import SparkEngine, described
 from lancelake.spark.reading.text_conditions import fragments_where
-from lancelake.spark.session.engine import SparkEngine, described
 from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupRun, clean_up

@@ -11,12 +11,12 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
-from lancelake.spark.catalog.metadata_tables import facts
 from lancelake.spark.maintenance import jobs
 from lancelake.spark.maintenance.jobs import CompactionWishes, Row
 from lancelake.spark.types import spark_field
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
+from lancelake.table.describe.metadata_tables import facts
 from lancelake.table.history import summarize
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.repair.options import Wishes
@@ -116,12 +116,16 @@ class TableUpkeep:
         found = jobs.check_table(self._spark, self.snapshot(), data=data, versions=versions)
         return self._answered(found, jobs.CHECKED)
 
-    def repair(self, dryRun: bool = False, *, dropLost: bool = False) -> DataFrame:
+    def repair(
+        self, dryRun: bool = False, *, dropLost: bool = False, replaceInvalidUtf8: bool = False
+    ) -> DataFrame:
         """Set right what can be; rows say what was done and what is left.
 
         `dropLost` gives up fragments whose files are gone, with all their rows.
+        `replaceInvalidUtf8` reads every value, and puts U+FFFD in place of bytes of strings that
+        are not UTF-8.
         """
-        wishes = Wishes(drop_lost=dropLost)
+        wishes = Wishes(drop_lost=dropLost, replace_invalid_utf8=replaceInvalidUtf8)
         done = jobs.repair_table(self.snapshot(), wishes, dry_run=dryRun)
         return self._answered(done, jobs.REPAIRED)
 

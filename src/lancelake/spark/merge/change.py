@@ -10,13 +10,13 @@ from pyspark.sql import functions as f
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
+from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import Change
-from lancelake.spark.merge.needed_columns import empty_frame
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
 from lancelake.spark.merge.run import addressed_frame
-from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.spark.reading.needed_columns import empty_frame
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish

@@ -11,6 +11,8 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.format.frozen import FrozenMap
+from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.jvm.catalyst import (
     BareRelation,
     aligned,
@@ -31,8 +33,6 @@ from lancelake.spark.merge.explicit import Change, ExplicitClauses
 from lancelake.spark.merge.keys import key_columns, with_char_keys
 from lancelake.spark.merge.run import FrameMerge, merge_frame
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.spark.types import declared, spark_schema
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet

@@ -11,10 +11,10 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
+from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import ExplicitClause, quoted
 from lancelake.spark.merge.fetch import with_columns
-from lancelake.spark.merge.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
@@ -24,7 +24,7 @@ from lancelake.spark.merge.rows_out import (
     WriteParts,
     together,
 )
-from lancelake.spark.session.partition_job import on_partitions
+from lancelake.spark.reading.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.types import spark_schema
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.row_steps.files import row_files

@@ -13,10 +13,10 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.ids import FieldId
+from lancelake.format.row_address import by_fragment
 from lancelake.format.schema import Field
 from lancelake.spark.writing.frame_writer import written
 from lancelake.table.merge.keys import Comparer
-from lancelake.table.merge.plan import by_fragment
 from lancelake.table.row_steps.files import with_row_ids
 from lancelake.table.row_steps.find import FoundRows
 from lancelake.txn.inserted_keys import InsertedKeys, collected, united

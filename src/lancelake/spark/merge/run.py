@@ -16,9 +16,9 @@ from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import LanceTableError
 from lancelake.format.primary_key import key_names
 from lancelake.format.schema import Field
+from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import ExplicitClauses, quoted
-from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
 from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
@@ -26,8 +26,8 @@ from lancelake.spark.merge.rows_out import (
     KeyColumns,
     Parts,
 )
+from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
 from lancelake.spark.reading.target_frame import target_frame
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields

@@ -7,18 +7,18 @@ from typing import Any
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import AlreadyExistsError, TableNotFoundError, UnsupportedError
 from lancelake.spark.catalog.warehouse import CHANGES, Directory, Named, Namespace, is_path
-from lancelake.spark.jvm.changelog import changelog_versions
 from lancelake.spark.jvm.failures import asks_for_existence
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import implements
+from lancelake.spark.options.table_options import location_at, split_storage
+from lancelake.spark.planning.changelog import changelog_versions
 from lancelake.spark.planning.facts_table import FactsTable
 from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
-from lancelake.spark.planning.proxy import implements
 from lancelake.spark.planning.staged_table import TableDefinition
-from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.planning.table_changes import TableChanges
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.spark.reading.change_feed import Versions
-from lancelake.spark.session.options import location_at, split_storage
+from lancelake.spark.reading.version_table import VersionTable
 from lancelake.storage.location import Location
 from lancelake.table.open import (
     AsOf,

@@ -7,7 +7,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 
 from lancelake.spark.jvm.failures import thrown
-from lancelake.spark.planning.proxy import Proxy
+from lancelake.spark.jvm.proxy import Proxy
 
 _ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -11,23 +10,24 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.spark.catalog.metadata_tables import facts, facts_schema
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.python_read import (
-    input_partitions,
-    java_schema,
-    python_schema,
-    reader_factory,
-)
-from lancelake.spark.planning.proxy import (
+from lancelake.spark.jvm.proxy import (
     Proxy,
     ScanBuilderProxy,
     ScanProxy,
     TableProxy,
     implements,
 )
+from lancelake.spark.jvm.python_read import (
+    input_partitions,
+    java_schema,
+    python_schema,
+    reader_factory,
+)
+from lancelake.spark.reading.partition import encode, read
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.types import arrow_schema, spark_field
+from lancelake.table.describe.metadata_tables import facts, facts_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ class _Batch(Proxy):
         # Without any column a table of Arrow forgets how many rows it has.
         rows = self._rows.select(self._schema.fieldNames() or self._rows.column_names[:1])
         part = FactsPartition(rows, arrow_schema(self._schema))
-        return input_partitions(self.gateway, [pickle.dumps(part)])
+        return input_partitions(self.gateway, [encode(part)])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, self._schema)
+        return reader_factory(self.gateway, read, self._schema)

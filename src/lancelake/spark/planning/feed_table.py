@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,13 @@ from lancelake.expr.condition import Comparison, Condition, Operator
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import (
+    Proxy,
+    ScanBuilderProxy,
+    ScanProxy,
+    TableProxy,
+    implements,
+)
 from lancelake.spark.jvm.python_read import (
     input_partitions,
     java_schema,
@@ -22,13 +28,8 @@ from lancelake.spark.jvm.python_read import (
     v2_columns,
 )
 from lancelake.spark.jvm.settings import cores
-from lancelake.spark.planning.proxy import (
-    Proxy,
-    ScanBuilderProxy,
-    ScanProxy,
-    TableProxy,
-    implements,
-)
+from lancelake.spark.options.table_options import TableOptions, ensure_known, given_to
+from lancelake.spark.options.times import with_zones
 from lancelake.spark.reading.change_feed import (
     FEED_OPTIONS,
     FeedRequest,
@@ -36,9 +37,8 @@ from lancelake.spark.reading.change_feed import (
     feed_partitions,
     last_version,
 )
+from lancelake.spark.reading.partition import encode, read
 from lancelake.spark.reading.pushdown import column_types
-from lancelake.spark.session.options import TableOptions, ensure_known, given_to
-from lancelake.spark.session.times import with_zones
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
 
 _FEED_TYPES = {CHANGE_TYPE: pa.string(), COMMIT_VERSION: pa.int64()}
@@ -164,11 +164,11 @@ class _Batch(Proxy):
         return describe(self._request)
 
     def planInputPartitions(self) -> Any:
-        parts = [pickle.dumps(part) for part in feed_partitions(self._request)]
+        parts = [encode(part) for part in feed_partitions(self._request)]
         return input_partitions(self.gateway, parts)
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, self._request.schema)
+        return reader_factory(self.gateway, read, self._request.schema)
 
 
 def narrowed(request: FeedRequest, condition: Condition) -> FeedRequest:

@@ -10,9 +10,9 @@ from pyspark.sql import types as t
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.procedures import Answer, Answers, Parameter, Procedure
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
-from lancelake.spark.planning.proxy import Proxy, ScanProxy, implements
-from lancelake.spark.session.options import TableOptions
+from lancelake.spark.options.table_options import TableOptions
 
 _ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
 _TEXT = "org.apache.spark.unsafe.types.UTF8String"

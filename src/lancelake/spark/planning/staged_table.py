@@ -11,12 +11,17 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
-from lancelake.spark.catalog.table_properties import config_of, creation_options
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema, python_schema
-from lancelake.spark.planning.proxy import TableProxy, implements
+from lancelake.spark.options.table_options import (
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    given_to,
+)
+from lancelake.spark.options.table_properties import config_of, creation_options
 from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
 from lancelake.spark.writing.write_plan import SaveMode, WritePlan, commit_write, plan_write
 from lancelake.storage.location import Location
 

@@ -6,16 +6,16 @@ from typing import Any
 
 from lancelake.errors import NotFoundError, UnsupportedError
 from lancelake.spark.catalog.alter import altered
-from lancelake.spark.catalog.maintenance_procedures import add_upkeep_procedures
 from lancelake.spark.catalog.procedures import procedure_named, procedure_names
 from lancelake.spark.catalog.table_names import table_named
 from lancelake.spark.catalog.warehouse import Directory
-from lancelake.spark.jvm.table_change import changes_of, namespace_change
+from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.spark.maintenance.procedures import add_upkeep_procedures
 from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
+from lancelake.spark.planning.table_change import changes_of, namespace_change
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.spark.session.engine import SparkEngine
 from lancelake.spark.writing.write_plan import SaveMode
 from lancelake.storage.location import Location
 

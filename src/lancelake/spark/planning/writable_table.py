@@ -8,14 +8,14 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import Predicate, joined
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.planning.proxy import implements
-from lancelake.spark.planning.table import VersionTable
+from lancelake.spark.jvm.proxy import implements
+from lancelake.spark.options.table_options import TableOptions
 from lancelake.spark.planning.write import LanceWriteBuilder
 from lancelake.spark.reading.pushdown import column_types
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.options import TableOptions
+from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.writing.write_plan import existing
 from lancelake.table.rows.delete import delete
 

@@ -13,13 +13,19 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import joined
 from lancelake.format.fragment import Fragment
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import Proxy, implements
 from lancelake.spark.jvm.python_read import python_schema
 from lancelake.spark.jvm.python_write import fragments_of, writer_factory
-from lancelake.spark.planning.proxy import Proxy, implements
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, ensure_known, given_to
+from lancelake.spark.options.table_options import (
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    given_to,
+)
+from lancelake.spark.writing.task_writer import WriteBatches
 from lancelake.spark.writing.write_plan import (
     RowsByFilter,
     SaveMode,
@@ -156,7 +162,7 @@ class _BatchWrite(Proxy):
         self._plan = self._begin()
         if self._plan is None:
             raise UnsupportedError("there is nothing to write")
-        return writer_factory(self.gateway, self._plan.task, self._schema)
+        return writer_factory(self.gateway, WriteBatches(self._plan.task), self._schema)
 
     def useCommitCoordinator(self) -> bool:
         # Attempts write files of their own and Spark hands over one message for each task. With

@@ -13,8 +13,8 @@ from lancelake.commit.versions import list_versions
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Condition
 from lancelake.expr.predicate import joined
+from lancelake.spark.options.table_options import TableOptions, parse_time
 from lancelake.spark.reading.spark_values import SparkConformer
-from lancelake.spark.session.options import TableOptions, parse_time
 from lancelake.spark.types import arrow_schema, spark_schema
 from lancelake.table.change_feed.execute import execute
 from lancelake.table.change_feed.planner import plan_changes

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import pyarrow as pa
 
+from lancelake.engine import wire
 from lancelake.scan.execute import count, execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.reduce.aggregate import PartialAggregation
@@ -15,6 +16,14 @@ from lancelake.scan.reduce.top_rows import TopRows
 from lancelake.scan.scan_columns import ScanColumns
 from lancelake.spark.reading.metadata_columns import with_fragment_id
 from lancelake.spark.reading.spark_values import SparkConformer
+
+
+class TravelingPartition(Protocol):
+    """A value that is planned on the driver and read on an executor."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield what Spark reads, in the Arrow types that it expects."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,9 +69,9 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
             return
 
 
-def encode(partition: ReadPartition) -> bytes:
+def encode(partition: TravelingPartition) -> bytes:
     """Write a partition as bytes."""
-    return pickle.dumps(partition, protocol=pickle.HIGHEST_PROTOCOL)
+    return wire.dumps(partition)
 
 
 def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -73,5 +82,5 @@ def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def read_bytes(data: bytes) -> Iterator[pa.RecordBatch]:
     """Read the partition that `encode` wrote on the driver."""
-    partition: ReadPartition = pickle.loads(data)
+    partition: TravelingPartition = wire.loads(data)
     yield from partition.batches()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -16,17 +15,17 @@ from lancelake.data.row_meta import MetaColumn
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.split import SplitLimits
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
 from lancelake.spark.jvm.relation import data_frame
-from lancelake.spark.planning.fragments_table import FragmentsTable, StagedRowsTable
-from lancelake.spark.planning.table import VersionTable
 from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.partition import ReadPartition
+from lancelake.spark.reading.fragments_table import FragmentsTable, StagedRowsTable
+from lancelake.spark.reading.partition import encode, read_bytes
 from lancelake.spark.reading.read_plan import ReadRequest, partitions
-from lancelake.spark.session.engine import SparkEngine
-from lancelake.spark.session.on_executors import portable
+from lancelake.spark.reading.staged_rows import staged
+from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.types import spark_schema
-from lancelake.spark.writing.staged_rows import staged
+from lancelake.spark.worker.on_executors import portable
 
 
 def target_frame(
@@ -89,7 +88,7 @@ def _through_tasks(
     schema = t.StructType([*(own[name] for name in columns), *(added[name] for name in metas)])
     request = ReadRequest(snapshot=snapshot, schema=schema, limits=limits, fragment_ids=ids)
     found = partitions(request)
-    read = _ReadPartitions([pickle.dumps(part) for part in found])
+    read = _ReadPartitions([encode(part) for part in found])
     return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(portable(read), schema)
 
 
@@ -100,5 +99,4 @@ class _ReadPartitions:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                part: ReadPartition = pickle.loads(self.partitions[number])
-                yield from part.batches()
+                yield from read_bytes(self.partitions[number])

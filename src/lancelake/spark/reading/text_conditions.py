@@ -17,14 +17,14 @@ from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidExpressionError, InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import by_fragment
+from lancelake.spark.jobs.partition_job import on_partitions
 from lancelake.spark.jvm.failures import sentence_of
 from lancelake.spark.jvm.gateway import is_classic
-from lancelake.spark.merge.needed_columns import empty_frame, needed_columns
 from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
 from lancelake.spark.reading.target_frame import staged_frame, target_frame
-from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import shown_schema
-from lancelake.table.merge.plan import by_fragment
 from lancelake.table.row_steps.find import FoundRows
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -89,17 +88,6 @@ class StreamPart:
                 nulls = pa.nulls(batch.num_rows, field.type)
                 batch = batch.append_column(field.with_nullable(True), nulls)
         return batch
-
-
-def encode(part: StreamPart) -> bytes:
-    """Write a part as bytes."""
-    return pickle.dumps(part, protocol=pickle.HIGHEST_PROTOCOL)
-
-
-def read(data: bytes) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a part that was written as bytes."""
-    part: StreamPart = pickle.loads(data)  # written by `encode` on the driver
-    yield from part.batches()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

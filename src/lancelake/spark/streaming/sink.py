@@ -14,15 +14,15 @@ from pyspark.sql.types import StructType
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.format.fragment import Fragment
-from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
-from lancelake.spark.session.on_executors import Portable
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.session.retry_limits import PATIENCE
+from lancelake.spark.jobs.retry_limits import PATIENCE
+from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.reading.staged_rows import staged
+from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
+from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.frame_writer import written
-from lancelake.spark.writing.staged_rows import staged
 from lancelake.spark.writing.write_plan import (
     SaveMode,
     WritePlan,
@@ -79,12 +79,12 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         fragments = written(self._task, self._rows(iterator))
         context = TaskContext.get()
         query = None if context is None else context.getLocalProperty(_QUERY)
-        return WrittenPart(to_bytes(fragments), query or "")
+        return WrittenPart(sealed_fragments(fragments), query or "")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Make a batch part of the table; one without rows makes no version."""
         parts = [m for m in messages if isinstance(m, WrittenPart)]
-        fragments = tuple(f for part in parts for f in from_bytes(part.fragments))
+        fragments = unsealed_fragments(part.fragments for part in parts)
         if not fragments and not self._overwrite:
             return
         query = next((part.query for part in parts if part.query), "")

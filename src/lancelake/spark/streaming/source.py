@@ -10,10 +10,10 @@ from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.session.on_executors import Portable
+from lancelake.spark.reading.partition import encode, read_bytes
 from lancelake.spark.streaming.offsets import Offset
-from lancelake.spark.streaming.parts import encode, read
 from lancelake.spark.streaming.stream import TableStream
+from lancelake.spark.worker.on_executors import Portable
 
 
 class VersionReader(Portable, DataSourceStreamReader):
@@ -40,7 +40,7 @@ class VersionReader(Portable, DataSourceStreamReader):
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a part."""
-        yield from read(partition.value)
+        yield from read_bytes(partition.value)
 
 
 class UnlimitedReader(VersionReader):

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, VersionNotFoundError
-from lancelake.spark.session.options import TableOptions, parse, parse_time
+from lancelake.spark.options.table_options import TableOptions, parse, parse_time
 from lancelake.spark.streaming.allowance import Allowance
 from lancelake.spark.streaming.identity import (
     FieldIds,

@@ -13,7 +13,7 @@ from pyspark.sql import functions as f
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.merge.execute import MergeRequest, execute_merge
 from lancelake.spark.merge.explicit import quoted
-from lancelake.spark.session.options import WRITE_OPTIONS, parse
+from lancelake.spark.options.table_options import WRITE_OPTIONS, parse
 from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write, write_planned
 from lancelake.table.idempotent import OnceOnly, landed
 from lancelake.table.merge.clauses import Clauses, InsertAll, UpdateAll

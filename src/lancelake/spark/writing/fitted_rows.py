@@ -51,8 +51,8 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
         return frame
     if not is_classic(frame.sparkSession):
         return _cast(frame, wanted)
+    from lancelake.spark.jvm.schema_table import SchemaTable  # noqa: PLC0415
     from lancelake.spark.jvm.store_assignment import assigned  # noqa: PLC0415  # classic sessions
-    from lancelake.spark.planning.schema_table import SchemaTable  # noqa: PLC0415
 
     gateway = open_gateway(frame.sparkSession)
     table = SchemaTable(gateway, wanted, f"lance.`{base.location.uri}`")

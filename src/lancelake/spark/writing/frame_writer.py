@@ -15,7 +15,7 @@ from lancelake.data.write_task import WriteTask
 from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.spark.session.partition_job import on_partitions
+from lancelake.spark.jobs.partition_job import on_partitions
 
 
 @dataclass(frozen=True, slots=True)

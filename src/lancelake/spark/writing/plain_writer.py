@@ -15,9 +15,9 @@ from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
 from lancelake.errors import InvalidRequestError
-from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.spark.session.on_executors import Portable
-from lancelake.spark.session.options import TableOptions
+from lancelake.spark.options.table_options import TableOptions
+from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
+from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.fitted_rows import PlainRows
 from lancelake.spark.writing.frame_writer import written
 from lancelake.spark.writing.write_plan import (
@@ -62,12 +62,12 @@ class LanceWriter(Portable, DataSourceArrowWriter):
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WrittenFragments:
         """Write the rows of one task."""
-        return WrittenFragments(to_bytes(written(self._plan.task, self._rows(iterator))))
+        return WrittenFragments(sealed_fragments(written(self._plan.task, self._rows(iterator))))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         """Make the rows of all tasks visible at once."""
-        found = [m.fragments for m in messages if isinstance(m, WrittenFragments)]
-        fragments = tuple(fragment for data in found for fragment in from_bytes(data))
+        found = (m.fragments for m in messages if isinstance(m, WrittenFragments))
+        fragments = unsealed_fragments(found)
         base = None
         if self._base is not None:
             location, version = self._base

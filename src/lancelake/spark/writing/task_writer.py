@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from lancelake.data.write_task import WriteTask
-from lancelake.format.fragment_bytes import to_bytes
-from lancelake.spark.session.task_messages import message_batch
+from lancelake.spark.worker.fragment_messages import sealed_fragments
+from lancelake.spark.worker.task_messages import message_batch
 from lancelake.spark.writing.frame_writer import written
 
 
@@ -21,4 +21,4 @@ class WriteBatches:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield one batch with one message."""
-        yield message_batch(to_bytes(written(self.task, iter(batches))))
+        yield message_batch(sealed_fragments(written(self.task, iter(batches))))

@@ -20,7 +20,6 @@ from lancelake.errors import (
     InvalidRequestError,
     LanceTableError,
     SchemaMismatchError,
-    TableNotFoundError,
     UnsupportedError,
 )
 from lancelake.expr.predicate import Predicate
@@ -32,13 +31,13 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.operations import Append, Operation, Overwrite, Update
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
+from lancelake.spark.jobs.retry_limits import PATIENCE
+from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.reading.text_conditions import (
     ensure_all_match,
     ensure_frame_matches,
     rows_where,
 )
-from lancelake.spark.session.options import WRITE_OPTIONS, TableOptions, parse
-from lancelake.spark.session.retry_limits import PATIENCE
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import ensure_distinct
 from lancelake.spark.writing.file_versions import suitable
@@ -46,7 +45,7 @@ from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fit
 from lancelake.spark.writing.frame_writer import write_frame
 from lancelake.table.conflict_retry import until_it_lands
 from lancelake.table.idempotent import OnceOnly, landed
-from lancelake.table.open import Latest, OnBranch, open_snapshot
+from lancelake.table.open import Latest, open_existing, open_snapshot
 from lancelake.table.publish import (
     DEFAULT_CHOICES,
     CommitChoices,
@@ -265,13 +264,7 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
 
 def existing(options: TableOptions) -> Snapshot | None:
     """Open the newest version of the table or branch; None when there is no table."""
-    branch = options.get("branch")
-    if branch is not None:
-        return open_snapshot(options.location, OnBranch(branch))
-    try:
-        return open_snapshot(options.location, Latest())
-    except TableNotFoundError:
-        return None
+    return open_existing(options.location, options.get("branch"))
 
 
 def _plan(

@@ -7,17 +7,16 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from lancelake.errors import LanceTableError, ObjectNotFoundError, StorageUnavailableError
-from lancelake.format import layout
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
+from lancelake.table.reachable.file_kinds import FOLDERS
 
 # A file's size; None when it does not exist; an error when the store does not tell.
 FileSize = int | LanceTableError | None
 
 _THREADS = 8
 _MOST_HEADS = 64
-_FOLDERS = (layout.DATA, layout.DELETIONS, layout.TRANSACTIONS, layout.INDICES)
 
 
 class FileSizes:
@@ -34,7 +33,7 @@ class FileSizes:
         missing = [place for place in dict.fromkeys(places) if place not in self._known]
         self._asked.update(_folder(place) for place in missing)
         for folder, count in self._asked.items():
-            if count > _MOST_HEADS and folder[1] in _FOLDERS and folder not in self._listed:
+            if count > _MOST_HEADS and folder[1] in FOLDERS and folder not in self._listed:
                 self._list(*folder)
         single = [place for place in missing if self._needs_head(place)]
         with ThreadPoolExecutor(_THREADS) as pool:

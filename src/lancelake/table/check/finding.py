@@ -29,3 +29,6 @@ class Finding:
     branch: str | None = None
     path: str | None = None
     hint: str | None = None
+    fragment: int | None = None
+    column: str | None = None
+    """Top-level column of the fragment."""

@@ -1,94 +1,71 @@
-"""Which files does no version refer to?"""
+"""Orphans: files of a table that no version needs, by the rule that cleanup follows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator
 
-from lancelake.errors import LanceTableError
+from lancelake.engine.local import LocalEngine
+from lancelake.engine.port import Engine
+from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format import layout
-from lancelake.storage.open import open_store
-from lancelake.storage.table_files import FileAt
+from lancelake.storage.location import Location
 from lancelake.table.check.finding import Finding, Severity
-from lancelake.table.check.subject import Subject
 from lancelake.table.check.version_lines import CheckedLine
+from lancelake.table.reachable.file_kinds import FileKind
+from lancelake.table.reachable.listing import list_files
+from lancelake.table.reachable.needed_files import Reach, needed_by
+from lancelake.table.reachable.version_lines import Family
 
 _KINDS = {
-    layout.DATA: ("data file", (".lance", ".blob")),
-    layout.DELETIONS: ("deletion file", (".arrow", ".bin")),
-    layout.INDICES: ("index file", ("",)),
-    layout.TRANSACTIONS: ("transaction file", (".txn",)),
+    layout.DATA: "data file",
+    layout.DELETIONS: "deletion file",
+    layout.INDICES: "index file",
+    layout.TRANSACTIONS: "transaction file",
 }
+_NEVER_NEEDED = frozenset({FileKind.TEMPORARY, FileKind.UNKNOWN})
 
 
-@dataclass(slots=True)
-class References:
-    """What versions refer to, by the URI of the root it lies below.
-
-    A folder stands for everything in it: that of an index, or of a data file's blobs.
-    """
-
-    files: dict[str, set[str]] = field(default_factory=dict)
-    unread: int = 0
-
-    def add(self, subject: Subject) -> None:
-        """Note what a version refers to."""
+def check_strays(
+    lines: Iterable[CheckedLine], main: Location, *, unread: int, engine: Engine | None = None
+) -> Iterator[Finding]:
+    """Count the files of lines that nothing refers to; `unread` versions cannot be read."""
+    engine = engine or LocalEngine()
+    for line in lines:
+        if unread:
+            yield _unknown(line, f"{unread} versions cannot be read")
+            continue
         try:
-            for place in _places(subject):
-                self.files.setdefault(place.root.uri, set()).add(place.path)
-        except LanceTableError:
-            self.unread += 1
-
-    def holds(self, root: str, path: str) -> bool:
-        """Whether a file, or a folder above it, is referred to."""
-        known = self.files.get(root, set())
-        while path:
-            if path in known or f"{path}.lance" in known:
-                return True
-            path = path.rpartition("/")[0]
-        return False
+            family = Family.load(line.location, main)
+            needed = needed_by((family.own, *family.others), engine)
+        except StorageUnavailableError:
+            raise
+        except LanceTableError as error:
+            yield _unknown(line, f"what versions need cannot be read ({error.problem})")
+            continue
+        yield from _strays(line, needed, engine)
 
 
-def check_strays(line: CheckedLine, references: References) -> Iterator[Finding]:
-    """Count the files of a line that nothing refers to."""
-    if references.unread:
-        yield line.finding(
-            Severity.INFO,
-            "strays-unknown",
-            f"{references.unread} versions cannot be read, so their files would look like strays",
-        )
-        return
-    store = open_store(line.location)
-    for folder, (kind, suffixes) in _KINDS.items():
-        count = size = 0
-        for info in store.list(folder):
-            if info.path.endswith(suffixes) and not references.holds(line.location.uri, info.path):
-                count, size = count + 1, size + info.size_bytes
+def _strays(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Finding]:
+    counts = dict.fromkeys(_KINDS, 0)
+    sizes = dict.fromkeys(_KINDS, 0)
+    for file in list_files(line.location, engine):
+        if file.kind not in _NEVER_NEEDED and not needed.holds(file.kind, file.known_as):
+            folder = file.path.partition("/")[0]
+            counts[folder] += 1
+            sizes[folder] += file.size_bytes
+    for folder, kind in _KINDS.items():
+        count = counts[folder]
         if count:
             yield line.finding(
                 Severity.INFO,
                 "strays",
-                f"{count} {kind}{'' if count == 1 else 's'} of {size} bytes, of no version",
+                f"{count} {kind}{'' if count == 1 else 's'} of {sizes[folder]} bytes, "
+                "of no version",
                 path=folder,
                 hint="A writer is at work, or one failed; cleanup removes them when they are old.",
             )
 
 
-def _places(subject: Subject) -> Iterator[FileAt]:
-    """Yield what a version refers to and where it lies; what has no place is told elsewhere."""
-    snapshot = subject.snapshot
-    for _, file in subject.data_files():
-        place = subject.place(file)
-        if isinstance(place, FileAt):
-            yield place
-    for fragment in subject.fragments:
-        if fragment.deletion_file is not None:
-            with suppress(LanceTableError):
-                yield snapshot.files.deletion_file(fragment.id, fragment.deletion_file)
-    for index in snapshot.indices:
-        with suppress(LanceTableError):
-            yield snapshot.files.index_dir(index)
-    if snapshot.manifest.transaction_file:
-        path = layout.transaction(snapshot.manifest.transaction_file)
-        yield FileAt(root=snapshot.location, path=path)
+def _unknown(line: CheckedLine, reason: str) -> Finding:
+    message = f"{reason}, so their files would look like strays"
+    return line.finding(Severity.INFO, "strays-unknown", message)

@@ -17,23 +17,15 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.version_lines import CheckedLine
+from lancelake.table.reachable.file_kinds import FOLDERS
+from lancelake.table.reachable.version_lines import KnownRefs
 
 Document = TypeVar("Document", Tag, Branch)
 
 _MAIN = "main"
 _THREADS = 8
 _SUFFIX = ".json"
-_TABLE_FOLDERS = frozenset(
-    {
-        layout.VERSIONS,
-        layout.TRANSACTIONS,
-        layout.DATA,
-        layout.DELETIONS,
-        layout.INDICES,
-        layout.TREE,
-        layout.TAGS.partition("/")[0],
-    }
-)
+_TABLE_FOLDERS = frozenset({*FOLDERS, layout.VERSIONS, layout.TREE, layout.TAGS.partition("/")[0]})
 _MAX_DEPTH = 16
 
 
@@ -53,11 +45,9 @@ class CheckedRefs:
         branches = _load(main, layout.BRANCHES, ensure_branch_name, documents.decode_branch, damage)
         return CheckedRefs(tags=tags, branches=branches, damage=tuple(damage))
 
-    def kept(self, branch: str | None) -> set[int]:
+    def kept(self, branch: str | None) -> frozenset[int]:
         """Versions of a line that a tag or a fork keeps alive."""
-        tagged = {int(t.version) for t in self.tags.values() if _line(t.branch) == branch}
-        forks = (b for b in self.branches.values() if _line(b.parent_branch) == branch)
-        return tagged | {int(fork.parent_version) for fork in forks}
+        return KnownRefs(tags=self.tags, branches=self.branches).held(branch)
 
 
 def check_refs(refs: CheckedRefs, lines: Mapping[str | None, CheckedLine]) -> Iterator[Finding]:

@@ -8,12 +8,14 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lancelake.data.projection import split
+from lancelake.data.text_repair import TextColumn
 from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.blobs import described
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
-from lancelake.format.schema import Field
+from lancelake.format.schema import Field, Schema
 from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
@@ -26,6 +28,8 @@ from lancelake.table.check.task_findings import Told, encode, run_tasks
 Seen = set[tuple[Field, tuple[str, ...]]]
 
 _TASK_BYTES = 128 << 20
+
+INVALID_TEXT = "text-not-utf8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,23 +82,71 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
     except BaseException as error:  # noqa: BLE001  # the codec panics on some damage
-        message = (
-            f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
-        )
-        yield Told(code="column-unreadable", message=message, path=_path(fragment))
+        yield _invalid_text(field, task) or _unreadable(field, fragment, error)
         return
     if fragment.physical_rows not in (None, rows):
         message = (
             f"column {field.name!r} of fragment {fragment.id} has {rows} rows, "
             f"the manifest says {fragment.physical_rows}"
         )
-        yield Told(code="row-count", message=message, path=_path(fragment))
+        yield Told(
+            code="row-count",
+            message=message,
+            path=_path(fragment),
+            fragment=fragment.id,
+            column=field.name,
+        )
     if nulls:
         message = (
             f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls where there may "
             "be none"
         )
-        yield Told(code="null-forbidden", message=message, path=_path(fragment))
+        yield Told(
+            code="null-forbidden",
+            message=message,
+            path=_path(fragment),
+            fragment=fragment.id,
+            column=field.name,
+        )
+
+
+def _invalid_text(field: Field, task: ScanTask) -> Told | None:
+    """Tell of strings that are not UTF-8; None when that is not why a column cannot be read."""
+    fragment, spec = task.fragment, task.spec
+    column = TextColumn(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
+    try:
+        paths = column.invalid_paths()
+    except StorageUnavailableError:
+        raise
+    except (KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException:  # noqa: BLE001  # the codec panics on some damage
+        return None
+    if not paths:
+        return None
+    message = (
+        f"column {field.name!r} of fragment {fragment.id} has strings that are not UTF-8, "
+        f"so that none of its values can be read: {', '.join(paths)}"
+    )
+    return Told(
+        code=INVALID_TEXT,
+        message=message,
+        path=_text_file(fragment, field),
+        hint="Replace the invalid bytes with `lancelake repair --replace-invalid-utf8 --apply`.",
+        fragment=fragment.id,
+        column=field.name,
+    )
+
+
+def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> Told:
+    message = f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
+    return Told(
+        code="column-unreadable",
+        message=message,
+        path=_path(fragment),
+        fragment=fragment.id,
+        column=field.name,
+    )
 
 
 def forbidden_nulls(array: pa.Array, field: Field) -> int:
@@ -125,6 +177,12 @@ def _is_list(dtype: pa.DataType) -> bool:
 
 def _reason(error: BaseException) -> str:
     return error.problem if isinstance(error, LanceTableError) else str(error)
+
+
+def _text_file(fragment: Fragment, field: Field) -> str | None:
+    """Return the file of a column; None when it lies in several."""
+    parts = split(fragment, Schema(fields=(field,)))
+    return parts[0].file.path if len(parts) == 1 else None
 
 
 def _path(fragment: Fragment) -> str | None:

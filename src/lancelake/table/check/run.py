@@ -24,7 +24,7 @@ from lancelake.storage.location import Location
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.guard import guarded
-from lancelake.table.check.orphans import References, check_strays
+from lancelake.table.check.orphans import check_strays
 from lancelake.table.check.progress import OnProgress, Progress
 from lancelake.table.check.refs import CheckedRefs, check_refs, check_zombies
 from lancelake.table.check.subject import Subject
@@ -81,8 +81,7 @@ class _Run:
         self._all = versions == "all"
         self._on_progress = on_progress
         self._sizes = FileSizes()
-        self._references = References()
-        self._done = self._total = 0
+        self._unread = self._done = self._total = 0
 
     def table(self, root: CheckedLine) -> Iterator[Finding]:
         """Check a root: of a table with all its branches, or of one branch."""
@@ -101,9 +100,10 @@ class _Run:
             yield from guarded("tags and branches", partial(check_refs, refs, lines))
             yield from guarded("branches", partial(check_zombies, main, refs))
         if self._all:
-            for line in lines.values():
-                strays = partial(check_strays, line, self._references)
-                yield from guarded("stray files", strays, branch=line.branch)
+            strays = partial(
+                check_strays, lines.values(), main, unread=self._unread, engine=self._engine
+            )
+            yield from guarded("stray files", strays)
 
     def _line(self, line: CheckedLine, refs: CheckedRefs) -> Iterator[Finding]:
         yield from guarded("manifest names", partial(check_names, line), branch=line.branch)
@@ -115,14 +115,11 @@ class _Run:
             self._report(line, name)
             snapshot = _load(line, name)
             if isinstance(snapshot, Finding):
-                self._references.unread += 1
+                self._unread += 1
                 yield snapshot
                 continue
             yield from _identity(line, snapshot, after)
-            subject = Subject(snapshot, self._sizes)
-            yield from checks(subject)
-            if self._all:
-                self._references.add(subject)
+            yield from checks(Subject(snapshot, self._sizes))
             after = snapshot
 
     def _chosen(self, line: CheckedLine) -> list[ManifestName]:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Task
-from lancelake.table.check.finding import Finding
+from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.subject import Subject
 
 
@@ -20,6 +20,8 @@ class Told:
     message: str
     path: str | None = None
     hint: str | None = None
+    fragment: int | None = None
+    column: str | None = None
 
 
 def encode(told: Iterable[Told]) -> bytes:
@@ -37,4 +39,9 @@ def run_tasks(
     description = f"check {what} of {snapshot.location.uri} version {snapshot.version}"
     for result in (engine or LocalEngine()).run(Job(description=description, tasks=tasks)):
         for each in json.loads(result):
-            yield subject.error(each["code"], each["message"], path=each["path"], hint=each["hint"])
+            yield Finding(
+                **each,
+                severity=Severity.ERROR,
+                version=snapshot.version,
+                branch=snapshot.branch,
+            )

@@ -8,8 +8,8 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from lancelake.storage.location import Location
-from lancelake.table.cleanup.file_kinds import FileKind
-from lancelake.table.cleanup.listing import ListedFile
+from lancelake.table.reachable.file_kinds import FileKind
+from lancelake.table.reachable.listing import ListedFile
 
 
 class Reason(StrEnum):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.engine.port import Engine, Job, Progress
+from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError, LanceTableError, ObjectNotFoundError
 from lancelake.format import layout
 from lancelake.format.ids import is_detached
@@ -17,9 +17,6 @@ from lancelake.storage.leftovers import unfinished_files
 from lancelake.storage.local import finished_name
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.cleanup import listing, reach
-from lancelake.table.cleanup.file_kinds import FOLDERS, FileKind, classify
-from lancelake.table.cleanup.listing import ListedFile, ListFolder
 from lancelake.table.cleanup.plan import (
     CleanupPlan,
     PlannedFile,
@@ -29,11 +26,19 @@ from lancelake.table.cleanup.plan import (
     planned,
 )
 from lancelake.table.cleanup.policy import CleanupPolicy
-from lancelake.table.cleanup.reach import FoundVersion, Reach, Reading, ReadVersions
 from lancelake.table.cleanup.record import Records, read_records
-from lancelake.table.cleanup.version_lines import Family, ReachableLine, is_manifest
-
-_LEAST_VERSIONS = 250
+from lancelake.table.reachable.file_kinds import FOLDERS, FileKind, classify
+from lancelake.table.reachable.listing import ListedFile, list_files
+from lancelake.table.reachable.needed_files import (
+    FoundVersion,
+    Reach,
+    Reading,
+    ReadVersions,
+    needed_by,
+    parts,
+    read_versions,
+)
+from lancelake.table.reachable.version_lines import Family, is_manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,11 +67,14 @@ def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
     Files are listed before versions: a file whose version is not read was not there yet.
     """
     records = read_records(at.location)
-    files = [*_files(at.location, planning), *_unfinished(at.location)]
-    family = Family.load(at)
+    files = [
+        *list_files(at.location, planning.engine, planning.progress),
+        *_unfinished(at.location),
+    ]
+    family = Family.load(at.location, at.main_location)
     own = _read_own(at, family, planning)
     _ensure_no_tags(at, family, own.versions, planning.policy)
-    others = _read_others(family, planning)
+    others = needed_by(family.others, planning.engine, planning.progress)
     judge = _Judge(
         named=_named(own, others),
         in_flight=_in_flight(at.location, files, own, planning),
@@ -94,16 +102,6 @@ def seen(family: Family) -> dict[str, frozenset[str]]:
     """Return the names of all manifests of a family, by the root of their line."""
     lines = (family.own, *family.others)
     return {line.location.uri: frozenset(line.names) for line in lines}
-
-
-def read_lines(lines: Iterable[ReachableLine], planning: Planning) -> Reach:
-    """Return what all versions of lines need."""
-    tasks = tuple(
-        ReadVersions(location=line.location, names=names)
-        for line in lines
-        for names in _parts(line.names, planning.engine)
-    )
-    return _read(tasks, planning).kept
 
 
 _GOING = frozenset({Reason.DROPPED, Reason.BEGUN, Reason.ABANDONED})
@@ -146,12 +144,6 @@ def _named(own: Reading, others: Reach) -> dict[FileKind, dict[str, Reason]]:
         | dict.fromkeys(own.kept.names(kind), Reason.NEEDED)
         for kind in FileKind
     }
-
-
-def _files(location: Location, planning: Planning) -> Iterator[ListedFile]:
-    tasks = tuple(ListFolder(location=location, folder=folder) for folder in FOLDERS)
-    job = Job(description=f"list files of {location.uri}", tasks=tasks, progress=planning.progress)
-    return listing.from_bytes(planning.engine.run(job))
 
 
 def _unfinished(location: Location) -> Iterator[ListedFile]:
@@ -200,30 +192,9 @@ def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
             held=held.intersection(names),
             before_ns=planning.policy.before_ns(planning.now_ns),
         )
-        for names in _parts(family.own.names, planning.engine)
+        for names in parts(family.own.names, planning.engine)
     )
-    return _read(tasks, planning)
-
-
-def _read_others(family: Family, planning: Planning) -> Reach:
-    return read_lines(family.others, planning)
-
-
-def _read(tasks: Sequence[ReadVersions], planning: Planning) -> Reading:
-    if not tasks:
-        return Reading()
-    job = Job(
-        description=f"read versions of {tasks[0].location.uri}",
-        tasks=tasks,
-        progress=planning.progress,
-    )
-    return reach.from_bytes(planning.engine.run(job))
-
-
-def _parts(names: tuple[str, ...], engine: Engine) -> Iterator[tuple[str, ...]]:
-    """Cut versions into as many parts as are read at once."""
-    size = max(_LEAST_VERSIONS, -(-len(names) // engine.parallelism))
-    return (names[start : start + size] for start in range(0, len(names), size))
+    return read_versions(tasks, planning.engine, planning.progress)
 
 
 def _old_by_number(

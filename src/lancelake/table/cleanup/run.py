@@ -17,15 +17,15 @@ from lancelake.format import layout
 from lancelake.storage.local import ensure_no_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
-from lancelake.table.cleanup.file_kinds import FileKind, classify
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Reason, Totals, count
-from lancelake.table.cleanup.planner import PlannedCleanup, Planning, make_plan, read_lines
+from lancelake.table.cleanup.planner import PlannedCleanup, Planning, make_plan
 from lancelake.table.cleanup.policy import CleanupPolicy
-from lancelake.table.cleanup.reach import Reach
 from lancelake.table.cleanup.record import remove_records, write_record
 from lancelake.table.cleanup.remove import from_bytes, removal
-from lancelake.table.cleanup.version_lines import Family, KnownRefs, ReachableLine
 from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.reachable.file_kinds import FileKind, classify
+from lancelake.table.reachable.needed_files import Reach, needed_by
+from lancelake.table.reachable.version_lines import Family, KnownRefs, ReachableLine
 from lancelake.table.refs import branch_location
 
 _DEFAULT = CleanupPolicy()
@@ -145,7 +145,7 @@ def _carry_out(
         open_store(location).delete_many(manifests)
     # Whoever began with a version before it went has committed by now what can be seen here;
     # nobody can begin with it any more.
-    news = _news(Family.load(base), planned.seen, planning)
+    news = _news(Family.load(base.location, base.main_location), planned.seen, planning)
     files = [
         file for file in plan.going if file.kind is not FileKind.MANIFEST and not _needs(news, file)
     ]
@@ -174,7 +174,8 @@ def _still_free(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> 
     if not saved:
         return plan
     names = tuple(version.name for version in saved)
-    needed = read_lines([ReachableLine(location=base.location, names=names)], planning)
+    line = ReachableLine(location=base.location, names=names)
+    needed = needed_by([line], planning.engine, planning.progress)
     manifests = {layout.manifest(name) for name in names}
     return replace(
         plan,
@@ -194,7 +195,7 @@ def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -
         )
         for line in (family.own, *family.others)
     )
-    return read_lines(lines, planning)
+    return needed_by(lines, planning.engine, planning.progress)
 
 
 def _needs(reach: Reach, file: PlannedFile) -> bool:

@@ -18,13 +18,13 @@ from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow, storage_schema
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
+from lancelake.format.row_address import MAX_ROWS
 from lancelake.format.schema import Schema
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt, TableFiles
 
 MEMORY_BYTES = 256 << 20
 _KEYS_AT_ONCE = 8 << 20
-_MAX_ROWS = 1 << 32
 _KEY = "key"
 
 Rows = npt.NDArray[np.int64]
@@ -142,7 +142,7 @@ def _in_file(batches: Iterator[pa.RecordBatch], schema: pa.Schema, scratch: Loca
         root=scratch,
         schema=fields,
         file_version=FileVersion.V2_2,
-        max_rows_per_file=_MAX_ROWS,
+        max_rows_per_file=MAX_ROWS,
         newest_readers_only=True,
     )
     stream = pa.RecordBatchReader.from_batches(schema, batches)

@@ -17,10 +17,11 @@ from lancelake.data.blobs.values import Find, with_found_blobs
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
-from lancelake.data.row_meta import META_TYPE, row_addresses
+from lancelake.data.row_meta import META_TYPE
 from lancelake.data.write_task import WriteTask
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import to_bytes
+from lancelake.format.row_address import fragment_of, row_addresses
 from lancelake.format.schema import Field
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
@@ -37,7 +38,6 @@ _TASK_BYTES = 512 << 20
 _SORTED_BYTES = 1 << 20
 _LEAST_SORTED = 16
 _KEY_ROWS = 1 << 16
-_FRAGMENT_BITS = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +160,7 @@ class _Counted:
 
 def _finder(units: Sequence[Unit], places: pa.UInt64Array) -> Find:
     """Return what finds the blobs of rows that lie in these places."""
-    numbers = places.to_numpy() >> np.uint64(_FRAGMENT_BITS)
+    numbers = fragment_of(places.to_numpy())
 
     def find(field: Field, descriptors: pa.StructArray) -> list[StoredBlob | None]:
         found: list[StoredBlob | None] = [None] * len(numbers)

@@ -14,7 +14,7 @@ from lancelake.engine.port import Engine, Progress
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import ascending, by_fragment
 from lancelake.format.schema import Schema
 from lancelake.table.merge.clauses import (
     DeleteRow,
@@ -165,7 +165,7 @@ class _Merge:
                 i: handled.get(i, BitMap()) | rest.get(i, BitMap())
                 for i in handled.keys() | rest.keys()
             }
-            addresses = _addresses(rest)
+            addresses = ascending(rest)
             if isinstance(clause, DeleteRow):
                 deleted.append(addresses)
             else:
@@ -208,28 +208,6 @@ class _Merge:
         names = [field.name for field in fields]
         made = (rows for part in new for rows in part.keys(names))
         return collected([field.id for field in fields], (rows.columns for rows in made))
-
-
-def by_fragment(addresses: Addresses) -> FoundRows:
-    """Sort addresses into fragments."""
-    if not len(addresses):
-        return {}
-    ordered = np.sort(addresses)
-    fragments = ordered >> np.uint64(32)
-    starts = np.flatnonzero(np.diff(fragments, prepend=fragments[0] + np.uint64(1)))
-    parts = np.split(ordered.astype(np.uint32), starts[1:])
-    return {
-        FragmentId(int(fragments[start])): BitMap(part)
-        for start, part in zip(starts, parts, strict=True)
-    }
-
-
-def _addresses(rows: FoundRows) -> Addresses:
-    parts = [
-        np.frombuffer(offsets.to_array(), dtype=np.uint32).astype(np.uint64) + np.uint64(i << 32)
-        for i, offsets in sorted(rows.items())
-    ]
-    return np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
 
 
 def _incoming(spec: MergeSpec, schema: Schema, source: SourceRows) -> Incoming:

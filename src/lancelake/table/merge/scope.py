@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.bind import BoundExpression, bind
-from lancelake.expr.condition import with_paths
 from lancelake.expr.engine import Evaluator
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import expression_scope
@@ -32,13 +32,12 @@ class Scope:
 
     def condition(self, text: str) -> ScopedCondition:
         """Check a condition."""
+        schema, path_of = self._schema, partial(self._qualified, text)
         try:
-            found = predicate(text, self._schema, expression_schema(self._schema), ())
+            found = predicate(text, schema, expression_schema(schema), (), path_of)
         except InvalidExpressionError as error:
             raise self._explained(error) from error
-        qualified = with_paths(found.condition, lambda path: self._qualified(path, text))
-        scoped = replace(found, condition=qualified)
-        return ScopedCondition(predicate=scoped, needs=self._needs(scoped.paths))
+        return ScopedCondition(predicate=found, needs=self._needs(found.paths))
 
     def value(self, text: str, target: pa.DataType | None) -> ScopedValue:
         """Check an expression, whose values are cast to a type."""
@@ -49,10 +48,9 @@ class Scope:
     def _bound(self, text: str) -> BoundExpression:
         """Resolve columns, each to its side."""
         try:
-            found = bind(text, self._schema)
+            return bind(text, self._schema, path_of=partial(self._qualified, text))
         except InvalidExpressionError as error:
             raise self._explained(error) from error
-        return replace(found, paths=tuple(self._qualified(path, text) for path in found.paths))
 
     @property
     def _schema(self) -> Schema:
@@ -73,7 +71,7 @@ class Scope:
                     found[field.name] = field
         return found
 
-    def _qualified(self, path: tuple[str, ...], text: str) -> tuple[str, ...]:
+    def _qualified(self, text: str, path: tuple[str, ...]) -> tuple[str, ...]:
         """Put the side before a column; the bare name of a side means a column of that name."""
         if path[0] in self.sides and len(path) > 1:
             return path

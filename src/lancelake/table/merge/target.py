@@ -12,6 +12,7 @@ from lancelake.data.row_meta import MetaColumn
 from lancelake.format import roaring
 from lancelake.format.blobs import has_blobs
 from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
@@ -47,7 +48,7 @@ class TargetRows:
 
     def at(self, addresses: Addresses) -> pa.RecordBatch:
         """Return the rows at addresses, which ascend and may repeat."""
-        fragments = (addresses >> np.uint64(32)).astype(np.int64)
+        fragments = fragment_of(addresses).astype(np.int64)
         found = [
             self._of_fragment(FragmentId(int(i)), addresses[fragments == i])
             for i in np.unique(fragments)
@@ -55,7 +56,7 @@ class TargetRows:
         return found[0] if len(found) == 1 else pa.concat_batches(found)
 
     def _of_fragment(self, fragment: FragmentId, addresses: Addresses) -> pa.RecordBatch:
-        offsets = (addresses & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+        offsets = offset_of(addresses).astype(np.uint32)
         wanted = np.unique(offsets)
         part = replace(self.scans[fragment], start=int(wanted[0]), stop=int(wanted[-1]) + 1)
         part = part.matching(roaring.of(wanted))

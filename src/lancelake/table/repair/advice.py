@@ -24,6 +24,8 @@ _ADVICE = {
     "file-version-unknown": _LOST_FILE,
     "column-unreadable": _LOST_FILE,
     "row-count": _LOST_FILE,
+    "text-not-utf8": "Replace the invalid bytes with --replace-invalid-utf8: all other values, "
+    "and the rows, stay as they are.",
     "deletion-file-missing": f"{_COPY_OR_BACK}: which rows were deleted is not known without it.",
     "deletion-file-damaged": f"{_COPY_OR_BACK}: which rows were deleted is not known without it.",
     "row-ids-damaged": _LOST_IDS,

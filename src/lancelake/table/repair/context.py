@@ -8,8 +8,9 @@ from itertools import chain
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
 from lancelake.table.check.deletions import Deletions
+from lancelake.table.check.finding import Finding
 from lancelake.table.check.footers import check_footers
-from lancelake.table.check.rows import check_rows
+from lancelake.table.check.rows import INVALID_TEXT, check_rows
 from lancelake.table.check.subject import Subject
 from lancelake.table.repair.draft import Draft
 from lancelake.table.repair.options import Wishes
@@ -18,7 +19,7 @@ from lancelake.table.repair.past import Past
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairContext:
-    """A draft to be made better; `codes` are what is found wrong with it."""
+    """A draft to be made better; `found` is what is wrong with it."""
 
     head: Snapshot
     draft: Draft
@@ -26,12 +27,20 @@ class RepairContext:
     deletions: Deletions
     past: Past
     wishes: Wishes
-    codes: frozenset[str]
+    found: tuple[Finding, ...]
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """What is found wrong, by code."""
+        return frozenset(finding.code for finding in self.found)
 
     def is_readable(self, fragment: Fragment) -> bool:
-        """Whether all values of a fragment can be read, and are as many as it says."""
+        """Whether all values of a fragment can be read, and are as many as it says.
+
+        Strings that are not UTF-8 do not count: they can be replaced.
+        """
         alone = replace(self.draft, fragments=(fragment,)).on(self.head)
         subject = Subject(alone, self.subject.sizes)
         # Readers may be kept open; the ends of files are always read from the store.
         found = chain(check_footers(subject), check_rows(subject, set()))
-        return not any(True for _ in found)
+        return all(finding.code == INVALID_TEXT for finding in found)

@@ -13,6 +13,7 @@ from lancelake.format import index_meta
 from lancelake.format import operations as ops
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending
@@ -27,10 +28,19 @@ class DraftChange:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TextReplacement:
+    """A top-level column of a fragment that is to be written again as valid UTF-8."""
+
+    fragment_id: FragmentId
+    column: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
     """A version as it should be.
 
-    `files` are deletion files to be written first, by their path below the root. `is_renewed`
+    `files` are deletion files to be written first, by their path below the root. `text` are
+    columns to be written first; their files are not among the fragments yet. `is_renewed`
     asks for a new version even if nothing else differs: every commit sets some things right.
     `steps` says in words what was set right.
     """
@@ -39,6 +49,7 @@ class Draft:
     indices: tuple[IndexMetadata, ...]
     next_row_id: int
     files: FrozenMap[str, bytes] = field(default_factory=FrozenMap)
+    text: tuple[TextReplacement, ...] = ()
     is_renewed: bool = False
     steps: tuple[str, ...] = ()
 

@@ -18,6 +18,9 @@ class Wishes:
     drop_lost: bool = False
     """Give up fragments of which a file is gone or cannot be read, with all their rows."""
 
+    replace_invalid_utf8: bool = False
+    """Put U+FFFD in place of bytes of strings that are not UTF-8; every value is read for it."""
+
     new_row_ids: bool = False
     """Give fresh ids to rows whose ids are lost; what remembers the old ones finds them no more."""
 
@@ -26,3 +29,8 @@ class Wishes:
 
     rename_manifests: bool = False
     """Name all manifests by one scheme; nobody may commit meanwhile."""
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether every value is read."""
+        return self.data or self.replace_invalid_utf8

@@ -58,7 +58,7 @@ class RepairPlan:
 def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
     """Check the newest versions of a table and its branches, and plan what can be set right."""
     asked = wishes or Wishes()
-    found = tuple(check(location, data=asked.data))
+    found = tuple(check(location, data=asked.reads_data))
     problems = tuple(f for f in found if is_problem(f, asked))
     if not problems:
         return RepairPlan(location=location, findings=found, lines=(), actions=(), left=())

@@ -57,7 +57,7 @@ def mend_deletions(case: RepairContext) -> Draft:
 
 
 def _is_suspect(case: RepairContext, fragment: Fragment) -> bool:
-    if case.wishes.data:
+    if case.wishes.reads_data:
         return True
     rows = case.deletions.of(case.subject, fragment)
     physical = fragment.physical_rows

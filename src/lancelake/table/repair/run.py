@@ -13,6 +13,7 @@ from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import RepairPlan, plan
+from lancelake.table.repair.text import with_replaced_text
 from lancelake.table.repair.version_line import LinePlan
 
 _MOST_ROUNDS = 5
@@ -59,7 +60,8 @@ def _committed(line: LinePlan, choices: CommitChoices) -> Snapshot:
     for path, data in line.draft.files.items():
         store.put(path, data)
     at = line.head
-    for change in changes(line.head, line.draft):
+    draft = with_replaced_text(line.head, line.draft, choices.surroundings.ids)
+    for change in changes(line.head, draft):
         how = replace(choices, mending=change.mending)
         at = publish(at, new_transaction(change.operation, at.version, how), how)
     return at

@@ -24,6 +24,7 @@ from lancelake.table.repair.renewal import renew
 from lancelake.table.repair.row_counts import mend_deletions, mend_row_counts
 from lancelake.table.repair.row_ids import mend_row_ids, raise_next_row_id, renew_row_ids
 from lancelake.table.repair.row_versions import mend_row_versions
+from lancelake.table.repair.text import is_replaced, replace_invalid_text
 
 Mend = Callable[[RepairContext], Draft]
 
@@ -32,6 +33,7 @@ MENDS: tuple[Mend, ...] = (
     mend_file_entries,
     mend_row_counts,
     mend_deletions,
+    replace_invalid_text,
     drop_lost,
     mend_row_ids,
     raise_next_row_id,
@@ -107,7 +109,8 @@ class _Trial:
         except LanceTableError:
             return
         known = planned_deletions(self._head, proposed)
-        found = findings(after, self._sizes, known, data=self._wishes.data)
+        every = findings(after, self._sizes, known, data=self._wishes.reads_data)
+        found = tuple(f for f in every if not is_replaced(f, proposed))
         if self._is_better(found):
             self.draft, self.found = proposed, found
 
@@ -129,5 +132,5 @@ class _Trial:
             deletions=deletions,
             past=self._past,
             wishes=self._wishes,
-            codes=frozenset(f.code for f in found),
+            found=tuple(found),
         )

@@ -18,6 +18,7 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import has_blobs
 from lancelake.format.fragment import Fragment
+from lancelake.format.row_address import offset_of
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.execute import execute
 from lancelake.scan.live_rows import Mask
@@ -30,7 +31,6 @@ from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.rows.assign import Assignment
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
-_OFFSET_BITS = np.uint64(0xFFFFFFFF)
 # Files beside each other cost every reader, so columns are rewritten only for a clear advantage
 # and for more than a few rows.
 _ADVANTAGE = 2.0
@@ -55,7 +55,7 @@ class AssignedValues:
         chosen[np.frombuffer(rows.to_array(), dtype=np.uint32)] = True
         for batch in gathered(execute(scan)):
             addresses = batch.column(batch.schema.get_field_index(_ADDRESS)).to_numpy()
-            offsets = (addresses & _OFFSET_BITS).astype(np.int64)
+            offsets = offset_of(addresses).astype(np.int64)
             mask = offsets < len(chosen)
             mask[mask] = chosen[offsets[mask]]
             arrays = [self._column(batch, mask, assignment) for assignment in self.assignments]

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import SchemaMismatchError
+from lancelake.errors import InvalidExpressionError, SchemaMismatchError
 from lancelake.pylance.fragment import LanceFragment
 
 
@@ -90,4 +90,29 @@ CHANGES: dict[str, Any] = {
 def test_no_change_brings_invalid_text_in(change: str, ds: lance.LanceDataset) -> None:
     with pytest.raises(SchemaMismatchError, match="not UTF-8"):
         CHANGES[change](ds)
+    assert lance.dataset(ds.uri).version == 1
+
+
+@lance.batch_udf()
+def invalid_column(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Return a column of strings that are not UTF-8."""
+    return pa.record_batch([strings(*[b"\xff"] * batch.num_rows)], ["d"])
+
+
+def test_no_function_brings_invalid_text_in(ds: lance.LanceDataset) -> None:
+    with pytest.raises(SchemaMismatchError, match="column d has a string that is not UTF-8"):
+        ds.add_columns(invalid_column)
+    assert lance.dataset(ds.uri).version == 1
+
+
+@pytest.mark.parametrize("expression", ["CAST(X'FF00' AS STRING)", "arrow_cast(X'FF00', 'Utf8')"])
+@pytest.mark.parametrize("act", ["update", "add columns"])
+def test_no_expression_brings_invalid_text_in(
+    act: str, expression: str, ds: lance.LanceDataset
+) -> None:
+    with pytest.raises(InvalidExpressionError, match="non UTF-8"):
+        if act == "update":
+            ds.update({"c": expression}, where="id = 1")
+        else:
+            ds.add_columns({"d": expression})
     assert lance.dataset(ds.uri).version == 1

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from lancelake.errors import UnsupportedError
+from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.format.ids import FieldId
 from lancelake.format.operations import Update, update
 from lancelake.format.operations.update import UpdateMode
 from lancelake.format.rowids.sequence import RowIdSequence
@@ -50,3 +51,8 @@ def test_a_mode_that_is_not_known_is_refused():
 
     with pytest.raises(UnsupportedError):
         update.decode(message)
+
+
+def test_a_field_id_that_no_message_can_hold_is_corrupt():
+    with pytest.raises(CorruptTableError, match="id -7"):
+        update.encode(Update(fields_modified=(FieldId(-7),)))

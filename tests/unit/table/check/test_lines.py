@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
+from uuid import UUID
 
+import pyarrow as pa
 import pytest
 
+import lancelake
 from lancelake.format.names import ManifestNaming, manifest_name
 from lancelake.table.check import Finding, Severity
 from tests.support.official import Official
@@ -120,10 +123,10 @@ def test_damage_on_a_branch_names_the_branch(table: Path) -> None:
     ("folder", "name"),
     [
         ("data", "stray.lance"),
-        ("data", "stray/1000.blob"),
+        ("data", f"stray/{1:032b}.blob"),
         ("_deletions", "0-1-5.bin"),
         ("_transactions", "1-x.txn"),
-        ("_indices", "c0ffee/page.lance"),
+        ("_indices", f"{UUID(int=7)}/page.lance"),
     ],
 )
 def test_a_file_no_version_refers_to_is_counted(folder: str, name: str, table: Path) -> None:
@@ -134,6 +137,21 @@ def test_a_file_no_version_refers_to_is_counted(folder: str, name: str, table: P
     assert found.path == folder
     assert found.message.startswith("1 ")
     assert "5 bytes" in found.message
+
+
+def test_a_file_that_no_writer_would_name_so_is_not_counted(table: Path) -> None:
+    (table / "data" / "notes.txt").write_bytes(b"12345")
+    assert codes(table, versions="all") == []
+
+
+def test_a_file_that_only_a_clone_within_the_table_needs_is_no_stray(tmp_path: Path) -> None:
+    table = tmp_path / "t.lance"
+    first = lancelake.write_dataset(pa.table({"i": [1]}), table)
+    first.shallow_clone(table / "copies" / "c.lance", 1)
+    lancelake.write_dataset(pa.table({"i": [2]}), table, mode="overwrite")
+    manifest_path(table, 1).unlink()
+    found = [f for f in findings(table, versions="all") if f.code == "strays"]
+    assert [f.path for f in found] == ["_transactions"]
 
 
 def test_strays_are_not_told_when_only_the_latest_version_is_checked(table: Path) -> None:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -24,11 +25,11 @@ from lancelake.errors import CorruptTableError, InvalidRequestError, Unsupported
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.cleanup import run as cleaning
-from lancelake.table.cleanup.file_kinds import FileKind
 from lancelake.table.cleanup.plan import Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
-from lancelake.table.cleanup.version_lines import KnownRefs
+from lancelake.table.reachable.file_kinds import FileKind
+from lancelake.table.reachable.version_lines import KnownRefs
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 NEWEST = CleanupPolicy(retain_versions=1, error_if_tagged_old_versions=False)
@@ -363,3 +364,21 @@ def test_a_record_that_is_a_link_does_not_block_a_cleanup(root: Path, target: st
     (root / "_cleanup").mkdir()
     (root / "_cleanup" / "x.json").symlink_to(target)
     assert clean(root).versions == (1, 2, 3)
+
+
+def test_links_to_folders_are_not_followed(root: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (root / "tree").mkdir(exist_ok=True)
+    (root / "tree" / "sub").symlink_to(elsewhere)
+    listed = []
+    scandir = os.scandir
+
+    def watched(path: Any) -> Any:
+        listed.append(str(Path(path).resolve()))
+        return scandir(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "scandir", watched)
+        clean(root)
+    assert str(elsewhere) not in listed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.codec.index_file import IndexFileWriter, SegmentFolder
 from lancelake.errors import InternalError
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import ROW_ID, VALUE
@@ -19,9 +19,9 @@ from lancelake.index.scalar.btree import files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPages:
-    """A file of pages, and the bounds of each page."""
+    """A file of pages, and the bounds of each page; without pages there is no file."""
 
-    file: IndexFile
+    file: IndexFile | None
     min: pa.Array
     max: pa.Array
     null_count: pa.Array
@@ -38,8 +38,9 @@ def write_one_file(
 ) -> tuple[IndexFile, ...]:
     """Write all rows, in value order, as one file of pages."""
     pages = _write_pages(folder, files.PAGE_FILE, dtype, batches, page_rows)
+    file = pages.file or folder.create(files.PAGE_FILE, files.page_schema(dtype)).finish()
     metadata = {files.PAGE_ROWS: str(page_rows), files.IS_RANGED: "false"}
-    return pages.file, _write_lookup(folder, dtype, [pages], metadata)
+    return file, _write_lookup(folder, dtype, [pages], metadata)
 
 
 def write_range(
@@ -64,14 +65,18 @@ def finish_ranges(
     page_rows: int,
 ) -> tuple[IndexFile, ...]:
     """Complete an index whose ranges, from the lowest on, are written."""
-    pages = [[files.part_number(place), len(part)] for place, part in enumerate(ranges)]
+    written = [part.file for part in ranges if part.file is not None]
+    if not written:
+        return write_one_file(folder, dtype, (), page_rows)
+    # Official releases fail on a range that has no pages.
+    pages = [[files.part_number(at), len(part)] for at, part in enumerate(ranges) if len(part)]
     metadata = {
         files.PAGE_ROWS: str(page_rows),
         files.IS_RANGED: "true",
         files.PAGES_OF_PARTS: json.dumps(pages, separators=(",", ":")),
     }
     lookup = _write_lookup(folder, dtype, ranges, metadata)
-    return (*(part.file for part in ranges), lookup)
+    return (*written, lookup)
 
 
 def _write_pages(
@@ -82,14 +87,18 @@ def _write_pages(
     page_rows: int,
 ) -> WrittenPages:
     schema = files.page_schema(dtype)
-    writer = folder.create(name, schema)
+    writer: IndexFileWriter | None = None
     bounds = _Bounds(dtype, page_rows)
     for batch in batches:
+        if not batch.num_rows:
+            continue
+        writer = writer or folder.create(name, schema)
         values, ids = batch.column(VALUE), batch.column(ROW_ID)
         writer.write(pa.RecordBatch.from_arrays([values, ids], schema=schema))
         bounds.add(values)
     low, high, nulls = bounds.finish(name)
-    return WrittenPages(file=writer.finish(), min=low, max=high, null_count=nulls)
+    file = None if writer is None else writer.finish()
+    return WrittenPages(file=file, min=low, max=high, null_count=nulls)
 
 
 class _Bounds:
@@ -102,9 +111,7 @@ class _Bounds:
         self._first, self._last, self._latest = [none], [none], none
 
     def add(self, values: pa.Array) -> None:
-        """Note the values of the next rows."""
-        if not len(values):
-            return
+        """Note the values of the next rows, of which there is one at least."""
         start, size = self._rows, self._page_rows
         self._first.append(_every(values, -start % size, size))
         self._last.append(_every(values, (size - 1 - start) % size, size))

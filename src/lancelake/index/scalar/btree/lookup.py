@@ -103,7 +103,7 @@ def open_lookup(folder: SegmentFolder) -> Lookup:
 
 def _read(reader: IndexFileReader, path: str) -> Lookup:
     reader.require(files.MIN, files.MAX, files.NULL_COUNT, files.PAGE)
-    table = reader.read().sort_by(files.PAGE).combine_chunks()
+    table = reader.read().sort_by(files.PAGE)
     low, high = (_column(table, name) for name in (files.MIN, files.MAX))
     numbers = _column(table, files.PAGE).to_numpy().astype(np.int64)
     if not np.array_equal(numbers, np.arange(len(numbers))):
@@ -155,4 +155,4 @@ def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[Part, ...]:
 
 def _column(table: pa.Table, name: str) -> pa.Array:
     column = table.column(name)
-    return column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    return pa.concat_arrays(column.chunks) if column.num_chunks else pa.array([], column.type)

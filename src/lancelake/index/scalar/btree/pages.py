@@ -26,7 +26,6 @@ class Pages:
     def __init__(self, folder: SegmentFolder, lookup: Lookup) -> None:
         self._folder = folder
         self._lookup = lookup
-        self._readers: dict[str, IndexFileReader] = {}
         self._uri = folder.place.uri
 
     def keys(self, page: int) -> pa.Array:
@@ -53,21 +52,22 @@ class Pages:
 
     def reader(self, part: Part) -> IndexFileReader:
         """Return the file of a part, with as many rows as its pages need."""
-        if part.name not in self._readers:
-            reader = self._folder.open(part.name)
-            reader.require(files.VALUES, files.IDS)
-            if -(-reader.num_rows // self._lookup.page_rows) != part.pages:
-                path = self._folder.file(part.name).path
-                msg = f"index file {path} has {reader.num_rows} rows for {part.pages} pages"
-                raise CorruptTableError(msg, path=path)
-            self._readers[part.name] = reader
-        return self._readers[part.name]
+        return cache.kept(self._uri, part, lambda: self._open(part), lambda _: 0)
+
+    def _open(self, part: Part) -> IndexFileReader:
+        reader = self._folder.open(part.name)
+        reader.require(files.VALUES, files.IDS)
+        if -(-reader.num_rows // self._lookup.page_rows) != part.pages:
+            path = self._folder.file(part.name).path
+            msg = f"index file {path} has {reader.num_rows} rows for {part.pages} pages"
+            raise CorruptTableError(msg, path=path)
+        return reader
 
     def _keys(self, page: int) -> pa.Array:
         part = self._lookup.part_of(page)
         start, stop = self._rows(part, page, 1)
-        table = self.reader(part).read(start, stop, columns=[files.VALUES]).combine_chunks()
-        values = table.column(0).chunk(0)
+        table = self.reader(part).read(start, stop, columns=[files.VALUES])
+        values = pa.concat_arrays(table.column(0).chunks)
         nulls = int(self._lookup.null_counts[page])
         if values.null_count != nulls or values[nulls:].null_count:
             path = self._folder.file(part.name).path

@@ -1,0 +1,80 @@
+"""Columns with strings that are not UTF-8: found, and written again with U+FFFD in place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.clock import Ids
+from lancelake.data.arrays.text import InvalidText, invalid_paths
+from lancelake.data.column_file import ColumnFile, sync_file, sync_names, with_file
+from lancelake.data.fragment_reader import FragmentReader
+from lancelake.format.file_version import FileVersion
+from lancelake.format.fragment import Fragment
+from lancelake.format.schema import Field, Schema, quote_segment
+from lancelake.storage.table_files import FileAt, TableFiles
+
+_BATCH_ROWS = 8192
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextColumn:
+    """A top-level column of one fragment, read as it is stored; deleted rows are included."""
+
+    files: TableFiles
+    manifest: FileAt
+    fragment: Fragment
+    field: Field
+
+    def invalid_paths(self) -> tuple[str, ...]:
+        """Return the paths in the column that hold strings that are not UTF-8."""
+        name = quote_segment(self.field.name)
+        found = (path for batch in self._batches() for path in invalid_paths(batch.column(0), name))
+        return tuple(dict.fromkeys(found))
+
+    def replaced(self, version: FileVersion, ids: Ids) -> Fragment:
+        """Write the column to a new data file, with U+FFFD in place of what is not UTF-8.
+
+        Returns the fragment with that file; on local disk it is durable.
+        """
+        reader = self._reader()
+        batches = self._batches()
+        first = next(batches, None)
+        if first is None:
+            return self.fragment
+        target = ColumnFile(
+            root=self.files.root,
+            schema=Schema(fields=(self.field,)),
+            version=version,
+            # The table holds such columns already.
+            newest_readers_only=True,
+            text=InvalidText.REPLACE,
+        )
+        # Deleted rows keep their values: nothing tells readers of the file which they are.
+        file = target.write(
+            _chained(first, batches),
+            first.schema,
+            deleted=BitMap(),
+            physical_rows=reader.physical_rows,
+            ids=ids,
+        )
+        assert file is not None
+        sync_file(self.files.root, file)
+        sync_names(self.files.root)
+        return with_file(replace(self.fragment, physical_rows=reader.physical_rows), file)
+
+    def _reader(self) -> FragmentReader:
+        schema = Schema(fields=(self.field,))
+        return FragmentReader(self.files, self.manifest, self.fragment, schema, raw_text=True)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        reader = self._reader()
+        return reader.batches(start=0, stop=reader.physical_rows, batch_rows=_BATCH_ROWS)
+
+
+def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest

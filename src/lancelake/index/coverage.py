@@ -1,0 +1,106 @@
+"""Coverage: the fragments of a version that an index segment answers for, and the ids it knows.
+
+Index files are not rewritten when rows are deleted, updated or moved; what they say is masked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol, runtime_checkable
+
+from pyroaring import BitMap
+
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.index.answer import Answer
+from lancelake.index.fragment_reuse import NO_MOVES, RowMoves
+from lancelake.index.kind import IdKind, IndexKind, OpenSegment
+from lancelake.index.row_ids import RowIds
+from lancelake.txn import fragment_reuse
+from lancelake.txn.fragment_reuse import Move
+
+
+@runtime_checkable
+class NamesFragments(Protocol):
+    """A segment whose files tell of which fragments they have entries."""
+
+    def fragments(self) -> BitMap:
+        """Return the fragments of the entries, as they were when the segment was built."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Coverage:
+    """The rows of a version that a segment answers for: those of `fragments`, and no others."""
+
+    fragments: BitMap
+    stored: IdKind
+    moves: RowMoves = NO_MOVES
+    fragment_moves: tuple[Move, ...] = ()
+
+    def trusted(self, segment: OpenSegment) -> Coverage:
+        """Return the coverage without fragments that the segment has no entry of.
+
+        Release 4.0.2 lets zone maps and bloom filters of tables with stable row ids cover
+        fragments that were written after they were built.
+        """
+        if not isinstance(segment, NamesFragments):
+            return self
+        known = fragment_reuse.fragments_after(segment.fragments(), self.fragment_moves)
+        return replace(self, fragments=self.fragments & known)
+
+    def current(self, answer: Answer) -> Answer:
+        """Return what a segment answers about the rows of the covered fragments today.
+
+        Addresses follow the rows, and those in other fragments are dropped: their values may have
+        changed since. Stable row ids stay as they are; which of them are live, and where, only
+        the fragments of the version say.
+        """
+        return answer.mapped(self._current) if self.stored is IdKind.ADDRESS else answer
+
+    def _current(self, ids: RowIds) -> RowIds:
+        return self.moves.rows(ids).only(set(self.fragments))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexedVersion:
+    """What a version of a table says about its indices.
+
+    Moves that are recorded in a file must have been read into their entry.
+    """
+
+    indices: tuple[IndexMetadata, ...]
+    fragments: BitMap
+    has_stable_row_ids: bool
+
+    def kind_of(self, entry: IndexMetadata, kinds: Sequence[IndexKind]) -> IndexKind | None:
+        """Return the kind of a segment; None if it, or its version, is not known."""
+        found = None if entry.details is None else entry.details.kind
+        kind = next((kind for kind in kinds if kind.details_type == found), None)
+        is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
+        return kind if is_known else None
+
+    def coverage(self, entry: IndexMetadata, kind: IndexKind) -> Coverage | None:
+        """Return what a segment covers; None if its entry does not say.
+
+        Raise UnsupportedError if it stores addresses, and rows moved in a way that is not known.
+        """
+        covered = entry.fragments()
+        if covered is None or entry.is_system:
+            return None
+        version = entry.index_version or 0
+        stored = kind.stored_ids(version, has_stable_row_ids=self.has_stable_row_ids)
+        fragment_moves = tuple(fragment_reuse.fragment_moves(self.indices))
+        now = fragment_reuse.fragments_after(covered, fragment_moves)
+        return Coverage(
+            fragments=now & self.fragments,
+            stored=stored,
+            moves=RowMoves.of(self.indices) if stored is IdKind.ADDRESS else NO_MOVES,
+            fragment_moves=fragment_moves,
+        )
+
+
+def common(coverages: Collection[Coverage]) -> BitMap:
+    """Return the fragments for which conditions on several indices can be joined."""
+    found = [coverage.fragments for coverage in coverages]
+    return BitMap.intersection(*found) if found else BitMap()

@@ -1,0 +1,150 @@
+"""Rows that compactions moved without touching the indices: from old addresses to new ones.
+
+All recorded moves apply to every index of addresses, whatever its entry says it covers: a later
+compaction advances the coverage of an entry, never the addresses in its files.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from pyroaring import BitMap
+
+from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.format import roaring_treemap
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
+from lancelake.index.kind import DROPPED
+from lancelake.index.row_ids import RowIds, U64Array, union
+from lancelake.proto import table_pb2
+from lancelake.txn import fragment_reuse
+
+_VERSION = 0
+_SHIFT = np.uint64(32)
+_LOW = np.uint64((1 << 32) - 1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MovedGroup:
+    """Fragments whose live rows were written to others, in their order."""
+
+    old: frozenset[int]
+    survivors: dict[int, BitMap]
+    """Rows of each old fragment that were live."""
+    firsts: dict[int, int]
+    """How many live rows come before those of an old fragment."""
+    new_fragments: U64Array
+    new_ends: U64Array
+    """How many rows there are up to the end of each new fragment."""
+
+    @staticmethod
+    def of(message: table_pb2.FragmentReuseIndexDetails.Group) -> MovedGroup:
+        """Read a group; refuse one that moves more rows than the new fragments have."""
+        old = frozenset(f.id for f in message.old_fragments)
+        what = "addresses of moved rows"
+        survivors = roaring_treemap.decode(message.changed_row_addrs, what=what)
+        firsts: dict[int, int] = {}
+        total = 0
+        for fragment in sorted(survivors):
+            firsts[fragment] = total
+            total += len(survivors[fragment])
+        ends = np.cumsum([f.physical_rows for f in message.new_fragments], dtype=np.uint64)
+        room = int(ends[-1]) if len(ends) else 0
+        if total > room or not survivors.keys() <= old:
+            msg = f"{total} rows of fragments {sorted(old)} were moved to {room} places"
+            raise CorruptTableError(msg)
+        return MovedGroup(
+            old=old,
+            survivors=survivors,
+            firsts=firsts,
+            new_fragments=np.array([f.id for f in message.new_fragments], dtype=np.uint64),
+            new_ends=ends,
+        )
+
+    def places(self, fragment: int, rows: U64Array) -> U64Array:
+        """Return the new addresses of rows of an old fragment; `DROPPED` for deleted ones."""
+        live = self.survivors.get(fragment, BitMap())
+        known = np.frombuffer(live.to_array(), dtype=np.uint32).astype(np.uint64)
+        ranks = np.searchsorted(known, rows)
+        is_live = ranks < len(known)
+        is_live[is_live] = known[ranks[is_live]] == rows[is_live]
+        found = np.full(len(rows), DROPPED, dtype=np.uint64)
+        number = ranks[is_live].astype(np.uint64) + np.uint64(self.firsts.get(fragment, 0))
+        file = np.searchsorted(self.new_ends, number, side="right")
+        starts = np.concatenate([np.zeros(1, dtype=np.uint64), self.new_ends[:-1]])
+        found[is_live] = (self.new_fragments[file] << _SHIFT) | (number - starts[file])
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowMoves:
+    """Everything that is recorded about moved rows: the groups of each compaction, in order."""
+
+    compactions: tuple[tuple[MovedGroup, ...], ...] = ()
+
+    @staticmethod
+    def of(indices: Sequence[IndexMetadata]) -> RowMoves:
+        """Read the moves that index entries record.
+
+        Raise UnsupportedError if they are of an unknown version, or recorded in a file that has
+        not been read into the entry.
+        """
+        entries = tuple(indices)
+        record = fragment_reuse.recorded(entries)
+        if record is None:
+            return NO_MOVES
+        version = next(i.index_version or 0 for i in entries if i.name == FRAGMENT_REUSE)
+        if version > _VERSION:
+            raise UnsupportedError(f"moved rows are recorded in version {version}")
+        if fragment_reuse.has_hidden_moves(entries):
+            raise UnsupportedError("moved rows are recorded in a file")
+        return _read(record.SerializeToString(deterministic=True))
+
+    def __bool__(self) -> bool:
+        return bool(self.compactions)
+
+    def row_map(self, ids: U64Array) -> U64Array:
+        """Return where rows are today; `DROPPED` for those that a compaction left out."""
+        now = ids.copy()
+        for groups in self.compactions:
+            before = now.copy()
+            fragments = before >> _SHIFT
+            for group in groups:
+                for fragment in group.old:
+                    places = np.flatnonzero(fragments == fragment)
+                    if len(places):
+                        now[places] = group.places(fragment, before[places] & _LOW)
+        return now
+
+    def rows(self, ids: RowIds) -> RowIds:
+        """Return the set of rows where they are today."""
+        for groups in self.compactions:
+            old = {fragment for group in groups for fragment in group.old}
+            if not old.isdisjoint(ids.parts):
+                stayed = ids.only(ids.parts.keys() - old)
+                ids = union([stayed, *(_moved(group, ids) for group in groups)])
+        return ids
+
+
+NO_MOVES = RowMoves()
+
+
+@functools.lru_cache(maxsize=8)
+def _read(record: bytes) -> RowMoves:
+    """Read a record; every segment of a version asks for the same one."""
+    versions = table_pb2.FragmentReuseIndexDetails.FromString(record).inline.versions
+    compactions = sorted(versions, key=lambda version: version.dataset_version)
+    return RowMoves(
+        compactions=tuple(tuple(map(MovedGroup.of, each.groups)) for each in compactions)
+    )
+
+
+def _moved(group: MovedGroup, ids: RowIds) -> RowIds:
+    parts = []
+    for fragment in group.old & ids.parts.keys():
+        rows = np.frombuffer(ids.parts[fragment].to_array(), dtype=np.uint32).astype(np.uint64)
+        places = group.places(fragment, rows)
+        parts.append(RowIds.of(places[places != np.uint64(DROPPED)]))
+    return union(parts)

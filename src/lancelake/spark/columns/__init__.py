@@ -1,0 +1,1 @@
+"""Columns that Spark computes, written by executors."""

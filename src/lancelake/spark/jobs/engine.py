@@ -1,0 +1,101 @@
+"""The engine of a Spark session: every task of a job is a task of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from lancelake.engine import wire
+from lancelake.engine.port import Job, JobProgress
+from lancelake.errors import LanceTableError
+from lancelake.spark.jvm.gateway import is_classic
+from lancelake.spark.worker.on_executors import portable
+
+_RESULT = "number long, failed boolean, result binary"
+_RESULT_ARROW = pa.schema([("number", pa.int64()), ("failed", pa.bool_()), ("result", pa.binary())])
+_DESCRIPTION = "spark.job.description"
+
+
+@dataclass(frozen=True, slots=True)
+class SparkEngine:
+    """Runs tasks on executors; they go out pickled, and their results come back to the driver.
+
+    An error of ours is raised on the driver as the task raised it; any other failure is Spark's,
+    which tries a task again.
+    """
+
+    spark: SparkSession
+
+    @property
+    def parallelism(self) -> int:
+        """How many tasks run at once."""
+        if is_classic(self.spark):
+            return max(1, self.spark.sparkContext.defaultParallelism)
+        return max(1, int(self.spark.conf.get("spark.sql.shuffle.partitions", "1") or 1))
+
+    def run(self, job: Job) -> Iterator[bytes]:
+        """Yield the result of every task in the order of the tasks."""
+        if not job.tasks:
+            return
+        tasks = [wire.dumps(task) for task in job.tasks]
+        with described(self.spark, job.description):
+            results = self._on_executors(tasks)
+        for number, failed, result in results:
+            if failed:
+                raise LanceTableError.from_json(result.decode())
+            if job.progress is not None:
+                job.progress(
+                    JobProgress(description=job.description, done=number + 1, total=len(job.tasks))
+                )
+            yield wire.unseal(result)
+
+    def _on_executors(self, tasks: list[bytes]) -> list[tuple[int, bool, bytes]]:
+        if is_classic(self.spark):
+            numbered = self.spark.sparkContext.parallelize(list(enumerate(tasks)), len(tasks))
+            outcome = portable(_outcome)
+            return sorted(numbered.map(lambda item: outcome(*item)).collect())
+        numbers = self.spark.range(0, len(tasks), 1, len(tasks))
+        rows = numbers.mapInArrow(portable(_runner(tasks)), _RESULT).collect()
+        return sorted((row.number, row.failed, bytes(row.result)) for row in rows)
+
+
+@contextmanager
+def described(spark: SparkSession, description: str) -> Iterator[None]:
+    """Show a description in Spark's pages while jobs run."""
+    if not is_classic(spark):
+        yield
+        return
+    context = spark.sparkContext
+    before = context.getLocalProperty(_DESCRIPTION)
+    context.setJobDescription(description)
+    try:
+        yield
+    finally:
+        # None clears it, which the declared type does not say.
+        context.setLocalProperty(_DESCRIPTION, before)  # type: ignore[arg-type]
+
+
+def _outcome(number: int, task: bytes) -> tuple[int, bool, bytes]:
+    try:
+        return number, False, wire.seal(wire.loads(task).run())
+    except LanceTableError as error:
+        return number, True, error.to_json().encode()
+
+
+class _runner:  # a function with state that can be pickled
+    def __init__(self, tasks: list[bytes]) -> None:
+        self._tasks = tasks
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                outcome = _outcome(number, self._tasks[number])
+                arrays = [
+                    pa.array([value], field.type)
+                    for value, field in zip(outcome, _RESULT_ARROW, strict=True)
+                ]
+                yield pa.RecordBatch.from_arrays(arrays, schema=_RESULT_ARROW)

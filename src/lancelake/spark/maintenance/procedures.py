@@ -1,0 +1,99 @@
+"""Procedures that keep a table in shape: `CALL lance.system.compact(...)` and its kin."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from lancelake.spark.catalog.procedures import Answer, Answers, Arguments, Parameter, known
+from lancelake.spark.maintenance import jobs
+from lancelake.spark.maintenance.jobs import CompactionWishes
+from lancelake.spark.options.table_options import TableOptions, open_version
+from lancelake.table.repair.options import Wishes
+
+_TEXT, _WHOLE, _FLAG = t.StringType(), t.LongType(), t.BooleanType()
+
+
+def _compact(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+    wishes = CompactionWishes(
+        where=given["where"],
+        target_rows=given["target_rows"],
+        sort_by=jobs.orderings(given["sort_by"] or ""),
+        z_order_by=jobs.columns_in(given["z_order_by"] or ""),
+    )
+    return jobs.compact_table(spark, open_version(table), wishes)
+
+
+def _cleanup(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+    older = given["older_than"]
+    age = None if older is None else jobs.age_of(older)
+    policy = jobs.cleanup_policy(age, given["retain_versions"])
+    return jobs.clean_table(spark, open_version(table), policy, dry_run=given["dry_run"])
+
+
+def _optimize(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+    return jobs.optimize_table(spark, open_version(table), dry_run=given["dry_run"])
+
+
+def _check(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:
+    base = open_version(table)
+    return jobs.check_table(spark, base, data=given["data"], versions=given["versions"])
+
+
+def _repair(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:  # noqa: ARG001
+    wishes = Wishes(
+        data=given["data"],
+        drop_lost=given["drop_lost"],
+        replace_invalid_utf8=given["replace_invalid_utf8"],
+    )
+    return jobs.repair_table(open_version(table), wishes, dry_run=given["dry_run"])
+
+
+def _optional(name: str, dtype: t.DataType = _TEXT, default: str = "NULL") -> Parameter:
+    return Parameter(name=name, dtype=dtype, default=default)
+
+
+_DRY_RUN = _optional("dry_run", _FLAG, "false")
+_DATA = _optional("data", _FLAG, "false")
+
+
+def add_upkeep_procedures() -> None:
+    """Make the procedures known."""
+    known(
+        "compact",
+        "rewrites small fragments and those with deleted rows, or sorts all rows",
+        jobs.COMPACTED,
+        _compact,
+        _optional("target_rows", _WHOLE),
+        _optional("where"),
+        _optional("sort_by"),
+        _optional("z_order_by"),
+    )
+    known(
+        "cleanup",
+        "removes old versions and files that nothing needs any more",
+        jobs.CLEANED,
+        _cleanup,
+        _optional("older_than"),
+        _optional("retain_versions", _WHOLE),
+        _DRY_RUN,
+    )
+    known(
+        "optimize",
+        "compacts and cleans up where it is worth it",
+        jobs.OPTIMIZED,
+        _optimize,
+        _DRY_RUN,
+    )
+    versions = _optional("versions", _TEXT, "'latest'")
+    known("check", "tells what is wrong", jobs.CHECKED, _check, _DATA, versions)
+    known(
+        "repair",
+        "sets right what can be",
+        jobs.REPAIRED,
+        _repair,
+        _DRY_RUN,
+        _optional("drop_lost", _FLAG, "false"),
+        _DATA,
+        _optional("replace_invalid_utf8", _FLAG, "false"),
+    )

@@ -1,0 +1,48 @@
+"""A table as a DataFrame, for programs that name no catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
+from lancelake.spark.jvm.relation import data_frame
+from lancelake.spark.options.table_options import (
+    READ_OPTIONS,
+    SCAN_OPTIONS,
+    ensure_known,
+    open_version,
+    parse,
+)
+from lancelake.spark.options.times import with_zones
+from lancelake.spark.planning.feed_table import FeedTable
+from lancelake.spark.reading.change_feed import FEED, FEED_OPTIONS, versions_of
+from lancelake.spark.reading.version_table import VersionTable
+
+
+def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFrame:
+    """Return the rows of a table; filters, columns and aggregates on them reach its files.
+
+    Options are those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`, and
+    what the object store needs; with `readChangeFeed` it is the changes of rows that come back.
+    """
+    given = {key: str(value) for key, value in options.items()}
+    if not is_classic(spark):
+        return spark.read.format("lance").options(**with_zones(spark, given)).load(uri)
+    return read_options(spark, {**given, "path": uri})
+
+
+def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
+    """Return the table that options name, as a DataFrame of a classic session."""
+    gateway = open_gateway(spark)
+    parsed = parse(with_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS))
+    snapshot = open_version(parsed)
+    if parsed.flag(FEED, default=False):
+        name = f"changes of lance.`{snapshot.location.uri}`"
+        return data_frame(gateway, FeedTable(gateway, snapshot, versions_of(parsed), name))
+    ensure_known(parsed.rest, READ_OPTIONS)
+    table = VersionTable(gateway, snapshot, f"lance.`{snapshot.location.uri}`")
+    # The version is settled and secrets stay out of the plan.
+    rest = {name: value for name in SCAN_OPTIONS if (value := parsed.get(name)) is not None}
+    return data_frame(gateway, table, rest)

@@ -1,0 +1,198 @@
+"""A scan as Spark plans it: what it reads, how much that is, and its partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from lancelake.expr.condition import Condition
+from lancelake.expr.condition_sql import condition_sql
+from lancelake.spark.jvm.expressions import JavaExpressions
+from lancelake.spark.jvm.gateway import Gateway
+from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
+from lancelake.spark.jvm.python_read import (
+    driver_metrics,
+    driver_values,
+    input_partitions,
+    java_schema,
+    python_metrics,
+    reader_factory,
+)
+from lancelake.spark.reading import metadata_columns
+from lancelake.spark.reading.partition import encode, read
+from lancelake.spark.reading.read_plan import ReadRequest, partitions, row_count, size_bytes
+
+_PARTITIONS = "numSplits"
+_FRAGMENTS = "numFragments"
+_SKIPPED = "numFragmentsSkipped"
+_TEXTS = {_FRAGMENTS: "fragments to read", _SKIPPED: "fragments skipped", _PARTITIONS: "splits"}
+_AGGREGATE_BYTES = 1 << 20
+
+
+@implements("read.Statistics")
+class _Statistics(Proxy):
+    def __init__(self, gateway: Gateway, rows: int | None, size: int) -> None:
+        super().__init__(gateway)
+        self._rows, self._size = rows, size
+
+    def sizeInBytes(self) -> Any:
+        return self.gateway.optional_long(self._size)
+
+    def numRows(self) -> Any:
+        return self.gateway.optional_long(self._rows)
+
+    def columnStats(self) -> Any:
+        return self.gateway.map({})
+
+
+@implements("read.Batch")
+class _Batch(Proxy):
+    def __init__(self, gateway: Gateway, request: ReadRequest, text: str) -> None:
+        super().__init__(gateway)
+        self._request, self._text = request, text
+        self.driver_values: dict[str, int] = {}
+
+    def identity(self) -> str:
+        return self._text
+
+    def planInputPartitions(self) -> Any:
+        parts = partitions(self._request)
+        fragments = {task.fragment.id for part in parts for task in part.tasks}
+        self.driver_values[_FRAGMENTS] = len(fragments)
+        every = len(self._request.snapshot.manifest.fragments)
+        self.driver_values[_SKIPPED] = every - len(fragments)
+        self.driver_values[_PARTITIONS] = len(parts)
+        return input_partitions(self.gateway, [encode(part) for part in parts])
+
+    def createReaderFactory(self) -> Any:
+        return reader_factory(self.gateway, read, self._request.schema)
+
+
+@implements("read.SupportsReportStatistics", "read.SupportsRuntimeV2Filtering")
+class LanceScan(ScanProxy):
+    """Reads rows, or partial aggregates of them."""
+
+    def __init__(
+        self, gateway: Gateway, request: ReadRequest, expressions: JavaExpressions
+    ) -> None:
+        super().__init__(gateway)
+        self._request = request
+        self._expressions = expressions
+        self._runtime: list[Any] = []
+        self._runtime_filters: tuple[Condition, ...] = ()
+        self._batch: _Batch | None = None
+
+    def identity(self) -> str:
+        filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
+        return describe(replace(self._request, filters=()), filters)
+
+    def readSchema(self) -> Any:
+        return java_schema(self.gateway, self._request.schema)
+
+    def toBatch(self) -> Any:
+        filters = self._request.filters + self._runtime_filters
+        request = replace(self._request, filters=filters)
+        values = {} if self._batch is None else self._batch.driver_values
+        self._batch = _Batch(self.gateway, request, self.identity())
+        self._batch.driver_values = values
+        return self._batch
+
+    def estimateStatistics(self) -> Any:
+        return _Statistics(self.gateway, *self._estimate())
+
+    def estimateSizeInBytes(self) -> Any:
+        return self.gateway.optional_long(self._estimate()[1])
+
+    def _estimate(self) -> tuple[int | None, int]:
+        """Rows and bytes; what filters leave of them is not known, so all are counted."""
+        request = self._request
+        if request.aggregation is not None:
+            return None, _AGGREGATE_BYTES
+        rows = row_count(request.snapshot)
+        most = request.limit if request.top is None else request.top.count
+        kept = rows if most is None else min(rows, most)
+        return kept, max(1, size_bytes(request) * kept // max(1, rows))
+
+    def supportedCustomMetrics(self) -> Any:
+        return self.gateway.once("metrics of scans", self._metrics)
+
+    def _metrics(self) -> Any:
+        metrics = [*python_metrics(self.gateway), *driver_metrics(self.gateway, _TEXTS)]
+        return self.gateway.array(self.gateway.connector("metric.CustomMetric"), metrics)
+
+    def reportDriverMetrics(self) -> Any:
+        values = {} if self._batch is None else self._batch.driver_values
+        return driver_values(self.gateway, values)
+
+    def filterAttributes(self) -> Any:
+        names: list[str] = []
+        if self._request.aggregation is None and self._request.limit is None:
+            names = [f.name for f in self._request.schema.fields if "." not in f.name]
+        make = self.gateway.connector("expressions.FieldReference")
+        refs = [make.column(n) for n in names if n not in metadata_columns.NAMES and "`" not in n]
+        return self.gateway.array(self.gateway.connector("expressions.NamedReference"), refs)
+
+    def filter(self, predicates: Any) -> None:
+        found = [(p, self._expressions.condition(p)) for p in predicates]
+        self._runtime = [p for p, known in found if known is not None]
+        self._runtime_filters = tuple(known for _, known in found if known is not None)
+
+    def pushedPredicates(self) -> Any:
+        return self.gateway.array(
+            self.gateway.connector("expressions.filter.Predicate"), self._runtime
+        )
+
+
+@implements("read.LocalScan")
+class LocalCount(ScanProxy):
+    """The number of rows, known from metadata: nothing is read."""
+
+    def __init__(self, gateway: Gateway, request: ReadRequest, columns: int) -> None:
+        super().__init__(gateway)
+        self._request, self._columns = request, columns
+
+    def identity(self) -> str:
+        return f"{describe(self._request, [])}, counted from metadata"
+
+    def readSchema(self) -> Any:
+        return java_schema(self.gateway, self._request.schema)
+
+    def rows(self) -> Any:
+        count = row_count(self._request.snapshot)
+        make = self.gateway.cls("org.apache.spark.sql.catalyst.expressions.GenericInternalRow")
+        row = make(self._columns)
+        for position in range(self._columns):
+            row.setLong(position, count)
+        return self.gateway.array(
+            self.gateway.cls("org.apache.spark.sql.catalyst.InternalRow"), [row]
+        )
+
+
+def describe(request: ReadRequest, filters: list[str]) -> str:
+    """Say what a scan reads, without any option that might be secret."""
+    snapshot = request.snapshot
+    branch = f", branch {snapshot.branch}" if snapshot.branch else ""
+    parts = [f"lance {snapshot.location.uri} (version {snapshot.version}{branch})"]
+    parts.append(f"columns [{', '.join(_shown(request))}]")
+    if filters or request.filters:
+        parts.append(f"filters [{', '.join(filters or map(condition_sql, request.filters))}]")
+    if request.aggregation is not None:
+        partial = request.aggregation.partial
+        functions = [f"{f.kind.value}({f.column or '*'})" for f in partial.functions]
+        parts.append(f"partial aggregates [{', '.join(functions)}] by [{', '.join(partial.keys)}]")
+    if request.top is not None:
+        keys = [f"{k.column} {'asc' if k.ascending else 'desc'}" for k in request.top.keys]
+        parts.append(f"first {request.top.count} by [{', '.join(keys)}]")
+    if request.limit is not None:
+        parts.append(f"limit {request.limit}")
+    return ", ".join(parts)
+
+
+def _shown(request: ReadRequest) -> list[str]:
+    if request.aggregation is not None:
+        return [".".join(path) for path in request.aggregation.paths]
+    return [_field_text(f.name, f.dataType.simpleString()) for f in request.schema.fields]
+
+
+def _field_text(name: str, kind: str) -> str:
+    return f"{name}:{kind}" if kind.startswith("struct") else name

@@ -1,0 +1,1 @@
+"""Sessions that know Lance tables: data source, catalog and methods of PySpark."""

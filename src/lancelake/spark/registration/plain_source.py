@@ -1,0 +1,129 @@
+"""The plain data source `lance`: what works on every session, Spark Connect included."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.types import StructType
+
+from lancelake.scan.split import SplitLimits
+from lancelake.spark.options.table_options import (
+    READ_OPTIONS,
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    open_version,
+    parse,
+)
+from lancelake.spark.reading.change_feed import (
+    FEED,
+    FEED_OPTIONS,
+    FeedPartition,
+    FeedRequest,
+    feed_partitions,
+    versions_of,
+)
+from lancelake.spark.reading.partition import ReadPartition, encode, read_bytes
+from lancelake.spark.reading.read_plan import ReadRequest, partitions
+from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
+from lancelake.spark.streaming.sink import LanceStreamWriter
+from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
+from lancelake.spark.types import arrow_schema, shown_schema
+from lancelake.spark.worker.on_executors import Portable
+from lancelake.spark.writing.plain_writer import LanceWriter
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+NAME = "lance"
+# The plain source does not learn how many cores the session has.
+_CORES = 8
+
+
+class LanceDataSource(DataSource):
+    """Reads a version and appends to or replaces a table; Spark does all filtering itself."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `format(...)`."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """Return the columns of the version that the options name."""
+        given = _given(self.options)
+        known = (*READ_OPTIONS, *STREAM_OPTIONS, *FEED_OPTIONS)
+        snapshot = open_version(parse(given, known))
+        return feed_schema(shown_schema(snapshot.manifest.schema), given)
+
+    def reader(self, schema: StructType) -> LanceReader:
+        """Return a reader of the columns that `schema` names."""
+        return LanceReader(schema, _given(self.options))
+
+    def streamReader(self, schema: StructType) -> VersionReader:
+        """Return a reader of all rows and then of what changes."""
+        try:
+            from lancelake.spark.streaming.limited_source import LimitedReader  # noqa: PLC0415
+        except ImportError:  # before Spark 4.2
+            return UnlimitedReader(schema, _given(self.options))
+        return LimitedReader(schema, _given(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
+        """Return a writer of the batches of a stream."""
+        return LanceStreamWriter(schema, _given(self.options), overwrite=overwrite)
+
+    def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
+        """Return a writer of rows with this schema."""
+        options = parse(_given(self.options), WRITE_OPTIONS)
+        return LanceWriter.prepare(schema, options, overwrite=overwrite)
+
+
+class LanceReader(Portable, DataSourceReader):
+    """Reads the partitions of one version, chosen when the read is planned."""
+
+    def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
+        self._schema = schema
+        self._options = dict(options)
+
+    def partitions(self) -> list[InputPartition]:
+        """Pin the version and divide it."""
+        options = parse(self._options, (*READ_OPTIONS, *FEED_OPTIONS))
+        found = self._changes(options) if options.flag(FEED, default=False) else self._rows(options)
+        self._options = {}
+        return [InputPartition(encode(part)) for part in found]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a partition."""
+        yield from read_bytes(partition.value)
+
+    def _rows(self, options: TableOptions) -> Sequence[ReadPartition]:
+        ensure_known(options.rest, READ_OPTIONS)
+        most = options.positive("maxPartitionBytes") or SplitLimits().max_bytes
+        request = ReadRequest(
+            snapshot=open_version(options),
+            schema=self._schema,
+            batch_rows=options.positive("batchRows"),
+            limits=SplitLimits(max_bytes=most, cores=_CORES),
+        )
+        return partitions(request) or [empty_partition(self._schema)]
+
+    def _changes(self, options: TableOptions) -> Sequence[FeedPartition]:
+        request = FeedRequest(
+            snapshot=open_version(options),
+            versions=versions_of(options),
+            schema=self._schema,
+            cores=_CORES,
+        )
+        return feed_partitions(request) or [
+            FeedPartition(tasks=(), schema=arrow_schema(self._schema))
+        ]
+
+
+def empty_partition(schema: StructType) -> ReadPartition:
+    """Return a partition without rows: Spark asks for at least one."""
+    return ReadPartition(tasks=(), schema=arrow_schema(schema))
+
+
+def _given(options: Mapping[str, str]) -> dict[str, str]:
+    return {key: str(value) for key, value in options.items()}

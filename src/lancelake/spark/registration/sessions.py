@@ -1,0 +1,171 @@
+"""A Spark session that knows Lance tables: a new one, or one that is there."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+import warnings
+from collections.abc import Container, Mapping
+from typing import TYPE_CHECKING
+
+from pyspark import SparkConf, SparkContext
+from pyspark.sql import SparkSession
+
+from lancelake.errors import UnsupportedError
+from lancelake.spark.jvm.gateway import is_classic, open_gateway
+from lancelake.spark.registration.java import ensure_java
+from lancelake.spark.registration.plain_source import LanceDataSource
+from lancelake.spark.worker.on_executors import portable_source
+
+if TYPE_CHECKING:
+    from lancelake.spark.planning.catalog import LanceCatalog
+
+_ROOT = "spark.lancelake.root"
+# Arrow checks every access to every value, which costs a sixth of a scan.
+_ARROW_UNCHECKED = (
+    "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
+)
+_DAEMON = {"spark.python.daemon.module": "lancelake.spark.worker.daemon"}
+_JAVA = "spark.driver.defaultJavaOptions"
+_MASTER, _NAME = "spark.master", "spark.app.name"
+_NO_NAME = "pyspark-shell"
+"""How Spark's launcher names an application that nobody named."""
+
+_LAUNCHED: dict[int, dict[str, str]] = {}
+"""What the launcher said when Java was started, by gateway."""
+
+_DEFAULTS = {
+    # Tables of a warehouse are not Hive's.
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Spark queues columns for Python functions without a bound, and rows within one.
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    # Over TCP, a small answer of a worker waits 40 ms for an acknowledgement.
+    "spark.python.unix.domain.socket.enabled": "true",
+    _JAVA: _ARROW_UNCHECKED,
+    "spark.executor.defaultJavaOptions": _ARROW_UNCHECKED,
+}
+
+
+def session(master: str | None = None, *, root: str | None = None, **conf: object) -> SparkSession:
+    """Return a session with the data source `lance` and the catalog `lance`.
+
+    Settings are given with underscores for dots: `spark_sql_shuffle_partitions=4`; or as
+    `**{"spark.sql.shuffle.partitions": 4}`. `root` is the folder of the catalog's tables. What is
+    not given here is what the launcher says: spark-submit, PYSPARK_SUBMIT_ARGS, or
+    spark-defaults.conf. Without a master there, the session runs on `local[*]`.
+    """
+    ensure_java()
+    given = {_key(name): _text(value) for name, value in conf.items()}
+    given |= {} if master is None else {_MASTER: master}
+    with warnings.catch_warnings():
+        # The codec warns of forks; this one becomes Java at once.
+        warnings.filterwarnings("ignore", message="lance is not fork-safe")
+        launched = _launched(given)
+        place = given.get(_MASTER) or launched.get(_MASTER, "local")
+        if place.startswith("local"):
+            _same_interpreter()
+        has_package = _workers_have_package(place, {**launched, **given})
+        builder = SparkSession.builder
+        for key, value in settings(given, launched, has_package=has_package).items():
+            builder = builder.config(key, value)
+        spark = builder.getOrCreate()
+    register(spark, root=root)
+    return spark
+
+
+def settings(
+    given: Mapping[str, str], launched: Mapping[str, str], *, has_package: bool
+) -> dict[str, str]:
+    """Return the settings of a session: what is given, then the launcher's, then ours.
+
+    `has_package` says whether every Python worker can import this package: no worker would start
+    where the parent of workers cannot.
+    """
+    name = launched.get(_NAME, _NO_NAME)
+    ours = {**_DEFAULTS, _MASTER: "local[*]", **(_DAEMON if has_package else {})}
+    known = {key: value for key, value in launched.items() if key in ours}
+    return {**ours, _NAME: "lancelake" if name == _NO_NAME else name, **known, **given}
+
+
+def register(spark: SparkSession, catalog: str = "lance", root: str | None = None) -> SparkSession:
+    """Teach a session about Lance tables; on Spark Connect, only the plain data source.
+
+    `root` is the folder of the catalog's tables; without it, `spark.lancelake.root`, or else the
+    session's warehouse folder. Registering again changes the root.
+    """
+    spark.dataSource.register(portable_source(LanceDataSource))
+    if not is_classic(spark):
+        return spark
+    try:
+        _catalog(spark, catalog, root)
+    except UnsupportedError as error:
+        text = f"Lance tables are read without pushdown and without a catalog: {error}"
+        warnings.warn(text, stacklevel=2)
+    return spark
+
+
+def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
+    from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
+    from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
+    from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
+    from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
+    from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
+    from lancelake.spark.registration.reader_hook import read_by_planning  # noqa: PLC0415
+    from lancelake.spark.registration.stream_hook import stream_by_name  # noqa: PLC0415
+    from lancelake.spark.registration.writer_hook import write_by_planning  # noqa: PLC0415
+
+    gateway = open_gateway(spark)
+    warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
+    place = root or gateway.conf(_ROOT, warehouse)
+    found = LanceCatalog(gateway, name, place)
+    put_catalog(gateway, name, found)
+    remember(spark, name, found)
+    read_by_planning(spark)
+    stream_by_name(spark)
+    write_by_planning(spark)
+    try:
+        take_row_commands(gateway, functools.partial(run_row_command, gateway))
+    except UnsupportedError as error:
+        text = f"UPDATE and MERGE of SQL do not work, LanceTable does: {error}"
+        warnings.warn(text, stacklevel=3)
+    return found
+
+
+def _launched(given: Mapping[str, str]) -> dict[str, str]:
+    """Start Java unless that was done, and return the settings that its launcher made."""
+    is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    is_running = is_submitted or SparkContext._gateway is not None
+    if not is_submitted:
+        # Java takes the interpreter from its environment. A submitted program's is chosen already.
+        _same_interpreter()
+    # Options of the driver's Java count only when it starts.
+    start = {} if is_running else {_JAVA: _ARROW_UNCHECKED, **given}
+    SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*start.items()]))
+    gateway = id(SparkContext._gateway)
+    if gateway not in _LAUNCHED:
+        every = SparkConf().getAll()
+        _LAUNCHED[gateway] = {key: value for key, value in every if key not in start}
+    return _LAUNCHED[gateway]
+
+
+def _same_interpreter() -> None:
+    """Let workers run in this interpreter, which has this package, unless someone chose another."""
+    for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
+        os.environ.setdefault(variable, sys.executable)
+
+
+def _workers_have_package(master: str, known: Container[str]) -> bool:
+    """Whether workers run on this machine, in this interpreter."""
+    is_chosen = "spark.pyspark.python" in known
+    is_ours = os.environ.get("PYSPARK_PYTHON") == sys.executable and not is_chosen
+    return is_ours and master.startswith("local")
+
+
+def _key(name: str) -> str:
+    return name if "." in name else name.replace("_", ".")
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

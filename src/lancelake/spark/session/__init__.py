@@ -1,1 +1,0 @@
-"""Sessions, their options, and the engine that runs tasks on executors."""

@@ -1,0 +1,1 @@
+"""Descriptions of tables that the command line and Spark show: rows and JSON documents."""

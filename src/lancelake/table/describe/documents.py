@@ -1,0 +1,196 @@
+"""Values of the format, manifests, transactions and refs as JSON documents."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import LanceTableError
+from lancelake.format import index_details
+from lancelake.format.flags import FeatureFlags
+from lancelake.format.fragment import Fragment
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.manifest import WriterVersion
+from lancelake.format.operations import Operation, UnknownOperation
+from lancelake.format.refs import Branch, Tag
+from lancelake.format.rowids import codec, segment
+from lancelake.format.schema import Field
+from lancelake.format.transaction import Transaction
+from lancelake.table.describe import operations
+
+Json = Any  # what the json module takes
+_ROW_VERSIONS = ("created_at_versions", "last_updated_at_versions")
+
+
+def document(value: object) -> Json:
+    """Turn a value into plain objects, lists, texts and numbers."""
+    match value:
+        case None | bool() | int() | float() | str():
+            return value
+        case bytes():
+            return _text_or_base64(value)
+        case Enum():
+            return value.name.lower()
+        case UUID():
+            return str(value)
+        case Fragment():
+            return _fragment(value)
+        case IndexMetadata():
+            return _index(value)
+        case Mapping():
+            return {str(key): document(each) for key, each in value.items()}
+        case Sequence():
+            return [document(each) for each in value]
+        case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
+            return _fields(value)
+        case _:
+            return str(value)
+
+
+def manifest_document(snapshot: Snapshot) -> Json:
+    """Return a manifest with its index section."""
+    manifest = snapshot.manifest
+    body = _fields(manifest)
+    body["timestamp"] = manifest.timestamp.isoformat() if manifest.timestamp else None
+    body["data_version"] = manifest.data_version.value
+    for word in ("reader_feature_flags", "writer_feature_flags"):
+        body[word] = flag_names(getattr(manifest, word))
+    body["indices"] = document(snapshot.indices)
+    body["schema_metadata"] = document(manifest.schema.metadata)
+    body["fields"] = document(manifest.schema.fields)
+    for replaced in ("schema", "timestamp_ns", "version_aux_data"):
+        body.pop(replaced, None)
+    stored = {"name": snapshot.name.name, "size_bytes": snapshot.manifest_size}
+    # The longest list comes last.
+    fragments = body.pop("fragments")
+    return {"file": stored, **body, "fragments": fragments}
+
+
+def schema_document(snapshot: Snapshot) -> Json:
+    """Return the columns of a version."""
+    schema = snapshot.manifest.schema
+    return {
+        "version": snapshot.version,
+        "fields": [field_document(field) for field in schema.fields],
+        "metadata": document(schema.metadata),
+        "primary_key": [schema.path_of(field.id) for field in schema.primary_key()],
+    }
+
+
+def transaction_document(transaction: Transaction) -> Json:
+    """Return a transaction, its operation by name."""
+    return {**_fields(transaction), "operation": operation_document(transaction.operation)}
+
+
+def operation_document(operation: Operation) -> Json:
+    """Return an operation as an object with its name."""
+    named = {"name": operations.name(operation)}
+    if isinstance(operation, UnknownOperation):
+        return {**named, "tag": operation.tag, "data": _text_or_base64(operation.data)}
+    return {**named, **document(operation)}
+
+
+def tag_document(name: str, tag: Tag) -> Json:
+    """Return a tag under its name."""
+    return {"kind": "tag", "name": name, **_fields(tag)}
+
+
+def branch_document(name: str, branch: Branch) -> Json:
+    """Return a branch under its name."""
+    return {"kind": "branch", "name": name, **_fields(branch)}
+
+
+def field_document(field: Field) -> Json:
+    """Return a field of the schema with those below it."""
+    return {
+        "name": field.name,
+        "id": field.id,
+        "type": field.logical_type,
+        "nullable": field.nullable,
+        "primary_key": field.unenforced_primary_key,
+        "primary_key_position": field.unenforced_primary_key_position or None,
+        "metadata": document(field.metadata),
+        "fields": [field_document(child) for child in field.children],
+    }
+
+
+def writer_text(writer: WriterVersion | None) -> str | None:
+    """Say which library wrote a version."""
+    if writer is None:
+        return None
+    extra = f"-{writer.prerelease}" if writer.prerelease else ""
+    return f"{writer.library} {writer.version}{extra}"
+
+
+def flag_names(flags: int) -> list[str]:
+    """Name the bits of a flag word; an unknown bit by its number."""
+    bits = [1 << i for i in range(flags.bit_length()) if flags >> i & 1]
+    known = {int(flag): (flag.name or "").lower() for flag in FeatureFlags}
+    return [known.get(bit, f"{bit:#x}") for bit in bits]
+
+
+def _fields(value: Any) -> dict[str, Json]:  # any dataclass
+    """Take a dataclass apart; bytes of newer writers are shown only where there are some."""
+    named = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
+    return {k: document(v) for k, v in named.items() if k != "unknown" or v}
+
+
+def _fragment(fragment: Fragment) -> Json:
+    body = _fields(fragment)
+    if isinstance(fragment.row_ids, bytes):
+        body["row_ids"] = _row_ids(fragment.row_ids)
+    for name in _ROW_VERSIONS:
+        source = getattr(fragment, name)
+        if isinstance(source, bytes):
+            body[name] = _row_versions(source)
+    return body
+
+
+def _row_ids(data: bytes) -> Json:
+    try:
+        parts = codec.decode_row_ids(data)
+    except LanceTableError:
+        return _text_or_base64(data)
+    return [_segment(part) for part in parts]
+
+
+def _segment(part: segment.Segment) -> Json:
+    body: dict[str, Json] = {"kind": type(part).__name__, "rows": segment.length(part)}
+    if isinstance(part, segment.SortedArray | segment.Array):
+        return body
+    return {**body, "start": part.start, "end": part.end}
+
+
+def _row_versions(data: bytes) -> Json:
+    try:
+        return [{"rows": rows, "version": version} for rows, version in codec.decode_versions(data)]
+    except LanceTableError:
+        return _text_or_base64(data)
+
+
+def _index(index: IndexMetadata) -> Json:
+    body = _fields(index)
+    body.pop("fragment_bitmap", None)
+    try:
+        covered = index.fragments()
+        kind, parameters = index_details.describe(index.details)
+    except LanceTableError as error:
+        return {**body, "damage": error.problem}
+    body["kind"] = kind
+    body["fragments"] = None if covered is None else list(covered)
+    if parameters:
+        body["parameters"] = document(parameters)
+    return body
+
+
+def _text_or_base64(data: bytes) -> str:
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return base64.b64encode(data).decode()
+    return text if text.isprintable() else base64.b64encode(data).decode()

@@ -1,0 +1,31 @@
+"""A cache forgets what was not used for longest, by number or by weight."""
+
+from __future__ import annotations
+
+from lancelake.data.recently_used import RecentlyUsed
+
+
+def test_what_was_used_last_is_kept() -> None:
+    cache: RecentlyUsed[str, int] = RecentlyUsed(2)
+    for key in ("a", "b"):
+        cache.get(key, lambda: 1)
+    assert cache.find("a") == 1
+    cache.get("c", lambda: 3)
+    assert [cache.peek(key) for key in ("a", "b", "c")] == [1, None, 3]
+
+
+def test_weights_add_up_to_the_size() -> None:
+    cache: RecentlyUsed[str, bytes] = RecentlyUsed(10, weight=len)
+    cache.put("a", b"12345")
+    cache.put("b", b"1234")
+    cache.put("a", b"1")
+    cache.put("c", b"12345")
+    assert [cache.peek(key) for key in ("a", "b", "c")] == [b"1", b"1234", b"12345"]
+    cache.put("d", b"1")
+    assert cache.peek("b") is None
+
+
+def test_a_value_beyond_the_size_is_returned_and_not_kept() -> None:
+    cache: RecentlyUsed[str, bytes] = RecentlyUsed(2, weight=len)
+    assert cache.get("a", lambda: b"123") == b"123"
+    assert cache.find("a") is None

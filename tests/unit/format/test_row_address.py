@@ -1,0 +1,46 @@
+"""Row addresses put together and taken apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+from pyroaring import BitMap
+
+from lancelake.format import row_address
+from lancelake.format.ids import FragmentId
+
+FRAGMENTS = st.integers(0, row_address.MAX_FRAGMENT_ID)
+OFFSETS = st.integers(0, row_address.MAX_ROWS - 1)
+ADDRESSES = st.lists(
+    st.builds(lambda fragment, offset: (fragment << 32) + offset, st.integers(0, 3), OFFSETS)
+)
+
+
+@given(FRAGMENTS, OFFSETS)
+def test_an_address_holds_its_fragment_and_its_offset(fragment: int, offset: int) -> None:
+    addresses = row_address.row_addresses(fragment, np.array([offset], dtype=np.uint32))
+    assert addresses.dtype == np.uint64
+    assert row_address.fragment_of(addresses).tolist() == [fragment]
+    assert row_address.offset_of(addresses).tolist() == [offset]
+    assert row_address.split(int(addresses[0])) == (fragment, offset)
+
+
+@given(ADDRESSES)
+def test_addresses_by_fragment_are_the_same_addresses(numbers: list[int]) -> None:
+    found = row_address.by_fragment(np.array(numbers, dtype=np.uint64))
+    assert all(found.values())
+    assert row_address.ascending(found).tolist() == sorted(set(numbers))
+
+
+def test_repeated_addresses_of_several_fragments_are_sorted_into_them() -> None:
+    addresses = np.array([7 << 32 | 2, 1, 7 << 32, 1], dtype=np.uint64)
+    assert row_address.by_fragment(addresses) == {
+        FragmentId(0): BitMap([1]),
+        FragmentId(7): BitMap([0, 2]),
+    }
+
+
+def test_no_offsets_have_no_addresses() -> None:
+    assert row_address.ascending({}).dtype == np.uint64
+    assert row_address.by_fragment(np.array([], dtype=np.uint64)) == {}
