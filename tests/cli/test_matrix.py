@@ -38,7 +38,7 @@ def test_an_operation_is_shown_with_reasons(output: Callable[..., str]) -> None:
 def test_a_pair_is_shown_by_example(output: Callable[..., str]) -> None:
     text = output("matrix", "Update", "Append")
     assert "keys 0 to 4" in text
-    assert "appended rows may have the same keys" in text
+    assert "added rows may have the same keys" in text
 
 
 def test_an_unknown_operation_exits_with_3(run: Callable[..., Result]) -> None:

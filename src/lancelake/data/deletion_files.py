@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pyroaring import BitMap, FrozenBitMap
 
-from lancelake.data.open_columns import stored_rows
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import CorruptTableError, LanceTableError, ObjectNotFoundError
 from lancelake.format import deletion
@@ -53,6 +52,8 @@ def _ensure_within_file(files: TableFiles, fragment: Fragment, rows: BitMap) -> 
     """Refuse deletions of rows that no data file has, before anyone makes room for them."""
     if not fragment.files or not rows:
         return
+    from lancelake.data.open_columns import stored_rows  # noqa: PLC0415  # loads the codec
+
     stored = stored_rows(files, fragment.files[0])
     if (fragment.physical_rows or 0) > stored:
         problem = f"fragment {fragment.id} claims {fragment.physical_rows} rows and has {stored}"

@@ -1,9 +1,13 @@
-"""What users hold: versions of a table, and everything one can ask or do."""
+"""Tables: open a version, read it, change it, and keep it in shape."""
 
 from __future__ import annotations
 
-from lancelake.commit.snapshot import Snapshot
+from typing import TYPE_CHECKING
+
 from lancelake.table import commit_hooks
+
+if TYPE_CHECKING:  # help pages load nothing of a table
+    from lancelake.commit.snapshot import Snapshot
 
 
 def _clean_up_if_due(made: Snapshot) -> None:

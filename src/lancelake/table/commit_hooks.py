@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias
 
-from lancelake.commit.snapshot import Snapshot
+if TYPE_CHECKING:  # every import of a module of tables passes here
+    from lancelake.commit.snapshot import Snapshot
 
-AfterCommit = Callable[[Snapshot], None]
+AfterCommit: TypeAlias = "Callable[[Snapshot], None]"
 """Called with a version that was just committed."""
 
 _installed: list[AfterCommit] = []

@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 _STYLES = {PairOutcome.OK: "dim", PairOutcome.RETRY: "yellow", PairOutcome.REFUSED: "red"}
 _MEANINGS = {
     PairOutcome.OK: (
-        "both are kept: mine is committed on top of theirs, unless both changed the same rows"
+        "both are kept: mine is committed on top of theirs, unless both took the same rows"
     ),
     PairOutcome.RETRY: "mine has to be done again, on the newest version",
     PairOutcome.REFUSED: "mine contradicts theirs: someone has to decide",
