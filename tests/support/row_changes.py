@@ -19,8 +19,8 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.operations import Delete, Update
 from lancelake.pylance import LanceDataset, dataset
-from lancelake.pylance._dataset.fragment_metadata import to_fragment
 from lancelake.pylance._dataset.writing import write_fragments
+from lancelake.pylance._values.fragment_metadata import to_fragment
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 
 Rows = dict[FragmentId, BitMap]

@@ -22,7 +22,7 @@ _BATCH_ROWS = 8192
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextColumn:
+class StoredText:
     """A top-level column of one fragment, read as it is stored; deleted rows are included."""
 
     files: TableFiles

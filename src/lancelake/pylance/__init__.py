@@ -17,7 +17,7 @@ from lancelake.pylance._dataset.guarded import lock_of
 from lancelake.pylance._dataset.index_values import Index, IndexFile
 from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._dataset.reference import VersionLike
-from lancelake.pylance._dataset.scanner import ColumnOrdering, LanceScanner
+from lancelake.pylance._dataset.scanner import LanceScanner
 from lancelake.pylance._dataset.stats import DataStatistics, FieldStatistics
 from lancelake.pylance._dataset.times import to_datetime
 from lancelake.pylance._dataset.transaction import Transaction
@@ -29,6 +29,7 @@ from lancelake.pylance._dataset.writing import (
     write_options,
     write_rows,
 )
+from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.pylance.blob import (
     Blob,
     BlobArray,

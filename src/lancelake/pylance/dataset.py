@@ -43,7 +43,6 @@ from lancelake.pylance._dataset.refs import Branches, Tags
 from lancelake.pylance._dataset.rows import DatasetRows
 from lancelake.pylance._dataset.scanner import (
     SCAN_OPTIONS,
-    ColumnOrdering,
     Columns,
     Filter,
     LanceScanner,
@@ -55,6 +54,7 @@ from lancelake.pylance._dataset.stats import LanceStats
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.pylance._dataset.uris import uri_of
 from lancelake.pylance._dataset.writing import commit_lock_of, ensure_openable
+from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.pylance.fragment import LanceFragment
 from lancelake.pylance.schema import LanceSchema
 from lancelake.scan.count import count_rows

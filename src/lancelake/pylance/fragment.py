@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,7 @@ from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.columns import FragmentColumns
-from lancelake.pylance._dataset.fragment_metadata import (
-    DataFile,
-    FragmentMetadata,
-    from_data_file,
-    from_fragment,
-)
 from lancelake.pylance._dataset.scanner import (
-    ColumnOrdering,
     Columns,
     Filter,
     LanceScanner,
@@ -34,6 +27,14 @@ from lancelake.pylance._dataset.scanner import (
     row_numbers,
 )
 from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
+from lancelake.pylance._values.fragment_metadata import (
+    DataFile,
+    FragmentMetadata,
+    from_data_file,
+    from_fragment,
+)
+from lancelake.pylance._values.opened import OpenedDataset
+from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.pylance.progress import FragmentWriteProgress
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.scan.request import ScanRequest
@@ -41,14 +42,11 @@ from lancelake.scan.take import take_from_fragment
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt, TableFiles
 
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
-
 
 class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
     """A fragment of one version of a table."""
 
-    def __init__(self, dataset: LanceDataset, fragment_id: int) -> None:
+    def __init__(self, dataset: OpenedDataset, fragment_id: int) -> None:
         self._ds = dataset
         self._id = FragmentId(fragment_id)
         # Those of the version that is open now; one is decoded when it is asked for.
@@ -101,7 +99,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
 
     @staticmethod
     def create_from_file(
-        filename: str, dataset: LanceDataset, fragment_id: int
+        filename: str, dataset: OpenedDataset, fragment_id: int
     ) -> FragmentMetadata:
         """Describe a data file of a table that no version refers to; it must have every column."""
         snapshot = dataset._snapshot

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
-from lancelake.pylance._dataset.fragment_metadata import (
+from lancelake.pylance._values.fragment_metadata import (
     FragmentMetadata,
     from_fragment,
     to_fragment,
 )
-from lancelake.pylance._dataset.scanner import ColumnOrdering
+from lancelake.pylance._values.opened import OpenedDataset
+from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.scan.request import Ordering
 from lancelake.table.compact import options as core_options
 from lancelake.table.compact import plan as planning
@@ -23,9 +24,6 @@ from lancelake.table.compact.commit import Rewritten, land
 from lancelake.table.compact.run import CompactionCounts as Counted
 from lancelake.table.compact.run import CompactionRun, compact, rewritten
 from lancelake.table.open import AtVersion, open_snapshot
-
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
 
 Json = Any  # whatever `json` can carry
 SortKeys = str | ColumnOrdering | Sequence[str | ColumnOrdering]
@@ -117,7 +115,7 @@ class CompactionTask:
     fragments: list[FragmentMetadata]
     _options: dict[str, Json]
 
-    def execute(self, dataset: LanceDataset) -> RewriteResult:
+    def execute(self, dataset: OpenedDataset) -> RewriteResult:
         """Write the rows into new files; the table refers to them once they are committed."""
         base = _at(dataset._snapshot, self.read_version)
         chosen = _to_options(self._options, core_options.CompactionSettings())
@@ -185,7 +183,7 @@ class Compaction:
 
     @staticmethod
     def execute(
-        dataset: LanceDataset, options: CompactionOptions, run: CompactionRun | None = None
+        dataset: OpenedDataset, options: CompactionOptions, run: CompactionRun | None = None
     ) -> CompactionMetrics:
         """Compact, commit, and move the dataset to the version that made."""
         base = dataset._snapshot
@@ -195,7 +193,7 @@ class Compaction:
         return _metrics(done.metrics)
 
     @staticmethod
-    def plan(dataset: LanceDataset, options: CompactionOptions) -> CompactionPlan:
+    def plan(dataset: OpenedDataset, options: CompactionOptions) -> CompactionPlan:
         """Choose what to rewrite."""
         base = dataset._snapshot
         planned = planning.plan(base, _chosen(base, options))
@@ -208,7 +206,7 @@ class Compaction:
 
     @staticmethod
     def commit(
-        dataset: LanceDataset,
+        dataset: OpenedDataset,
         rewrites: list[RewriteResult],
         options: CompactionOptions | None = None,
     ) -> CompactionMetrics:

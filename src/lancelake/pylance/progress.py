@@ -10,7 +10,7 @@ from typing import Any, Literal
 from lancelake.data.write_task import FileWatch
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
-from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata, from_fragment
+from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 

@@ -10,7 +10,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import arrow_schema, extension_types
 from lancelake.format.column_path import split_path
 from lancelake.format.schema import DictionaryPage, Encoding, Field, Schema
-from lancelake.pylance._dataset.schema_json import json_to_schema, schema_to_json
+from lancelake.pylance._values.schema_json import json_to_schema, schema_to_json
 
 __all__ = ["LanceField", "LanceSchema", "json_to_schema", "schema_to_json"]
 

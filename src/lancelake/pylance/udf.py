@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
-from lancelake.pylance._dataset.fragment_metadata import (
+from lancelake.pylance._values.fragment_metadata import (
     FragmentMetadata,
     from_fragment,
     to_fragment,

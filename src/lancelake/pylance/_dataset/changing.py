@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypedDict
+from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
@@ -27,6 +27,7 @@ from lancelake.pylance._dataset.reference import reference as to_reference
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.pylance._dataset.uris import branch_uri, uri_of
 from lancelake.pylance._dataset.writing import ensure_offered, write_options, write_rows
+from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.storage.location import Location
 from lancelake.table import bases, clone, config, restore
 from lancelake.table.check import Severity, check
@@ -35,14 +36,13 @@ from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.publish import CommitChoices
 
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
+Made = TypeVar("Made")
 
 
-class BulkCommitResult(TypedDict):
+class BulkCommitResult(TypedDict, Generic[Made]):
     """What `commit_batch` returns."""
 
-    dataset: LanceDataset
+    dataset: Made
     merged: Transaction
 
 
@@ -205,7 +205,7 @@ class DatasetChanges(GuardedDataset):
     @classmethod
     def commit(
         cls,
-        base_uri: str | Path | LanceDataset,
+        base_uri: str | Path | OpenedDataset,
         operation: LanceOperation.BaseOperation | Transaction,
         read_version: int | None = None,
         commit_lock: CommitLock | None = None,
@@ -239,7 +239,7 @@ class DatasetChanges(GuardedDataset):
     @classmethod
     def commit_batch(
         cls,
-        dest: str | Path | LanceDataset,
+        dest: str | Path | OpenedDataset,
         transactions: Sequence[Transaction],
         commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
@@ -250,7 +250,7 @@ class DatasetChanges(GuardedDataset):
         *,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
         **rest: Any,
-    ) -> BulkCommitResult:
+    ) -> BulkCommitResult[Self]:
         """Commit several appends as one version."""
         ensure_offered({"storage_options_provider": storage_options_provider, **rest})
         location, opened = target_of(dest, storage_options)
@@ -263,7 +263,7 @@ class DatasetChanges(GuardedDataset):
         )
         merged = merged_appends(transactions, choices)
         found = committed(location, opened, merged, choices)
-        made: Any = cls._of(found, None, uri_of(dest), lock=choices.lock)
+        made = cls._of(found, None, uri_of(dest), lock=choices.lock)
         return BulkCommitResult(dataset=made, merged=from_transaction(merged))
 
     def _at(self, version: VersionLike | None) -> Snapshot:

@@ -10,8 +10,8 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
-from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance._dataset.guarded import GuardedDataset
+from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.types import ReaderLike
 from lancelake.pylance.udf import BatchUDF, to_function

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
@@ -18,6 +17,7 @@ from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._dataset.operation import to_operation
 from lancelake.pylance._dataset.transaction import Transaction, to_transaction
 from lancelake.pylance._dataset.writing import commit_lock_of
+from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.storage.location import Location
 from lancelake.table.committable import ensure_committable
 from lancelake.table.open import AtVersion, Latest, open_snapshot
@@ -29,9 +29,6 @@ from lancelake.table.publish import (
     publish_first,
     with_message,
 )
-
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
 
 COMMIT_TIMEOUT = timedelta(minutes=30)
 
@@ -61,7 +58,7 @@ def commit_choices(
 
 
 def target_of(
-    where: str | Path | LanceDataset, storage_options: dict[str, str] | None
+    where: str | Path | OpenedDataset, storage_options: dict[str, str] | None
 ) -> tuple[Location, Snapshot | None]:
     """Return where to commit, and the version that is open there if one is."""
     opened: Snapshot | None = getattr(where, "_snapshot", None)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from lancelake.format.operations import Operation
 from lancelake.format.operations.rewrite import RewrittenIndex as RewrittenIndexEntry
 from lancelake.pylance._dataset.base_path import DatasetBasePath
-from lancelake.pylance._dataset.fragment_metadata import DataFile, FragmentMetadata
 from lancelake.pylance._dataset.index_values import Index
+from lancelake.pylance._values.fragment_metadata import DataFile, FragmentMetadata
 from lancelake.pylance.schema import LanceSchema
 
 

@@ -18,15 +18,15 @@ from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.format.operations.update import UpdateMode
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.pylance._dataset.base_path import from_base_path, to_base_path
-from lancelake.pylance._dataset.fragment_metadata import (
+from lancelake.pylance._dataset.index_values import from_index, to_index, to_uuid
+from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._values.fragment_metadata import (
     FragmentMetadata,
     from_data_file,
     from_fragment,
     to_data_file,
     to_fragment,
 )
-from lancelake.pylance._dataset.index_values import from_index, to_index, to_uuid
-from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance.schema import LanceSchema, to_schema
 
 __all__ = ["LanceOperation", "from_operation", "to_operation"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from dataclasses import replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -18,30 +18,19 @@ from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
+from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
+from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.scan.explain import explain
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.stream import count, run
 
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
-    from lancelake.pylance.fragment import LanceFragment
-
 Columns: TypeAlias = list[str] | dict[str, str] | None
 Filter: TypeAlias = str | pc.Expression | None
 
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 _BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
-
-
-@dataclass
-class ColumnOrdering:
-    """A sort key: a column, its direction, and where nulls go."""
-
-    column_name: str
-    ascending: bool = True
-    nulls_first: bool = False
 
 
 class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
@@ -122,7 +111,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 class ScannerBuilder:
     """Collects what a scan is to do."""
 
-    def __init__(self, ds: LanceDataset) -> None:
+    def __init__(self, ds: OpenedDataset) -> None:
         self.ds = ds
         self._request = ScanRequest(batch_size=_default_batch_size())
 
@@ -211,7 +200,7 @@ class ScannerBuilder:
         """Accepted; filters are answered by scanning."""
         return self
 
-    def with_fragments(self, fragments: Iterable[LanceFragment] | None) -> ScannerBuilder:
+    def with_fragments(self, fragments: Iterable[OpenedFragment] | None) -> ScannerBuilder:
         """Scan only these fragments."""
         if fragments is None:
             return self._with(fragment_ids=None)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from lancelake.format import layout
-
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
+from lancelake.pylance._values.opened import OpenedDataset
 
 
-def uri_of(where: str | Path | LanceDataset) -> str:
+def uri_of(where: str | Path | OpenedDataset) -> str:
     """Return the URI of what is written to: a place, or the line that a dataset is on."""
     if isinstance(where, str | Path):
         return os.fspath(where)
@@ -21,7 +18,7 @@ def uri_of(where: str | Path | LanceDataset) -> str:
     return where.uri if where.uri.endswith(suffix) else f"{where.uri.rstrip('/')}{suffix}"
 
 
-def branch_uri(dataset: LanceDataset, name: str) -> str:
+def branch_uri(dataset: OpenedDataset, name: str) -> str:
     """Return the URI of a branch of the same table."""
     branch = dataset._snapshot.branch
     current = "" if branch is None else f"/{layout.branch_root(branch)}"

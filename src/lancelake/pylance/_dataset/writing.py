@@ -29,8 +29,8 @@ from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Append, Overwrite
 from lancelake.pylance._dataset.base_path import DatasetBasePath, to_base_path
-from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.progress import watching
 from lancelake.storage.location import Location
 from lancelake.table import ingest

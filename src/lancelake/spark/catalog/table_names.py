@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from lancelake.errors import InvalidRequestError, TableNotFoundError
-from lancelake.spark.catalog.warehouse import Named, is_path
+from lancelake.spark.catalog.warehouse import Directory, Named, is_path
 from lancelake.spark.jvm.gateway import is_classic, needs_classic
 from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.types import arrow_schema
@@ -17,15 +16,12 @@ from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct
 from lancelake.storage.location import Location
 from lancelake.table.columns.add import add_null_columns
 
-if TYPE_CHECKING:  # catalogs have procedures that name tables
-    from lancelake.spark.planning.catalog import LanceCatalog
-
-_CATALOGS: dict[tuple[int, str], LanceCatalog] = {}
+_CATALOGS: dict[tuple[int, str], Directory] = {}
 
 
-def remember(spark: SparkSession, name: str, catalog: LanceCatalog) -> None:
-    """Note a catalog that a session has."""
-    _CATALOGS[id(spark._jvm), name] = catalog
+def remember(spark: SparkSession, name: str, directory: Directory) -> None:
+    """Note a catalog that a session has, by its directory of tables."""
+    _CATALOGS[id(spark._jvm), name] = directory
 
 
 def add_columns_of(frame: DataFrame, name: str) -> None:
@@ -56,7 +52,7 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
     here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
     if is_path(name) and "`" not in name:
         owner = here.get(default or spark.catalog.currentCatalog())
-        place = Location.parse(name) if owner is None else owner.directory.table((), name)
+        place = Location.parse(name) if owner is None else owner.table((), name)
         return TableOptions(location=place, rest={})
     parts = _parts(spark, name)
     if len(parts) > 1 and parts[0] in here:
@@ -77,19 +73,19 @@ def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
     here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
     parts = _parts(spark, name)
     if len(parts) > 1 and parts[0] in here:
-        catalog, parts = here[parts[0]], parts[1:]
+        directory, parts = here[parts[0]], parts[1:]
     elif spark.catalog.currentCatalog() in here:
-        catalog = here[spark.catalog.currentCatalog()]
+        directory = here[spark.catalog.currentCatalog()]
         parts = [*_current_namespace(spark), *parts] if len(parts) == 1 else parts
     else:
         return None
-    found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
+    found = directory.resolve(tuple(parts[:-1]), parts[-1])
     return _options(found, name)
 
 
-def _place(catalog: LanceCatalog, parts: list[str], name: str) -> TableOptions:
-    found = catalog.directory.resolve(tuple(parts[:-1]), parts[-1])
-    if not catalog.directory.has_table(found.location):
+def _place(directory: Directory, parts: list[str], name: str) -> TableOptions:
+    found = directory.resolve(tuple(parts[:-1]), parts[-1])
+    if not directory.has_table(found.location):
         raise TableNotFoundError(f"there is no table {name}", table=found.location.uri)
     return _options(found, name)
 

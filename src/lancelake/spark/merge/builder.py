@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.gateway import is_classic
 from lancelake.spark.merge.execute import MergeRequest, execute_merge
@@ -23,11 +24,21 @@ from lancelake.table.merge.clauses import (
     UpdateSet,
 )
 
-if TYPE_CHECKING:  # a builder belongs to a table, which makes builders
-    from lancelake.spark.lance_table import LanceTable
-
 Expression = Column | str
 Values = Mapping[str, Expression]
+
+
+class MergeTarget(Protocol):
+    """The table that a merge changes: `LanceTable`."""
+
+    @property
+    def name_in_expressions(self) -> str:
+        """How expressions name the table's side."""
+        ...
+
+    def snapshot(self) -> Snapshot:
+        """Open the newest version."""
+        ...
 
 
 class LanceMergeBuilder:
@@ -37,7 +48,7 @@ class LanceMergeBuilder:
     name the sides by their aliases, `target` and `source` when they have none.
     """
 
-    def __init__(self, table: LanceTable, source: DataFrame, condition: Expression) -> None:
+    def __init__(self, table: MergeTarget, source: DataFrame, condition: Expression) -> None:
         """Start a merge; every method returns the builder."""
         self._table = table
         self._merge_of = (source, condition)

@@ -121,7 +121,7 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     place = root or gateway.conf(_ROOT, warehouse)
     found = LanceCatalog(gateway, name, place)
     put_catalog(gateway, name, found)
-    remember(spark, name, found)
+    remember(spark, name, found.directory)
     read_by_planning(spark)
     stream_by_name(spark)
     write_by_planning(spark)

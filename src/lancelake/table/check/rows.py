@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.data.projection import split
-from lancelake.data.text_repair import TextColumn
+from lancelake.data.text_repair import StoredText
 from lancelake.engine.port import Engine
 from lancelake.errors import LanceTableError, StorageUnavailableError
 from lancelake.format.blobs import described
@@ -113,7 +113,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
 def _invalid_text(field: Field, task: ScanTask) -> Told | None:
     """Tell of strings that are not UTF-8; None when that is not why a column cannot be read."""
     fragment, spec = task.fragment, task.spec
-    column = TextColumn(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
+    column = StoredText(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
     try:
         paths = column.invalid_paths()
     except StorageUnavailableError:

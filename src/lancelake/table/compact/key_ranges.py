@@ -19,7 +19,7 @@ Bound = tuple[pa.Scalar, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KeyRange:
+class SortRange:
     """The rows from one bound on and before another; None stands for no bound."""
 
     lower: Bound | None = None
@@ -40,12 +40,12 @@ class KeyRange:
         return found
 
 
-ALL = KeyRange()
+ALL = SortRange()
 
 
 def ranges(
     keys: Sequence[pa.Array], directions: Sequence[Ordering], count: int
-) -> tuple[KeyRange, ...]:
+) -> tuple[SortRange, ...]:
     """Cut an order into at most `count` ranges, by the keys of some of its rows."""
     rows = len(keys[0])
     if count <= 1 or not rows:
@@ -57,7 +57,7 @@ def ranges(
         if not bounds or bounds[-1] != bound:
             bounds.append(bound)
     edges = [None, *bounds, None]
-    return tuple(KeyRange(lower=low, upper=high) for low, high in pairwise(edges))
+    return tuple(SortRange(lower=low, upper=high) for low, high in pairwise(edges))
 
 
 def _sorted(keys: Sequence[pa.Array], directions: Sequence[Ordering]) -> list[pa.Array]:

@@ -16,7 +16,7 @@ from lancelake.format.row_address import MAX_ROWS
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.table.compact.bins import Bin, CompactionCandidate, bins
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage
-from lancelake.table.compact.key_ranges import ALL, KeyRange, ranges
+from lancelake.table.compact.key_ranges import ALL, SortRange, ranges
 from lancelake.table.compact.key_samples import sampled
 from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.row_order import asked_order
@@ -159,7 +159,7 @@ def _sorting(
     rows = sum(candidate.live_rows for candidate in group)
     order = asked_order(source.schema, options)
     count = min(most, -(-size_bytes // _RANGE_BYTES))
-    found: tuple[KeyRange, ...] = (ALL,)
+    found: tuple[SortRange, ...] = (ALL,)
     if options.z_order_by or count > 1:
         along_curve = bool(options.z_order_by)
         order, keys = sampled(source, fragments, order, along_curve=along_curve)

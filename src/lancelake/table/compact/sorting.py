@@ -27,7 +27,7 @@ from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 from lancelake.table.compact.carried import CarriedRows
 from lancelake.table.compact.dictionaries import Joinable
-from lancelake.table.compact.key_ranges import ALL, KeyRange, named
+from lancelake.table.compact.key_ranges import ALL, SortRange, named
 from lancelake.table.compact.row_order import RowOrder
 from lancelake.table.compact.row_reads import read_in_turn
 from lancelake.table.compact.row_stream import RowStream, spread
@@ -53,7 +53,7 @@ class SortFragments:
     write: WriteTask
     order: RowOrder
     rows_per_file: int
-    range: KeyRange = ALL
+    range: SortRange = ALL
     batch_rows: int | None = None
 
     @property

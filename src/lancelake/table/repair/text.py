@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from lancelake.clock import Ids
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.text_repair import TextColumn
+from lancelake.data.text_repair import StoredText
 from lancelake.errors import LanceTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
@@ -60,7 +60,7 @@ def with_replaced_text(head: Snapshot, draft: Draft, ids: Ids) -> Draft:
         # It may have been given up together with a file that is lost.
         if fragment is not None:
             (field,) = head.manifest.schema.select((each.column,)).fields
-            column = TextColumn(
+            column = StoredText(
                 files=head.files, manifest=head.manifest_at, fragment=fragment, field=field
             )
             changed[fragment.id] = column.replaced(head.manifest.data_version, ids)

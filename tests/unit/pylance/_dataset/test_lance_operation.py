@@ -7,8 +7,8 @@ import pickle
 import pyarrow as pa
 import pytest
 
-from lancelake.pylance._dataset.fragment_metadata import FragmentMetadata
 from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._values.fragment_metadata import FragmentMetadata
 from lancelake.pylance.schema import LanceSchema
 
 ARROW = pa.schema([pa.field("a", pa.int32())])

@@ -18,8 +18,8 @@ from lancelake.format.key_filter import ExactKeys, KeyExistenceFilter
 from lancelake.format.operations.rewrite import RewrittenIndex
 from lancelake.format.operations.update import UpdateMode
 from lancelake.pylance._dataset.base_path import DatasetBasePath
-from lancelake.pylance._dataset.fragment_metadata import DataFile, FragmentMetadata
 from lancelake.pylance._dataset.operation import LanceOperation, from_operation, to_operation
+from lancelake.pylance._values.fragment_metadata import DataFile, FragmentMetadata
 from lancelake.pylance.schema import LanceSchema, to_schema
 from tests.strategies.format_operations import BY_KIND
 from tests.strategies.index_entries import well_formed

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import Ordering
-from lancelake.table.compact.key_ranges import KeyRange, named, ranges
+from lancelake.table.compact.key_ranges import SortRange, named, ranges
 
 NAMES = ["a", "b"]
 NUMBERS = st.lists(
@@ -96,9 +96,9 @@ def test_one_value_is_in_one_range() -> None:
 
 
 def test_no_rows_are_one_range() -> None:
-    assert ranges([pa.array([], pa.int64())], (Ordering(column="a"),), 4) == (KeyRange(),)
+    assert ranges([pa.array([], pa.int64())], (Ordering(column="a"),), 4) == (SortRange(),)
 
 
 def test_a_range_travels() -> None:
-    found = KeyRange(lower=(pa.scalar(1), pa.scalar(None, pa.string())))
+    found = SortRange(lower=(pa.scalar(1), pa.scalar(None, pa.string())))
     assert pickle.loads(pickle.dumps(found)) == found

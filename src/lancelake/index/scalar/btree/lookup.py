@@ -27,7 +27,7 @@ _BYTES_PER_PAGE = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
+class PageFile:
     """A file of pages, the number of its first page, and how many it has."""
 
     name: str
@@ -41,7 +41,7 @@ class Lookup:
 
     path: str
     page_rows: int
-    parts: tuple[Part, ...]
+    parts: tuple[PageFile, ...]
     null_counts: Positions
     """Nulls of each page, by its number."""
     numbers: Positions
@@ -80,7 +80,7 @@ class Lookup:
         end = self.open_pages + search(self.least, wanted.last, "right")
         return first, np.maximum(first, end)
 
-    def part_of(self, page: int) -> Part:
+    def part_of(self, page: int) -> PageFile:
         """Return the file that has a page."""
         place = bisect.bisect_right(self.parts, page, key=lambda part: part.first) - 1
         part = self.parts[place]
@@ -136,19 +136,19 @@ def _page_rows(reader: IndexFileReader, path: str) -> int:
     return int(text)
 
 
-def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[Part, ...]:
+def _parts(reader: IndexFileReader, path: str, pages: int) -> tuple[PageFile, ...]:
     if reader.metadata.get(files.IS_RANGED) != "true":
-        return (Part(name=files.PAGE_FILE, first=0, pages=pages),)
+        return (PageFile(name=files.PAGE_FILE, first=0, pages=pages),)
     text = reader.metadata.get(files.PAGES_OF_PARTS, "")
     try:
         counts = [(int(number), int(count)) for number, count in json.loads(text)]
     except (ValueError, TypeError, RecursionError) as error:
         msg = f"index file {path} does not list its parts but {text!r}"
         raise CorruptTableError(msg, path=path) from error
-    parts: list[Part] = []
+    parts: list[PageFile] = []
     first = 0
     for number, count in counts:
-        parts.append(Part(name=files.part_file(number), first=first, pages=count))
+        parts.append(PageFile(name=files.part_file(number), first=first, pages=count))
         first += count
     return tuple(parts)
 

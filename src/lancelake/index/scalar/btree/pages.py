@@ -13,7 +13,7 @@ from lancelake.index import cache
 from lancelake.index.order import keys_of
 from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
-from lancelake.index.scalar.btree.lookup import Lookup, Part
+from lancelake.index.scalar.btree.lookup import Lookup, PageFile
 
 # More pages than these are not kept: a search that reads so many is rare, and would drop the rest.
 _MOST_KEPT = 4096
@@ -50,11 +50,11 @@ class Pages:
         """Return the rows that are null."""
         return cache.kept(self._uri, _NULLS, self._read_nulls, lambda ids: ids.size_bytes)
 
-    def reader(self, part: Part) -> IndexFileReader:
+    def reader(self, part: PageFile) -> IndexFileReader:
         """Return the file of a part, with as many rows as its pages need."""
         return cache.kept(self._uri, part, lambda: self._open(part), lambda _: 0)
 
-    def _open(self, part: Part) -> IndexFileReader:
+    def _open(self, part: PageFile) -> IndexFileReader:
         reader = self._folder.open(part.name)
         reader.require(files.VALUES, files.IDS)
         if -(-reader.num_rows // self._lookup.page_rows) != part.pages:
@@ -101,7 +101,7 @@ class Pages:
         ids = self.ids(pages)
         return RowIds.of(np.concatenate([a[: counts[p]] for p, a in zip(pages, ids, strict=True)]))
 
-    def _rows(self, part: Part, page: int, count: int) -> tuple[int, int]:
+    def _rows(self, part: PageFile, page: int, count: int) -> tuple[int, int]:
         start = (page - part.first) * self._lookup.page_rows
         return start, start + count * self._lookup.page_rows
 

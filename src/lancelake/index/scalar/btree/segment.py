@@ -16,7 +16,7 @@ from lancelake.index.kind import SegmentFacts
 from lancelake.index.order import search
 from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
-from lancelake.index.scalar.btree.lookup import Lookup, Part, open_lookup
+from lancelake.index.scalar.btree.lookup import Lookup, PageFile, open_lookup
 from lancelake.index.scalar.btree.pages import Pages
 from lancelake.index.scalar.shown_value import shown_value
 from lancelake.index.sort import row_schema, value_sorted
@@ -64,7 +64,7 @@ class BTreeSegment:
         # Other writers may have nulls in several ranges.
         yield from rows if self.lookup.is_ordered else value_sorted(self._dtype, rows)
 
-    def part_entries(self, part: Part) -> Iterator[pa.RecordBatch]:
+    def part_entries(self, part: PageFile) -> Iterator[pa.RecordBatch]:
         """Stream the values and row ids of one file of pages."""
         schema = row_schema(self._dtype)
         for batch in self._pages().reader(part).batches(columns=[files.VALUES, files.IDS]):

@@ -6,25 +6,23 @@ import json
 import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from lancelake.data.existing_file import found_file
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.fragment import DataFile as FileEntry
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId, FieldId, FragmentId
-from lancelake.pylance._dataset import deletion_file
-from lancelake.pylance._dataset.deletion_file import DeletionFile
-from lancelake.pylance._dataset.row_sequences import (
+from lancelake.pylance._values import deletion_file
+from lancelake.pylance._values.deletion_file import DeletionFile
+from lancelake.pylance._values.opened import OpenedDataset
+from lancelake.pylance._values.row_sequences import (
     RowDatasetVersionMeta,
     RowIdMeta,
     RowIdSequence,
     Stored,
     to_stored,
 )
-
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
-    from lancelake.pylance.dataset import LanceDataset
 
 __all__ = [
     "DataFile",
@@ -89,7 +87,7 @@ class DataFile:
         self._unknown = b""
 
     @classmethod
-    def create(cls, dataset: LanceDataset, path: str, *, base_id: int | None = None) -> DataFile:
+    def create(cls, dataset: OpenedDataset, path: str, *, base_id: int | None = None) -> DataFile:
         """Describe a data file that lies among those of a table."""
         snapshot = dataset._snapshot
         base = None if base_id is None else BaseId(base_id)

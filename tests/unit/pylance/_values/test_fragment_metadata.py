@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.pylance._dataset.fragment_metadata import (
+from lancelake.pylance._values.fragment_metadata import (
     DataFile,
     DeletionFile,
     FragmentMetadata,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.fragment import ExternalFile
-from lancelake.pylance._dataset.row_sequences import (
+from lancelake.pylance._values.row_sequences import (
     RowDatasetVersionMeta,
     RowIdMeta,
     RowIdSequence,

@@ -1,0 +1,41 @@
+"""Does the file of a version's transaction come back as it was?"""
+
+from __future__ import annotations
+
+from lancelake.commit.lookup import taken_apart
+from lancelake.commit.loop import commit
+from lancelake.commit.transaction_file import rewrite_transaction_file
+from lancelake.format import layout, manifest_codec
+from lancelake.format.names import ManifestNaming, manifest_name
+from tests.support.scheduled_store import DictStore
+from tests.support.table_builder import line_on, means, request, seed, set_config
+from tests.unit.commit.toy_rules import TOY_RULES
+
+NAME = taken_apart(manifest_name(2, ManifestNaming.V2))
+
+
+def _table() -> tuple[DictStore, str]:
+    """Return a table of two versions, and the file with the transaction of the second."""
+    store = DictStore()
+    seed(store)
+    commit(line_on(store), request(set_config("k", "v"), unique=2), means(store, TOY_RULES))
+    file = line_on(store).load(NAME).manifest.transaction_file
+    assert file
+    return store, layout.transaction(file)
+
+
+def test_the_file_is_written_from_the_copy_in_the_manifest() -> None:
+    store, path = _table()
+    before = store.get(path)
+    store.delete(path)
+    rewrite_transaction_file(line_on(store), NAME)
+    assert store.get(path) == before
+
+
+def test_nothing_is_written_without_a_copy() -> None:
+    store, path = _table()
+    store.delete(path)
+    file = manifest_codec.decode(store.get(layout.manifest(NAME.name)))
+    store.put(layout.manifest(NAME.name), manifest_codec.encode(file.manifest))
+    rewrite_transaction_file(line_on(store), NAME)
+    assert not store.exists(path)
