@@ -11,12 +11,17 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from lancelake.data.scan_source import ScanSource
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lancelake
+from lancelake.scan.plan import ScanPlan
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
 from lancelake.spark import error_of, read, write
 from lancelake.spark.planning.catalog import LanceCatalog
+from lancelake.spark.reading import read_plan
 from lancelake.spark.reading.partition import read_bytes
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
@@ -142,6 +147,36 @@ def test_planning_calls_the_store_a_few_times_whatever_the_number_of_fragments(
     assert planned == [2]
     assert not [call for call in paths if "data/" in call]
     assert len(paths) <= 3
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        lambda x: x.where("id > 5 AND st.small = 7").select("id"),
+        lambda x: x.join(f.broadcast(x.limit(3)).select("id"), "id"),
+        lambda x: x.groupBy("st.small").count(),
+        lambda x: x.orderBy("id").limit(3),
+    ],
+    ids=["filter", "join", "aggregate", "first rows"],
+)
+def test_a_scan_is_planned_once_for_its_partitions_and_its_size(
+    frame: DataFrame,
+    query: Callable[[DataFrame], DataFrame],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planned: list[ScanRequest] = []
+
+    def counted(source: ScanSource, request: ScanRequest) -> ScanPlan:
+        planned.append(request)
+        return plan(source, request)
+
+    monkeypatch.setattr(read_plan, "plan_scan", counted)
+    chosen = query(frame)
+    found = [leaf for leaf in scans(chosen) if hasattr(leaf, "inputPartitions")]
+    for scan in found:
+        assert scan.inputPartitions().size()
+        assert scan.scan().estimateStatistics().sizeInBytes().getAsLong() > 0
+    assert len(planned) == len(found)
 
 
 def test_a_query_reads_one_version_though_another_writer_commits(

@@ -100,9 +100,21 @@ def _filled(
         yield tuple(held)
 
 
-def estimated_bytes(plan: ScanPlan) -> int:
-    """Estimate the bytes of the rows that a plan looks at."""
-    return int(sum(task.rows * task.row_bytes for task in _weighed(plan, plan.tasks)))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanSize:
+    """Rows that a plan looks at, and the bytes of the columns that it returns of them."""
+
+    rows: int
+    bytes: float
+
+
+def plan_size(plan: ScanPlan) -> PlanSize:
+    """Estimate how much a plan returns when its predicate holds for every row."""
+    weighed = _weighed(plan, plan.tasks, with_predicate=False)
+    return PlanSize(
+        rows=sum(task.rows for task in weighed),
+        bytes=sum(task.rows * task.row_bytes for task in weighed),
+    )
 
 
 def batch_rows(plan: ScanPlan) -> int:
@@ -113,10 +125,13 @@ def batch_rows(plan: ScanPlan) -> int:
     return max(_LEAST_BATCH_ROWS, min(_MOST_BATCH_ROWS, fitting))
 
 
-def _weighed(plan: ScanPlan, tasks: Sequence[ScanTask]) -> list[_Weighed]:
+def _weighed(
+    plan: ScanPlan, tasks: Sequence[ScanTask], *, with_predicate: bool = True
+) -> list[_Weighed]:
     spec = plan.spec
     paths = needed_paths(spec.outputs)
-    paths += () if spec.predicate is None else spec.predicate.paths
+    if with_predicate and spec.predicate is not None:
+        paths += spec.predicate.paths
     wanted = project(spec.table_schema, paths)
     found: list[_Weighed] = []
     for task in tasks:

@@ -10,7 +10,7 @@ import pytest
 import lancelake
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.split import SplitLimits, batch_rows, split
+from lancelake.scan.split import SplitLimits, batch_rows, plan_size, split
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
 
@@ -54,3 +54,13 @@ def test_wide_rows_come_in_small_batches(tmp_path: Path) -> None:
 
 def test_narrow_rows_come_in_large_batches(tmp_path: Path) -> None:
     assert batch_rows(planned(tmp_path, 10, 10)) == 65_536  # type: ignore[arg-type]
+
+
+def test_the_size_of_a_plan_is_that_of_the_columns_it_returns(tmp_path: Path) -> None:
+    table = pa.table({"id": pa.array(range(100)), "other": pa.array(range(100))})
+    lancelake.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=30)
+    source = open_snapshot(Location.parse(tmp_path / "t.lance"), Latest()).source
+    found = plan_size(plan(source, ScanRequest(columns=("id",), filter="other > 5")))
+    assert (found.rows, found.bytes) == (100, 800)
+    limited = plan_size(plan(source, ScanRequest(columns=("id",), limit=40)))
+    assert (limited.rows, limited.bytes) == (40, 320)

@@ -3,6 +3,7 @@ package lancelake;
 import java.lang.reflect.Constructor;
 import java.lang.reflect.Method;
 import org.apache.spark.TaskContext;
+import org.apache.spark.api.python.BasePythonRunner;
 import org.apache.spark.sql.execution.datasources.v2.python.UserDefinedPythonDataSource;
 import org.apache.spark.sql.types.StructType;
 
@@ -13,6 +14,11 @@ import org.apache.spark.sql.types.StructType;
 public class PythonWork {
   private static final String EVALUATOR =
       "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator";
+
+  /** Scala numbers the classes without a name in a file, and there are never this many. */
+  private static final int NUMBERS = 64;
+
+  private static Constructor known;
 
   /** Raises an exception when Spark's internals are not as this class expects them. */
   public static void check() throws Exception {
@@ -42,9 +48,42 @@ public class PythonWork {
   }
 
   /** The class that talks to the worker, before its batches are turned into rows. */
-  private static Constructor runner(Class evaluator) throws Exception {
-    Class found = Class.forName(evaluator.getName() + "$$anon$1", true, evaluator.getClassLoader());
-    return found.getConstructor(new Class[] {evaluator, int[][].class});
+  private static synchronized Constructor runner(Class evaluator) throws Exception {
+    if (known == null || known.getParameterTypes()[0] != evaluator) {
+      known = find(evaluator);
+    }
+    return known;
+  }
+
+  /** Looks for the only runner of Python workers that an evaluator makes, whatever its number. */
+  private static Constructor find(Class evaluator) throws Exception {
+    Constructor found = null;
+    for (int number = 1; number <= NUMBERS; number++) {
+      Constructor fitting = fitting(evaluator, number);
+      if (fitting != null && found != null) {
+        throw new ClassNotFoundException("several runners of workers in " + evaluator.getName());
+      }
+      found = fitting == null ? found : fitting;
+    }
+    if (found == null) {
+      throw new ClassNotFoundException("no runner of workers in " + evaluator.getName());
+    }
+    return found;
+  }
+
+  private static Constructor fitting(Class evaluator, int number) {
+    try {
+      String name = evaluator.getName() + "$$anon$" + number;
+      Class found = Class.forName(name, false, evaluator.getClassLoader());
+      if (!BasePythonRunner.class.isAssignableFrom(found)) {
+        return null;
+      }
+      return found.getConstructor(new Class[] {evaluator, int[][].class});
+    } catch (ClassNotFoundException error) {
+      return null;
+    } catch (NoSuchMethodException error) {
+      return null;
+    }
   }
 
   private static Object evaluator(

@@ -1,14 +1,15 @@
-"""Which classes of ours run on executors, beside Python?
+"""Java classes of this package that run on executors, compiled in the session.
 
 They do what no class of Spark does. The compiler that Spark itself uses for generated code compiles
-them before the first use, and executors get them like any jar. Where that fails, there are none,
-and classes of Spark do the work, slower.
+them before the first use, once for each JVM, and executors get them like any jar. Where that fails,
+classes of Spark do the work, slower, and a warning says why.
 """
 
 from __future__ import annotations
 
 import importlib.resources
-import tempfile
+import io
+import warnings
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -22,15 +23,16 @@ _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
 """A class comes after those that it uses."""
 
 _LOADERS: dict[str, Any] = {}
+"""The class loader of each application; None where the classes do not fit its Spark."""
 
 
 def are_compiled(gateway: Gateway) -> bool:
-    """Whether there are classes of ours."""
+    """Whether the classes fit this Spark."""
     return _loader(gateway) is not None
 
 
 def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
-    """Return a new object of a class of ours; None when there are none."""
+    """Return a new object of one of the classes; None when they do not fit this Spark."""
     loader = _loader(gateway)
     if loader is None:
         return None
@@ -40,29 +42,57 @@ def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
     return constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
 
 
-def cook(gateway: Gateway, name: str, parent: Any = None) -> Any:
+def driver_class(gateway: Gateway, name: str) -> Any:
+    """Return a class that only the driver uses, compiled once for each JVM."""
+
+    def load() -> Any:
+        return _cooked(gateway, name).getClassLoader().loadClass(f"lancelake.{name}")
+
+    return gateway.once_per_jvm(f"class {name}", load)
+
+
+def _cooked(gateway: Gateway, name: str, parent: Any = None) -> Any:
     """Compile one source file and return its compiler, which has the class."""
     source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")
     compiler = gateway.cls("org.codehaus.janino.SimpleCompiler")()
-    thread = gateway.member("java.lang.Thread", "currentThread")()
-    compiler.setParentClassLoader(parent or thread.getContextClassLoader())
+    # The loader of Spark's own classes, which every application of the JVM shares.
+    compiler.setParentClassLoader(parent or gateway.session_state().getClass().getClassLoader())
     compiler.cook(source.read_text(encoding="utf-8"))
     return compiler
 
 
 def _loader(gateway: Gateway) -> Any:
     if gateway.application not in _LOADERS:
-        try:
-            _LOADERS[gateway.application] = _loaded(gateway)
-        except Py4JError:
-            _LOADERS[gateway.application] = None
+        _LOADERS[gateway.application] = _loaded_or_none(gateway)
     return _LOADERS[gateway.application]
 
 
+def _loaded_or_none(gateway: Gateway) -> Any:
+    try:
+        return _loaded(gateway)
+    except Py4JError as error:
+        text = (
+            f"Lance tables are read and written row by row, which is slower: Spark "
+            f"{gateway.spark.version} does not run the Java classes of lancelake: {_reason(error)}"
+        )
+        warnings.warn(text, stacklevel=2)
+        return None
+
+
+def _reason(error: Py4JError) -> str:
+    """Return the first cause of an exception of Java, in one line."""
+    exception = getattr(error, "java_exception", None)
+    if exception is None:
+        return str(error).strip().partition("\n")[0]
+    while exception.getCause() is not None:
+        exception = exception.getCause()
+    return str(exception.toString()).partition("\n")[0]
+
+
 def _loaded(gateway: Gateway) -> Any:
-    """Compile the classes, make them known to executors, and check that they fit this Spark."""
+    """Make the compiled classes known to executors, and check that they fit this Spark."""
     session = gateway.spark._jsparkSession
-    session.sessionState().resourceLoader().addJar(_jar(gateway))
+    session.sessionState().resourceLoader().addJar(str(_jar(gateway)))
     loader = session.sharedState().jarClassLoader()
     nothing = gateway.array(gateway.cls("java.lang.Class"), [])
     check = loader.loadClass("lancelake.PythonWork").getMethod("check", nothing)
@@ -70,14 +100,21 @@ def _loaded(gateway: Gateway) -> Any:
     return loader
 
 
-def _jar(gateway: Gateway) -> str:
-    """Return the path of a jar with the compiled classes."""
-    path = Path(tempfile.mkdtemp(prefix="lancelake-")) / "lancelake.jar"
-    parent = None
-    with zipfile.ZipFile(path, "w") as jar:
+def _jar(gateway: Gateway) -> Path:
+    """Return a jar with the classes, in the folder that Spark removes when the session stops."""
+    root = gateway.member("org.apache.spark.SparkFiles", "getRootDirectory")()
+    path = Path(root) / "lancelake" / "lancelake.jar"
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(gateway.once_per_jvm("jar", lambda: _jar_bytes(gateway)))
+    return path
+
+
+def _jar_bytes(gateway: Gateway) -> bytes:
+    data, parent = io.BytesIO(), None
+    with zipfile.ZipFile(data, "w") as jar:
         for name in _SOURCES:
-            compiler = cook(gateway, name, parent)
+            compiler = _cooked(gateway, name, parent)
             parent = compiler.getClassLoader()
             for compiled, code in dict(compiler.getBytecodes()).items():
                 jar.writestr(compiled.replace(".", "/") + ".class", bytes(code))
-    return str(path)
+    return data.getvalue()

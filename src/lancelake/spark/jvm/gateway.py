@@ -6,6 +6,7 @@ import functools
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.java_gateway import ensure_callback_server_started
@@ -25,6 +26,10 @@ _NEEDED = (
     "org.apache.spark.sql.classic.Dataset",
     "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation",
 )
+
+
+_PER_JVM: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+"""What is made once for each JVM, by the connection to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +64,13 @@ class Gateway:
         if key not in self._known:
             self._known[key] = make()
         return self._known[key]
+
+    def once_per_jvm(self, name: str, make: Callable[[], Any]) -> Any:
+        """Return an object that all sessions and applications of the JVM share."""
+        shared = _PER_JVM.setdefault(self.gateway, {})
+        if name not in shared:
+            shared[name] = make()
+        return shared[name]
 
     def connector(self, name: str) -> Any:
         """Return a class of Spark's connector API by its name below `CONNECTOR`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-import pyarrow as pa
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
@@ -21,12 +21,13 @@ from lancelake.scan.planner import plan as plan_scan
 from lancelake.scan.reduce.aggregate import PartialAggregation
 from lancelake.scan.reduce.top_rows import TopRows
 from lancelake.scan.request import ScanRequest
-from lancelake.scan.split import SplitLimits, batch_rows, estimated_bytes, split
+from lancelake.scan.split import SplitLimits, batch_rows, plan_size, split
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.partition import ReadPartition
 from lancelake.spark.types import arrow_schema
 
 Path = tuple[str, ...]
+_AGGREGATE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +51,14 @@ class ReadRequest:
     batch_rows: int | None = None
     fragment_ids: tuple[FragmentId, ...] | None = None
     limits: SplitLimits = field(default_factory=SplitLimits)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadEstimate:
+    """How much a read returns at most, as far as it is known before reading."""
+
+    rows: int | None
+    bytes: int
 
 
 def column_name(path: Path) -> str:
@@ -76,39 +85,53 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
     return replace(plan, spec=spec, tasks=tuple(replace(task, spec=spec) for task in plan.tasks))
 
 
-def partitions(request: ReadRequest) -> list[ReadPartition]:
-    """Return what each Spark partition reads; a global aggregate has at least one."""
-    scan = scan_plan(request)
-    groups = split(scan, request.limits)
-    aggregation = request.aggregation
-    if not groups and aggregation is not None and not aggregation.partial.keys:
-        groups = [()]
-    return [
-        ReadPartition(
-            tasks=tasks,
-            schema=arrow_schema(request.schema),
-            limit=request.limit if aggregation is None else None,
-            top=request.top,
-            aggregation=None if aggregation is None else aggregation.partial,
-        )
-        for tasks in groups
-    ]
+@dataclass(frozen=True)
+class PlannedRead:
+    """A read: its partitions, and about how much it returns. Its scan is planned once for both."""
+
+    request: ReadRequest
+
+    @cached_property
+    def scan(self) -> ScanPlan:
+        """The scan below the read, planned when it is first needed."""
+        return scan_plan(self.request)
+
+    def partitions(self) -> list[ReadPartition]:
+        """Return what each Spark partition reads; a global aggregate has at least one."""
+        request = self.request
+        groups = split(self.scan, request.limits)
+        aggregation = request.aggregation
+        if not groups and aggregation is not None and not aggregation.partial.keys:
+            groups = [()]
+        return [
+            ReadPartition(
+                tasks=tasks,
+                schema=arrow_schema(request.schema),
+                limit=request.limit if aggregation is None else None,
+                top=request.top,
+                aggregation=None if aggregation is None else aggregation.partial,
+            )
+            for tasks in groups
+        ]
+
+    @cached_property
+    def estimate(self) -> ReadEstimate:
+        """Rows and bytes; what filters leave of them is not known, so all count."""
+        request = self.request
+        if request.aggregation is not None:
+            return ReadEstimate(rows=None, bytes=_AGGREGATE_BYTES)
+        size = plan_size(self.scan)
+        rows = row_count(request.snapshot)
+        if size.rows or not self.scan.tasks:  # else the fragments do not say how many they have
+            rows = min(rows, size.rows)
+        most = request.limit if request.top is None else request.top.count
+        kept = rows if most is None else min(rows, most)
+        return ReadEstimate(rows=kept, bytes=max(1, int(size.bytes * kept / max(1, size.rows))))
 
 
 def row_count(source: Snapshot) -> int:
     """Count the rows of a version from its metadata."""
     return count_rows(source)
-
-
-def size_bytes(request: ReadRequest) -> int:
-    """Estimate the bytes that a read returns."""
-    plain = replace(request, filters=(), limit=None, top=None)
-    return estimated_bytes(scan_plan(plain))
-
-
-def input_schema(request: ReadRequest) -> pa.Schema:
-    """Return the Arrow schema of the rows that are aggregated."""
-    return scan_plan(request).schema
 
 
 def _columns(request: ReadRequest) -> tuple[str, ...]:

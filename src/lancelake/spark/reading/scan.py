@@ -20,26 +20,30 @@ from lancelake.spark.jvm.python_read import (
 )
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.partition import encode, read
-from lancelake.spark.reading.read_plan import ReadRequest, partitions, row_count, size_bytes
+from lancelake.spark.reading.read_plan import (
+    PlannedRead,
+    ReadEstimate,
+    ReadRequest,
+    row_count,
+)
 
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
 _SKIPPED = "numFragmentsSkipped"
 _TEXTS = {_FRAGMENTS: "fragments to read", _SKIPPED: "fragments skipped", _PARTITIONS: "splits"}
-_AGGREGATE_BYTES = 1 << 20
 
 
 @implements("read.Statistics")
 class _Statistics(Proxy):
-    def __init__(self, gateway: Gateway, rows: int | None, size: int) -> None:
+    def __init__(self, gateway: Gateway, estimate: ReadEstimate) -> None:
         super().__init__(gateway)
-        self._rows, self._size = rows, size
+        self._estimate = estimate
 
     def sizeInBytes(self) -> Any:
-        return self.gateway.optional_long(self._size)
+        return self.gateway.optional_long(self._estimate.bytes)
 
     def numRows(self) -> Any:
-        return self.gateway.optional_long(self._rows)
+        return self.gateway.optional_long(self._estimate.rows)
 
     def columnStats(self) -> Any:
         return self.gateway.map({})
@@ -47,25 +51,25 @@ class _Statistics(Proxy):
 
 @implements("read.Batch")
 class _Batch(Proxy):
-    def __init__(self, gateway: Gateway, request: ReadRequest, text: str) -> None:
+    def __init__(self, gateway: Gateway, read: PlannedRead, text: str) -> None:
         super().__init__(gateway)
-        self._request, self._text = request, text
+        self._read, self._text = read, text
         self.driver_values: dict[str, int] = {}
 
     def identity(self) -> str:
         return self._text
 
     def planInputPartitions(self) -> Any:
-        parts = partitions(self._request)
+        parts = self._read.partitions()
         fragments = {task.fragment.id for part in parts for task in part.tasks}
         self.driver_values[_FRAGMENTS] = len(fragments)
-        every = len(self._request.snapshot.manifest.fragments)
+        every = len(self._read.request.snapshot.manifest.fragments)
         self.driver_values[_SKIPPED] = every - len(fragments)
         self.driver_values[_PARTITIONS] = len(parts)
         return input_partitions(self.gateway, [encode(part) for part in parts])
 
     def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, read, self._request.schema)
+        return reader_factory(self.gateway, read, self._read.request.schema)
 
 
 @implements("read.SupportsReportStatistics", "read.SupportsRuntimeV2Filtering")
@@ -81,6 +85,7 @@ class LanceScan(ScanProxy):
         self._runtime: list[Any] = []
         self._runtime_filters: tuple[Condition, ...] = ()
         self._batch: _Batch | None = None
+        self._read = PlannedRead(request)
 
     def identity(self) -> str:
         filters = [condition_sql(f) for f in self._request.filters + self._runtime_filters]
@@ -90,28 +95,16 @@ class LanceScan(ScanProxy):
         return java_schema(self.gateway, self._request.schema)
 
     def toBatch(self) -> Any:
-        filters = self._request.filters + self._runtime_filters
-        request = replace(self._request, filters=filters)
         values = {} if self._batch is None else self._batch.driver_values
-        self._batch = _Batch(self.gateway, request, self.identity())
+        self._batch = _Batch(self.gateway, self._read, self.identity())
         self._batch.driver_values = values
         return self._batch
 
     def estimateStatistics(self) -> Any:
-        return _Statistics(self.gateway, *self._estimate())
+        return _Statistics(self.gateway, self._read.estimate)
 
     def estimateSizeInBytes(self) -> Any:
-        return self.gateway.optional_long(self._estimate()[1])
-
-    def _estimate(self) -> tuple[int | None, int]:
-        """Rows and bytes; what filters leave of them is not known, so all are counted."""
-        request = self._request
-        if request.aggregation is not None:
-            return None, _AGGREGATE_BYTES
-        rows = row_count(request.snapshot)
-        most = request.limit if request.top is None else request.top.count
-        kept = rows if most is None else min(rows, most)
-        return kept, max(1, size_bytes(request) * kept // max(1, rows))
+        return self.gateway.optional_long(self._read.estimate.bytes)
 
     def supportedCustomMetrics(self) -> Any:
         return self.gateway.once("metrics of scans", self._metrics)
@@ -136,6 +129,9 @@ class LanceScan(ScanProxy):
         found = [(p, self._expressions.condition(p)) for p in predicates]
         self._runtime = [p for p, known in found if known is not None]
         self._runtime_filters = tuple(known for _, known in found if known is not None)
+        filters = self._request.filters + self._runtime_filters
+        if filters != self._read.request.filters:
+            self._read = PlannedRead(replace(self._request, filters=filters))
 
     def pushedPredicates(self) -> Any:
         return self.gateway.array(

@@ -22,7 +22,7 @@ from lancelake.spark.jvm.relation import data_frame
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.fragments_table import FragmentsTable, StagedRowsTable
 from lancelake.spark.reading.partition import encode, read_bytes
-from lancelake.spark.reading.read_plan import ReadRequest, partitions
+from lancelake.spark.reading.read_plan import PlannedRead, ReadRequest
 from lancelake.spark.reading.staged_rows import staged
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.types import spark_schema
@@ -88,7 +88,7 @@ def _through_tasks(
     added = {field.name: field for field in metadata_columns.fields()}
     schema = t.StructType([*(own[name] for name in columns), *(added[name] for name in metas)])
     request = ReadRequest(snapshot=snapshot, schema=schema, limits=limits, fragment_ids=ids)
-    found = partitions(request)
+    found = PlannedRead(request).partitions()
     read = _ReadPartitions([encode(part) for part in found])
     return spark.range(0, len(found), 1, max(1, len(found))).mapInArrow(portable(read), schema)
 

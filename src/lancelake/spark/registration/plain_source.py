@@ -26,7 +26,7 @@ from lancelake.spark.reading.change_feed import (
     versions_of,
 )
 from lancelake.spark.reading.partition import ReadPartition, encode, read_bytes
-from lancelake.spark.reading.read_plan import ReadRequest, partitions
+from lancelake.spark.reading.read_plan import PlannedRead, ReadRequest
 from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
 from lancelake.spark.streaming.sink import LanceStreamWriter
 from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
@@ -106,7 +106,7 @@ class LanceReader(Portable, DataSourceReader):
             batch_rows=options.positive("batchRows"),
             limits=SplitLimits(max_bytes=most, cores=_CORES),
         )
-        return partitions(request) or [empty_partition(self._schema)]
+        return PlannedRead(request).partitions() or [empty_partition(self._schema)]
 
     def _changes(self, options: TableOptions) -> Sequence[FeedPartition]:
         request = FeedRequest(

@@ -112,9 +112,7 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
-    from lancelake.spark.registration.reader_hook import read_by_planning  # noqa: PLC0415
-    from lancelake.spark.registration.stream_hook import stream_by_name  # noqa: PLC0415
-    from lancelake.spark.registration.writer_hook import write_by_planning  # noqa: PLC0415
+    from lancelake.spark.registration import hooks  # noqa: PLC0415
 
     gateway = open_gateway(spark)
     warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
@@ -122,9 +120,7 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     found = LanceCatalog(gateway, name, place)
     put_catalog(gateway, name, found)
     remember(spark, name, found.directory)
-    read_by_planning(spark)
-    stream_by_name(spark)
-    write_by_planning(spark)
+    hooks.install(spark)
     try:
         take_row_commands(gateway, functools.partial(run_row_command, gateway))
     except UnsupportedError as error:

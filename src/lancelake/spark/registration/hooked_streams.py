@@ -1,0 +1,77 @@
+"""Replacements for streams: `readStream.table(...)`, `writeStream.toTable(...)`, starting times.
+
+Spark wants a stream's reader and writer to be classes of the JVM when a table is named. The names
+are therefore turned into paths here, which the plain data source reads and writes as streams. A
+stream's starting time is read here too: the plain data source does not know the session's zone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
+
+from lancelake.errors import UnsupportedError
+from lancelake.spark.catalog.table_names import table_if_ours
+from lancelake.spark.options.table_options import TableOptions, reached_with
+from lancelake.spark.options.times import zoned
+from lancelake.spark.writing.write_plan import existing
+
+_FORMAT = "lance"
+_TIME = "startingTimestamp"
+
+
+def load(
+    original: Callable[..., DataFrame],
+    reader: DataStreamReader,
+    path: str | None = None,
+    format: str | None = None,
+    schema: Any = None,
+    **options: Any,
+) -> DataFrame:
+    """Read a stream; a starting time without a zone is in the zone of the session."""
+    if format is not None:
+        reader.format(format)
+    reader.options(**options)
+    if str(reader._jreader.source()).lower() == _FORMAT:
+        time = reader._jreader.extraOptions().get(_TIME)
+        if time.isDefined():
+            reader.option(_TIME, zoned(reader._spark, str(time.get())))
+    return original(reader, path, None, schema)
+
+
+def table(
+    original: Callable[..., DataFrame], reader: DataStreamReader, tableName: str
+) -> DataFrame:
+    """Read a table of a catalog as a stream."""
+    found = table_if_ours(reader._spark, tableName)
+    if found is None or existing(found) is None:
+        return original(reader, tableName)
+    return reader.format(_FORMAT).options(**_options(found)).load(found.location.uri)
+
+
+def to_table(  # noqa: PLR0917  # the signature is that of PySpark
+    original: Callable[..., Any],
+    writer: DataStreamWriter,
+    tableName: str,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: Any = None,
+    queryName: str | None = None,
+    **options: Any,
+) -> Any:
+    """Write a stream into a table of a catalog."""
+    found = table_if_ours(writer._spark, tableName)
+    if found is None:
+        return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
+    if partitionBy is not None or format not in (None, _FORMAT):
+        problem = f"{tableName} is a Lance table, which has neither partitions nor other formats"
+        raise UnsupportedError(problem, action="Omit partitionBy and format.")
+    given = {**_options(found), **options}
+    return writer.start(found.location.uri, _FORMAT, outputMode, None, queryName, **given)
+
+
+def _options(table: TableOptions) -> dict[str, str]:
+    return {**reached_with(table.location), **table.rest}
