@@ -256,7 +256,6 @@ PYARROW = [
     pc.field("timestamp") == dt.datetime(2020, 1, 1),
     pc.field("f").is_nan(),
     pc.field("i") + 1 == 2,
-    pc.field(0) == 1,
     ~(pc.field("i") == 1),
 ]
 

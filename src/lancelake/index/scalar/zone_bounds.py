@@ -93,7 +93,8 @@ class ZoneBounds:
     def may_hold(self, operator: Operator, value: pa.Scalar) -> Mask:
         """Tell which zones may have a value for which a comparison with a constant is true."""
         if is_float(value.type) and np.isnan(value.as_py()):
-            return self._may_hold_nan(operator)
+            is_negative = bool(np.signbit(value.as_py()))
+            return self._may_hold_nan(operator, is_negative=is_negative)
         constant = _comparable(pa.array([value], value.type))[0]
         numbers = self.has_number & self._may_hold_number(operator, constant)
         return numbers if operator is Operator.EQUAL else numbers | self.has_nan
@@ -145,18 +146,15 @@ class ZoneBounds:
             case _:
                 assert_never(operator)
 
-    def _may_hold_nan(self, operator: Operator) -> Mask:
-        match operator:
-            case Operator.EQUAL | Operator.GREATER_EQUAL:
-                return self.has_nan
-            case Operator.NOT_EQUAL | Operator.LESS:
-                return self.has_number
-            case Operator.LESS_EQUAL:
-                return self.has_value
-            case Operator.GREATER:
-                return np.zeros(len(self.least), dtype=np.bool_)
-            case _:
-                assert_never(operator)
+    def _may_hold_nan(self, operator: Operator, *, is_negative: bool) -> Mask:
+        """Compare with NaN: numbers are below the positive one and above the negative one.
+
+        The NaN of a zone may have another sign, or other bits, than the constant.
+        """
+        upward = operator in (Operator.GREATER, Operator.GREATER_EQUAL)
+        if operator is Operator.EQUAL or (upward is not is_negative and operator in _ORDERED):
+            return self.has_nan
+        return self.has_value
 
 
 def opposite(operator: Operator) -> Operator:
@@ -164,6 +162,12 @@ def opposite(operator: Operator) -> Operator:
     return _OPPOSITE[operator]
 
 
+_ORDERED = (
+    Operator.LESS,
+    Operator.LESS_EQUAL,
+    Operator.GREATER,
+    Operator.GREATER_EQUAL,
+)
 _OPPOSITE = {
     Operator.EQUAL: Operator.NOT_EQUAL,
     Operator.NOT_EQUAL: Operator.EQUAL,
