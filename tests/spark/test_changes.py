@@ -82,7 +82,7 @@ def test_conditions_on_versions_reach_the_plan(spark: SparkSession, place: Path)
     frame = spark.sql(f"SELECT * FROM {NAME}.changes WHERE {condition}")
     assert shown(frame) == DELETED
     plan = str(frame._jdf.queryExecution().executedPlan().toString())
-    assert "(`_commit_version` > 2), (`_change_type` = 'delete')]" in plan
+    assert "_commit_version > 2, _change_type = 'delete']" in plan
 
 
 @pytest.mark.parametrize(

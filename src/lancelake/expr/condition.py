@@ -111,6 +111,13 @@ class IsNull:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IsNan:
+    """Whether a floating-point number is NaN, of either sign."""
+
+    column: Column
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TextMatch:
     """A test of the text in a column."""
 
@@ -184,6 +191,7 @@ Leaf = (
     | ColumnComparison
     | Membership
     | IsNull
+    | IsNan
     | TextMatch
     | ListMatch
     | SqlLeaf
@@ -242,7 +250,7 @@ def _leaf_paths(leaf: Leaf) -> tuple[Path, ...]:
     match leaf:
         case Constant():
             return ()
-        case Truth() | Comparison() | Membership() | IsNull() | TextMatch() | ListMatch():
+        case Truth() | Comparison() | Membership() | IsNull() | IsNan() | TextMatch() | ListMatch():
             return (leaf.column.path,)
         case ColumnComparison():
             return leaf.left.path, leaf.right.path

@@ -13,6 +13,7 @@ from lancelake.expr.condition import (
     Comparison,
     Condition,
     Constant,
+    IsNan,
     IsNull,
     Leaf,
     ListMatch,
@@ -57,8 +58,9 @@ def _leaf(leaf: Leaf, most_values: int) -> str:
             return f"{_name(leaf.left)} {leaf.operator.value} {_name(leaf.right)}"
         case Membership():
             return f"{_name(leaf.column)} IN ({_list(leaf, most_values)})"
-        case IsNull():
-            return f"{_name(leaf.column)} IS NULL"
+        case IsNull() | IsNan():
+            name = _name(leaf.column)
+            return f"{name} IS NULL" if isinstance(leaf, IsNull) else f"isnan({name})"
         case TextMatch():
             return f"{leaf.test.value}({_name(leaf.column)}, {quoted(leaf.text)})"
         case SqlLeaf() | ListMatch():

@@ -20,6 +20,7 @@ from lancelake.expr.condition import (
     Comparison,
     Condition,
     Constant,
+    IsNan,
     IsNull,
     Leaf,
     ListMatch,
@@ -77,11 +78,12 @@ def _leaf(condition: Leaf, batch: pa.RecordBatch) -> pa.BooleanArray:
             return compare(_values(condition.left, batch), _values(condition.right, batch))
         case Membership():
             return _membership(condition, _values(condition.column, batch))
-        case IsNull():
-            return pc.is_null(_values(condition.column, batch))
+        case IsNull() | IsNan():
+            test = pc.is_null if isinstance(condition, IsNull) else pc.is_nan
+            return test(_values(condition.column, batch))
         case TextMatch():
-            test = _TEXT_TESTS[condition.test]
-            return test(_values(condition.column, batch), pattern=condition.text)
+            matches = _TEXT_TESTS[condition.test]
+            return matches(_values(condition.column, batch), pattern=condition.text)
         case SqlLeaf() | ListMatch():
             return evaluate_sql(condition.expression, batch)
         case PlannedLeaf():

@@ -1,14 +1,17 @@
 """Predicates as Spark pushes them -> conditions with the same meaning, or nothing.
 
-To Spark, NaN equals itself and is greater than every number, and the two zeros are equal: as in
-our conditions. What is not certain to mean the same stays in Spark.
+To Spark, NaN of either sign equals itself and is greater than every number, and the two zeros are
+equal. Conditions take NaN with a sign for less than every number, so it is tested by itself. What
+is not certain to mean the same stays in Spark.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import assert_never
 
 import pyarrow as pa
 
@@ -18,6 +21,7 @@ from lancelake.expr.condition import (
     Comparison,
     Condition,
     Constant,
+    IsNan,
     IsNull,
     Membership,
     Operator,
@@ -135,10 +139,15 @@ def _membership(operands: Sequence[Operand]) -> Condition | None:
     values = [typed_value(value, column.dtype) for value in known]
     if len(given) < len(literals) or any(value is None for value in values):
         return None
-    if not values:
-        return Constant(truth=None)
-    array = pa.array(values, column.dtype).unique()
-    return Membership(column=column, values=array, has_null=len(known) < len(given))
+    has_null = len(known) < len(given)
+    numbers = [value for value in values if value is not None and not _is_nan(value)]
+    parts: list[Condition] = [IsNan(column=column)] if len(numbers) < len(values) else []
+    if numbers:
+        array = pa.array(numbers, column.dtype).unique()
+        parts.append(Membership(column=column, values=array, has_null=has_null))
+    elif has_null:
+        parts.append(Constant(truth=None))
+    return any_of(parts)
 
 
 def _comparison(name: str, left: Operand, right: Operand) -> Condition | None:
@@ -155,9 +164,37 @@ def _comparison(name: str, left: Operand, right: Operand) -> Condition | None:
     if value is None:
         return None
     if name == _NULL_SAFE:
-        equal = Comparison(column=left, operator=Operator.EQUAL, value=value)
+        equal = _compared(left, Operator.EQUAL, value)
         return all_of([negated(IsNull(column=left)), equal])
-    return Comparison(column=left, operator=_OPERATORS[name], value=value)
+    return _compared(left, _OPERATORS[name], value)
+
+
+def _compared(column: Column, operator: Operator, value: pa.Scalar) -> Condition:
+    comparison = Comparison(column=column, operator=operator, value=value)
+    if not is_float(column.dtype):
+        return comparison
+    is_nan = IsNan(column=column)
+    upward = operator in (Operator.GREATER, Operator.GREATER_EQUAL)
+    downward = operator in (Operator.LESS, Operator.LESS_EQUAL)
+    if not _is_nan(value):
+        if upward:
+            return any_of([comparison, is_nan])
+        return all_of([comparison, negated(is_nan)]) if downward else comparison
+    match operator:
+        case Operator.EQUAL | Operator.GREATER_EQUAL:
+            return is_nan
+        case Operator.NOT_EQUAL | Operator.LESS:
+            return negated(is_nan)
+        case Operator.LESS_EQUAL:
+            return any_of([is_nan, negated(is_nan)])
+        case Operator.GREATER:
+            return all_of([is_nan, negated(is_nan)])
+        case _:
+            assert_never(operator)
+
+
+def _is_nan(value: pa.Scalar) -> bool:
+    return is_float(value.type) and math.isnan(value.as_py())
 
 
 def _of_columns(name: str, left: Column, right: Column) -> Condition | None:

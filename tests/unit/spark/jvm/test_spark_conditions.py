@@ -74,20 +74,25 @@ def test_doubtful_comparisons_stay_in_spark(dtype: pa.DataType, value: Value) ->
         (">", 0.0, [False, False, True, True, None]),
         ("<=", -0.0, [True, True, False, False, None]),
         ("<=>", -0.0, [True, True, False, False, False]),
+        ("<", 2.0, [True, True, True, False, None]),
+        ("<=", math.nan, [True, True, True, True, None]),
+        (">", math.nan, [False, False, False, False, None]),
         ("<>", 1.0, [True, True, False, True, None]),
     ],
 )
 def test_floating_point_numbers_compare_as_in_spark(
     name: str, value: float, expected: list[bool | None]
 ) -> None:
-    values = pa.array([0.0, -0.0, 1.0, math.nan, None])
-    assert truth(compared(name, pa.float64(), value), c=values) == expected
+    for nan in (math.nan, -math.nan):
+        values = pa.array([0.0, -0.0, 1.0, nan, None])
+        assert truth(compared(name, pa.float64(), value), c=values) == expected
 
 
 def test_members_of_floating_point_numbers_are_found_as_in_spark() -> None:
     operands = [column(pa.float64()), SparkLiteral(value=0.0), SparkLiteral(value=math.nan)]
-    values = pa.array([0.0, -0.0, 1.0, math.nan, None])
-    assert truth(spark_condition("IN", operands), c=values) == [True, True, False, True, None]
+    for nan in (math.nan, -math.nan):
+        values = pa.array([0.0, -0.0, 1.0, nan, None])
+        assert truth(spark_condition("IN", operands), c=values) == [True, True, False, True, None]
 
 
 def test_null_safe_comparison_is_never_null() -> None:
