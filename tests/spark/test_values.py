@@ -99,7 +99,10 @@ def test_a_column_that_spark_cannot_show_does_not_hide_the_others(
         frame = spark.read.format("lance").load(str(path))
     assert frame.collect() == [(1, "a")]
     assert [str(w.message).split()[1] for w in said] == list(odd)
-    with pytest.raises(UnsupportedError, match="column big has type"):
+    with (
+        pytest.warns(UserWarning, match="which Spark has no type for"),
+        pytest.raises(UnsupportedError, match="column big has type"),
+    ):
         LanceTable.forPath(spark, str(path)).update("id = 1", {"s": "'b'"})
 
 
