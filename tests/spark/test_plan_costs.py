@@ -11,11 +11,11 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from lancelake.data.scan_source import ScanSource
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 import lancelake
+from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -166,7 +166,7 @@ def test_a_scan_is_planned_once_for_its_partitions_and_its_size(
 ) -> None:
     planned: list[ScanRequest] = []
 
-    def counted(source: ScanSource, request: ScanRequest) -> ScanPlan:
+    def counted(source: Snapshot, request: ScanRequest) -> ScanPlan:
         planned.append(request)
         return plan(source, request)
 
