@@ -92,7 +92,9 @@ def _loader() -> Callable[[bytes], Any]:
         import platform  # noqa: PLC0415
         import sys  # noqa: PLC0415
 
-        if importlib.util.find_spec("lancelake") is None:
+        spec = importlib.util.find_spec("lancelake")
+        # A folder of that name without the package is found as well, but has no origin.
+        if spec is None or spec.origin is None:
             raise RuntimeError(
                 f"the Python package lancelake is not installed for {sys.executable} on "
                 f"{platform.node()}, where a Spark executor reads or writes Lance tables. "
