@@ -87,7 +87,7 @@ def test_executors_without_the_package_run_other_code(without_package: dict[str,
     assert without_package["sum"] == 55
 
 
-@pytest.mark.parametrize("work", ["read", "write", "delete"])
+@pytest.mark.parametrize("work", ["read", "write", "delete", "stream"])
 def test_executors_without_the_package_say_so(without_package: dict[str, Any], work: str) -> None:
     assert "the Python package lancelake is not installed" in without_package[work]
 
