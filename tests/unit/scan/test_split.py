@@ -59,7 +59,7 @@ def test_narrow_rows_come_in_large_batches(tmp_path: Path) -> None:
 def test_the_size_of_a_plan_is_that_of_the_columns_it_returns(tmp_path: Path) -> None:
     table = pa.table({"id": pa.array(range(100)), "other": pa.array(range(100))})
     lancelake.write_dataset(table, tmp_path / "t.lance", max_rows_per_file=30)
-    source = open_snapshot(Location.parse(tmp_path / "t.lance"), Latest()).source
+    source = open_snapshot(Location.parse(tmp_path / "t.lance"), Latest())
     found = plan_size(plan(source, ScanRequest(columns=("id",), filter="other > 5")))
     assert (found.rows, found.bytes) == (100, 800)
     limited = plan_size(plan(source, ScanRequest(columns=("id",), limit=40)))
