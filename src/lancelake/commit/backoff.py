@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-_FIRST_EXPONENT = 2
-# So many slots keep a few dozen writers apart. Beside a writer that commits at a steady pace
-# longer waits only lose time.
-_MOST_EXPONENT = 5
+# 32 slots keep a few dozen writers apart. A writer that has lost more often than that waits less
+# than those who came after it, and in the end not at all: no writer starves.
+_SLOTS = (4, 8, 16, 32, 16, 8, 4, 2)
 _MARGIN = 1.1
 _DETACHED_FIRST_S = 0.05
 _DETACHED_SPREAD_S = 0.05
@@ -22,8 +21,8 @@ class SlotBackoff:
     attempt_s: float
 
     def delay_s(self, wait: int, chance: float) -> float:
-        """Return wait number `wait` (from 0): fewer than 4, 8, 16, then 32 slots."""
-        slots = 1 << min(wait + _FIRST_EXPONENT, _MOST_EXPONENT)
+        """Return wait number `wait` (from 0), a random part of its slots."""
+        slots = _SLOTS[wait] if wait < len(_SLOTS) else 0
         return int(chance * slots) * _MARGIN * self.attempt_s
 
 

@@ -24,6 +24,8 @@ from lancelake.format.transaction import Transaction
 from lancelake.txn.rules import Compatible, Context, Incompatible, Retryable
 
 _UNRECORDED = "unknown"
+# Reading so few commits takes no longer than an attempt, which tells what landed meanwhile, too.
+_FEW = 2
 
 
 class Standing:
@@ -54,8 +56,16 @@ class Standing:
     def catch_up(self) -> Landed | None:
         """Look at all that was committed since; return our own commit if it is among it.
 
-        A strict request is not judged: it has failed when anything came between.
+        A strict request is not judged: it has failed when anything came between. While many
+        commits were read, more have landed, and an attempt would be lost: those are read as well.
         """
+        while True:
+            seen = self.head.version
+            mine = self._caught_up_once()
+            if mine is not None or self.head.version - seen <= _FEW:
+                return mine
+
+    def _caught_up_once(self) -> Landed | None:
         conflict: ConflictError | None = None
         for landed in self._commits():
             theirs = landed.transaction

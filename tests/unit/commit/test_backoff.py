@@ -21,6 +21,11 @@ def test_a_wait_is_never_much_longer_than_an_attempt(wait: int, chance: float) -
     assert SlotBackoff(attempt_s=1.0).delay_s(wait, chance) < 36
 
 
+@given(wait=st.integers(8, 10_000), chance=CHANCE)
+def test_a_writer_that_lost_often_does_not_wait(wait: int, chance: float) -> None:
+    assert SlotBackoff(attempt_s=1.0).delay_s(wait, chance) == 0
+
+
 @given(attempt_s=st.floats(0, 1e6), most_s=st.floats(-1e6, 1e6), chance=st.floats(0, 1))
 def test_work_is_done_again_after_less_time_than_it_took_and_than_is_left(
     attempt_s: float, most_s: float, chance: float

@@ -197,6 +197,26 @@ def test_the_quickest_attempt_sets_the_pace(store: DictStore) -> None:
     assert slots[1] <= 8
 
 
+def test_commits_that_land_while_many_are_read_are_read_before_the_attempt(
+    store: DictStore,
+) -> None:
+    base = log(line_on(store))[0].snapshot
+    for unique in range(100, 104):
+        _commit(store, request(set_config(f"rival {unique}", "x"), unique=unique))
+    late = [200]
+
+    def around(call: str, path: str, carry_out: Callable[[], object]) -> object:
+        if call == "get" and path.endswith(".manifest") and late:
+            unique = late.pop()
+            _commit(store, request(set_config(f"rival {unique}", "x"), unique=unique))
+        return carry_out()
+
+    line = line_on(InterceptedStore(store, around))
+    asked = replace(request(APPEND, unique=1), max_retries=0)
+    result = commit(line, asked, means(store, TOY_RULES), base=base)
+    assert (result.version, result.attempts) == (base.version + 6, 1)
+
+
 def test_after_the_last_lost_race_nothing_is_visible(store: DictStore) -> None:
     with pytest.raises(ContentionError) as caught:
         _commit(_race(store, 5), request(APPEND, unique=1, max_retries=3))

@@ -42,10 +42,10 @@ def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState
     indices = _indices_after(op, head, added)
     next_row_id = before.next_row_id
     if before.has_stable_row_ids:
-        left = overlap.touched(op).all
+        current = head.fragments_by_id()
         assigned = row_ids.for_moved_rows(
             added,
-            sources=[f for f in before.fragments if f.id in left],
+            sources=[current[i] for i in overlap.touched(op).all if i in current],
             next_row_id=next_row_id,
             version=target.version,
         )
