@@ -1,4 +1,4 @@
-"""A manifest file -> the state of a table at its version, and the transaction that led there."""
+"""Loading of a version: its manifest, index entries and transaction."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.txn.state import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A version as it lies in the store."""
+    """A version as stored."""
 
     name: ManifestName
     file: ManifestFile
@@ -55,7 +55,7 @@ def load(line: VersionLine, name: ManifestName) -> Loaded:
 
 
 def transaction_of(line: VersionLine, loaded: Loaded) -> Transaction | None:
-    """Return what led to a version: the inline copy, else the file; None when neither is there."""
+    """Return the transaction of a version: the inline copy, else the file; None without both."""
     data = loaded.file.inline_transaction
     try:
         if data is None:

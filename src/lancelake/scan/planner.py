@@ -1,4 +1,4 @@
-"""A version and a request -> a plan. Opens no data file unless a row count is missing."""
+"""Scan planner: a version and a request to tasks, without opening data files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.data.scan_source import ScanSource
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, naming
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.fragment import Fragment
 from lancelake.scan.count import live_rows
@@ -26,8 +26,8 @@ from lancelake.scan.prune import OFFSET_BITS, Places, fragment_test
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_width import column_widths
 
-# The codec decodes ahead by itself; a second fragment fills the gap between two, and lets filters
-# be evaluated while it is decoded. More of them hide the latency of a network.
+# The codec prefetches within a fragment; a second fragment avoids the gap between two, and is
+# decoded while filters are evaluated. More of them hide network latency.
 _LOCAL_READAHEAD = 2
 _REMOTE_READAHEAD = 4
 # Opening a small file takes longer than reading it.
@@ -38,9 +38,14 @@ _SAMPLED_FRAGMENTS = 16
 
 def plan(source: ScanSource, request: ScanRequest) -> ScanPlan:
     """Plan a scan of one version."""
+    with naming(source.files.root.uri, source.manifest.version):
+        return _planned(source, request)
+
+
+def _planned(source: ScanSource, request: ScanRequest) -> ScanPlan:
     schema = source.manifest.schema
     wanted = resolve_outputs(schema, request)
-    # Rows without columns are all alike, so there is nothing to sort.
+    # Rows without columns are all equal, so there is nothing to sort.
     outputs = wanted + _sort_keys(wanted, source, request) if wanted else ()
     valued = request.blob_values and any(
         isinstance(output, ColumnOutput) and output.stored_blobs(schema) for output in outputs
@@ -82,7 +87,7 @@ def _readahead(source: ScanSource) -> int:
 
 
 def _has_small_fragments(source: ScanSource) -> bool:
-    """Whether the first fragments are small; to look at all would decode all."""
+    """Whether the first fragments are small; checking all would decode all."""
     fragments = source.manifest.fragments
     sampled = islice(fragments, _SAMPLED_FRAGMENTS)
     is_small = all((f.physical_rows or _SMALL_ROWS) < _SMALL_ROWS for f in sampled)
@@ -90,7 +95,7 @@ def _has_small_fragments(source: ScanSource) -> bool:
 
 
 def chosen_fragments(source: ScanSource, request: ScanRequest) -> Sequence[Fragment]:
-    """Return the fragments a request names, in the order of the request, or all."""
+    """Return the fragments of a request, in its order, or all."""
     if request.fragment_ids is None:
         return source.manifest.fragments
     by_id = {f.id: f for f in source.manifest.fragments}
@@ -117,7 +122,7 @@ def _predicate(source: ScanSource, request: ScanRequest) -> Predicate | None:
 
 
 def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:
-    """Whether to read outputs after filtering: as asked, or None to decide by what is found."""
+    """Whether to read outputs after filtering, or None to decide by selectivity."""
     asked = request.late_materialization
     if isinstance(asked, tuple):
         return any(o.path[0] in asked for o in outputs if isinstance(o, ColumnOutput))
@@ -139,7 +144,7 @@ def _sort_keys(
 def _possible(
     source: ScanSource, fragments: Sequence[Fragment], spec: ScanSpec
 ) -> Sequence[Fragment]:
-    """Leave out fragments that hold no row for which the predicate can be true."""
+    """Prune fragments without a row for which the predicate can be true."""
     if spec.predicate is None:
         return fragments
     addresses = [MetaColumn.ROW_ADDRESS.value]

@@ -1,4 +1,4 @@
-"""Single rows by number or address, in the order they are asked for."""
+"""Take: single rows by number or address, in request order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.projection import project
 from lancelake.data.scan_source import ScanSource
-from lancelake.errors import OutOfRangeError
+from lancelake.errors import OutOfRangeError, naming
 from lancelake.format.fragment import Fragment
 from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import live_rows
@@ -30,7 +30,7 @@ _THREADS = 4
 
 @dataclass(frozen=True, slots=True)
 class _Pick:
-    """Rows to take from one fragment: their offsets, ascending, and where each one goes."""
+    """Rows to take from one fragment: their offsets, ascending."""
 
     task: ScanTask
     offsets: RowOffsets
@@ -38,7 +38,8 @@ class _Pick:
 
 def take(source: ScanSource, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
     """Return rows by their number among the live rows in scan order."""
-    scan = _plan(source, request)
+    with naming(source.files.root.uri, source.manifest.version):
+        scan = _plan(source, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
     picks = _picks(source, scan, unique)
     return _gathered(scan.schema, picks, inverse)
@@ -50,17 +51,19 @@ def take_from_fragment(
     """Return rows by their number among the live rows of one fragment."""
     rows = live_rows(source.files, source.manifest_at, fragment)
     if len(numbers) and int(numbers.max()) >= rows:
-        problem = f"row {int(numbers.max())} was asked for, but fragment {fragment.id} has {rows}"
+        problem = f"row {int(numbers.max())} is out of range: fragment {fragment.id} has {rows}"
         raise OutOfRangeError(problem, table=source.files.root.uri)
-    scan = _plan(source, request)
+    with naming(source.files.root.uri, source.manifest.version):
+        scan = _plan(source, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
     picks = [_Pick(task, _offsets(source, fragment, unique)) for task in scan.tasks]
     return _gathered(scan.schema, picks, inverse)
 
 
 def take_at(source: ScanSource, addresses: U64Array, request: ScanRequest) -> pa.Table:
-    """Return the rows at these addresses, each of which is one of the version."""
-    scan = _plan(source, request)
+    """Return the rows at these addresses, which must exist in the version."""
+    with naming(source.files.root.uri, source.manifest.version):
+        scan = _plan(source, request)
     unique, inverse = np.unique(addresses, return_inverse=True)
     tasks = {task.fragment.id: task for task in scan.tasks}
     numbers, starts = np.unique(fragment_of(unique), return_index=True)
@@ -101,7 +104,7 @@ def _picks(source: ScanSource, scan: ScanPlan, numbers: RowOffsets) -> list[_Pic
             picks.append(_Pick(task, _offsets(source, fragment, ranks)))
         before, position = after, end
     if position < len(numbers):
-        problem = f"row {int(numbers[-1])} was asked for, but there are only {before} rows"
+        problem = f"row {int(numbers[-1])} is out of range: there are only {before} rows"
         raise OutOfRangeError(problem, table=source.files.root.uri, version=source.manifest.version)
     return picks
 

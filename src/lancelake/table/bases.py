@@ -5,9 +5,10 @@ from __future__ import annotations
 from lancelake.format.bases import BasePath
 from lancelake.format.operations import UpdateBases
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 
+@names_table
 def add_bases(
     base: Snapshot, bases: tuple[BasePath, ...], choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:

@@ -19,7 +19,8 @@ from lancelake.format.schema import Field, Schema, split_path
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of, fragment_of, live_addresses
 from lancelake.scan.take import take, take_at
-from lancelake.table.snapshot import Snapshot
+from lancelake.suggest import suggestion
+from lancelake.table.snapshot import Snapshot, names_table
 
 
 class RowsBy(Enum):
@@ -38,6 +39,7 @@ class RowBlob:
     blob: StoredBlob | None
 
 
+@names_table
 def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> list[RowBlob]:
     """Find the blobs of these rows, in the order asked for; every row must be there."""
     trail = _blob_column(snapshot.manifest.schema, column)
@@ -68,9 +70,9 @@ def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
     for name in names:
         node = next((field for field in level if field.name == name), None)
         if node is None:
-            known = ", ".join(schema.names)
-            msg = f"column {column} does not exist; the table has: {known}"
-            raise InvalidRequestError(msg, column=column)
+            advice = suggestion(column, schema.names, "columns")
+            msg = f"column {column} does not exist"
+            raise InvalidRequestError(msg, column=column, action=advice)
         trail.append(node)
         level = node.children if node.logical_type == "struct" else ()
     if not (trail[-1].is_blob_v1 or trail[-1].is_blob_v2):

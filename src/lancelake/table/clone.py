@@ -24,9 +24,10 @@ from lancelake.table.publish import (
     publish_clone,
 )
 from lancelake.table.refs import branch_location, load_branch
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 
+@names_table
 def create_branch(
     source: Snapshot, name: str, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:

@@ -9,11 +9,12 @@ from lancelake.format.ids import FieldId
 from lancelake.format.operations import UpdateConfig
 from lancelake.format.operations.update_config import MapUpdate
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 Updates = Mapping[str, str | None]
 
 
+@names_table
 def update_config(
     base: Snapshot,
     updates: Updates,
@@ -25,6 +26,7 @@ def update_config(
     return _publish(base, UpdateConfig(config=_map(updates, replace=replace)), choices)
 
 
+@names_table
 def update_table_metadata(
     base: Snapshot,
     updates: Updates,
@@ -36,6 +38,7 @@ def update_table_metadata(
     return _publish(base, UpdateConfig(table_metadata=_map(updates, replace=replace)), choices)
 
 
+@names_table
 def update_schema_metadata(
     base: Snapshot,
     updates: Updates,
@@ -47,6 +50,7 @@ def update_schema_metadata(
     return _publish(base, UpdateConfig(schema_metadata=_map(updates, replace=replace)), choices)
 
 
+@names_table
 def update_field_metadata(
     base: Snapshot,
     updates: Mapping[str, Updates],

@@ -19,7 +19,7 @@ from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.data.table_files import TableFiles
-from lancelake.errors import AlreadyExistsError, InvalidRequestError
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, naming
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
@@ -30,7 +30,7 @@ from lancelake.format.operations import Operation
 from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
 from lancelake.table.commit_hooks import AFTER_COMMIT, AfterCommit, run_after
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 from lancelake.txn.key_hashes import KeyHashes
 from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 from lancelake.txn.options import BuildOptions
@@ -115,6 +115,7 @@ def ensure_row_ids_stay(base: Snapshot, choices: CommitChoices) -> None:
         )
 
 
+@names_table
 def publish(
     base: Snapshot, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -136,7 +137,8 @@ def publish_first(
     """Commit the first version of a table."""
     line = _line(location, choices)
     services = _services(TableFiles(root=location), choices)
-    result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
+    with naming(location.uri):
+        result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
     made = _snapshot(line, result)
     run_after(choices.after, made)
     return made

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Concatenate, ParamSpec, TypeVar
 
 from lancelake.data.computed_once import computed_once
 from lancelake.data.scan_source import ScanSource
 from lancelake.data.table_files import FileAt, TableFiles
-from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
+from lancelake.errors import ObjectNotFoundError, VersionNotFoundError, naming
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import Manifest
@@ -17,6 +20,9 @@ from lancelake.format.transaction import Transaction
 from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
+
+Rest = ParamSpec("Rest")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -31,15 +37,12 @@ class Snapshot:
     @staticmethod
     def load(location: Location, name: ManifestName) -> Snapshot:
         """Read the manifest of a version."""
-        try:
-            data = open_store(location).get(layout.manifest(name.name))
-            file = manifest_codec.decode(data)
-        except ObjectNotFoundError as error:
-            problem = f"version {name.version} was not found"
-            raise VersionNotFoundError(problem, table=location.uri, version=name.version) from error
-        except LanceTableError as error:
-            raise error.at(location.uri, name.version) from error.__cause__
-        return Snapshot(location, name, file, len(data))
+        with naming(location.uri, name.version):
+            try:
+                data = open_store(location).get(layout.manifest(name.name))
+            except ObjectNotFoundError as error:
+                raise VersionNotFoundError(f"version {name.version} was not found") from error
+            return Snapshot(location, name, manifest_codec.decode(data), len(data))
 
     @property
     def manifest(self) -> Manifest:
@@ -81,21 +84,17 @@ class Snapshot:
         """Index entries of the version."""
         if self.file.index_section is None:
             return ()
-        try:
+        with naming(self.location.uri, self.version):
             return index_meta.decode_section(self.file.index_section)
-        except LanceTableError as error:
-            raise error.at(self.location.uri, self.version) from error.__cause__
 
     @computed_once
     def transaction(self) -> Transaction | None:
         """What led to the version; None when it was not recorded or no longer is."""
         data = self.file.inline_transaction
-        try:
+        with naming(self.location.uri, self.version):
             if data is None:
                 data = self._transaction_file()
             return None if data is None else transaction.decode(data)
-        except LanceTableError as error:
-            raise error.at(self.location.uri, self.version) from error.__cause__
 
     def _transaction_file(self) -> bytes | None:
         if not self.manifest.transaction_file:
@@ -105,3 +104,16 @@ class Snapshot:
             return open_store(self.location).get(path)
         except ObjectNotFoundError:
             return None
+
+
+def names_table(
+    function: Callable[Concatenate[Snapshot, Rest], Result],
+) -> Callable[Concatenate[Snapshot, Rest], Result]:
+    """Make the errors of a function name the table and version that it is called with."""
+
+    @functools.wraps(function)
+    def named(base: Snapshot, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Result:
+        with naming(base.location.uri, base.version):
+            return function(base, *args, **kwargs)
+
+    return named

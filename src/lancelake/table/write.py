@@ -18,7 +18,7 @@ from lancelake.data.write_task import (
     Progress,
     WriteTask,
 )
-from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, TableNotFoundError, naming
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.bases import BasePath
@@ -37,7 +37,7 @@ from lancelake.table.publish import (
     publish,
     publish_first,
 )
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 from lancelake.table.target_bases import TO_ROOT, TargetBases
 
 
@@ -81,10 +81,12 @@ def write(reader: pa.RecordBatchReader, location: Location, options: WriteOption
     """Write rows and commit them; where there is no table yet, every mode creates one."""
     base = _existing(location)
     if base is None:
-        return _create(reader, location, options)
+        with naming(location.uri):
+            return _create(reader, location, options)
     return write_onto(base, reader, options)
 
 
+@names_table
 def write_onto(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
     """Write rows onto a version of an existing table and commit them."""
     match options.mode:

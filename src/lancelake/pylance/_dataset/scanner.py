@@ -22,6 +22,7 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.stream import count, run
+from lancelake.suggest import suggestion
 from lancelake.table.snapshot import Snapshot
 
 if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
@@ -134,7 +135,10 @@ class ScannerBuilder:
         """Call the method of each name with its value."""
         for name, value in default_opts.items():
             if name not in SCAN_OPTIONS:
-                raise InvalidRequestError(f"Unknown scan option: {name}", option=name)
+                advice = suggestion(name, SCAN_OPTIONS, "scan options")
+                raise InvalidRequestError(
+                    f"Unknown scan option: {name}", option=name, action=advice
+                )
             getattr(self, name)(value)
         return self
 

@@ -25,6 +25,7 @@ from lancelake.spark.merge.rows_out import (
 )
 from lancelake.spark.session.partition_job import on_partitions
 from lancelake.spark.types import spark_schema
+from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.rows.rewrite import row_files
 from lancelake.table.snapshot import Snapshot
@@ -134,9 +135,9 @@ class RowMaker:
         by_lower = {name.lower(): name for name in self.columns}
         unknown = [name for name in clause.values if name.lower() not in by_lower]
         if unknown:
-            known = ", ".join(self.columns)
-            problem = f"column {unknown[0]} is not in the table, which has: {known}"
-            raise InvalidRequestError(problem, column=unknown[0])
+            problem = f"column {unknown[0]} is not in the table"
+            advice = suggestion(unknown[0], self.columns, "columns")
+            raise InvalidRequestError(problem, column=unknown[0], action=advice)
         return {by_lower[name.lower()]: value for name, value in clause.values.items()}
 
     def _outputs(

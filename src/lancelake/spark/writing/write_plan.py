@@ -43,6 +43,7 @@ from lancelake.spark.writing.column_names import ensure_distinct
 from lancelake.spark.writing.file_versions import suitable
 from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fitted
 from lancelake.spark.writing.frame_writer import write_frame
+from lancelake.suggest import suggestion
 from lancelake.table.conflict_retry import until_it_lands
 from lancelake.table.idempotent import OnceOnly, landed
 from lancelake.table.open import Latest, OnBranch, open_snapshot
@@ -73,9 +74,8 @@ class SaveMode(Enum):
         known = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
         found = known.get(name.lower())
         if found is None:
-            raise InvalidRequestError(
-                f"save mode {name!r} is not known", action=f"Use one of {', '.join(known)}."
-            )
+            advice = suggestion(name, known, "modes")
+            raise InvalidRequestError(f"save mode {name!r} is not known", action=advice)
         return found
 
 
@@ -349,7 +349,7 @@ def _ensure_fits(
             raise
         option = "overwriteSchema" if overwrites else "mergeSchema"
         does = "replaces the table's columns" if overwrites else "adds new columns to the table"
-        error.next_step = f"{error.next_step.removesuffix('.')}; option {option}=true {does}."
+        error.next_step = " ".join(filter(None, [error.next_step, f"Option {option}=true {does}."]))
         raise error.at(base.location.uri, base.version) from error.__cause__
 
 

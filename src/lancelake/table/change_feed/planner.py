@@ -61,11 +61,12 @@ from lancelake.table.change_feed.versions import (
     ensure_row_ids,
     version_range,
 )
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 _UPDATES = frozenset({ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER})
 
 
+@names_table
 def plan_changes(
     snapshot: Snapshot, begin: Point, end: Point | None, request: ChangeRequest
 ) -> ChangeFeedPlan:

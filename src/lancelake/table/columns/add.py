@@ -38,7 +38,7 @@ from lancelake.table.columns.syncing import Syncing
 from lancelake.table.columns.udf import BatchFunction, MappedValues, engine_for
 from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 # Each evaluation of an expression has a price, however few rows it is for.
 _EVALUATED_ROWS = 1 << 19
@@ -59,6 +59,7 @@ class ScannedValues:
         return execute(scan)
 
 
+@names_table
 def add_computed_columns(
     base: Snapshot,
     expressions: Mapping[str, str],
@@ -73,6 +74,7 @@ def add_computed_columns(
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 
 
+@names_table
 def computed_plan(
     base: Snapshot,
     expressions: Mapping[str, str],
@@ -96,6 +98,7 @@ def computed_plan(
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
+@names_table
 def add_mapped_columns(
     base: Snapshot,
     function: BatchFunction,
@@ -117,6 +120,7 @@ def add_mapped_columns(
     return made
 
 
+@names_table
 def mapped_plan(
     base: Snapshot,
     function: BatchFunction,
@@ -137,6 +141,7 @@ def mapped_plan(
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
+@names_table
 def add_streamed_columns(
     base: Snapshot, reader: pa.RecordBatchReader, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -147,6 +152,7 @@ def add_streamed_columns(
     return publish_columns(base, wide.schema, files, choices)
 
 
+@names_table
 def streamed_files(
     base: Snapshot,
     wide: Widened,
@@ -176,6 +182,7 @@ def streamed_files(
     return files
 
 
+@names_table
 def add_null_columns(
     base: Snapshot, schema: pa.Schema, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -191,6 +198,7 @@ def add_null_columns(
     return until_it_lands(base, attempt, DEFAULT, choices.surroundings)
 
 
+@names_table
 def widened(base: Snapshot, new: pa.Schema) -> Widened:
     """Return the schema of a version with more columns."""
     manifest = base.manifest

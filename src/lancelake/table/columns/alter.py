@@ -22,7 +22,7 @@ from lancelake.table.columns.column_task import ColumnTask
 from lancelake.table.columns.drop import project
 from lancelake.table.columns.live_columns import live_batches
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 _CHECK_BYTES = 32 << 20
 
@@ -84,6 +84,7 @@ class FindNulls:
         return b""
 
 
+@names_table
 def alter_columns(
     base: Snapshot,
     changes: Sequence[ColumnChange],
@@ -106,6 +107,7 @@ def alter_columns(
     return backfill.run(base, lambda at: _cast_plan(at, changes))
 
 
+@names_table
 def ensure_no_nulls(base: Snapshot, changes: Sequence[ColumnChange], engine: Engine) -> None:
     """Raise when a column that must not be null any more is null somewhere."""
     schema = base.manifest.schema

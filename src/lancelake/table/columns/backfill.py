@@ -21,7 +21,7 @@ from lancelake.table.columns.column_task import ColumnTask, written_file
 from lancelake.table.columns.syncing import Syncing
 from lancelake.table.conflict_retry import Retries, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 from lancelake.txn.fragments import without_dropped_files
 
 # Work that is done again keeps the files it has, so there is no hurry.
@@ -78,6 +78,7 @@ def default_engine() -> Engine:
     return LocalEngine(parallelism=1 + (os.cpu_count() or 1))
 
 
+@names_table
 def publish_columns(
     base: Snapshot,
     schema: Schema,

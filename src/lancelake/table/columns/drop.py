@@ -9,7 +9,7 @@ from lancelake.format.operations import Project
 from lancelake.format.schema import Schema
 from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 
 def drop_columns(
@@ -26,6 +26,7 @@ def reorder_columns(
     return project(base, lambda schema: evolution.reorder(schema, names), choices)
 
 
+@names_table
 def project(base: Snapshot, change: Callable[[Schema], Schema], choices: CommitChoices) -> Snapshot:
     """Commit another schema over the same files."""
 

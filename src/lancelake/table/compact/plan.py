@@ -22,7 +22,7 @@ from lancelake.table.compact.row_stream import spread
 from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.compact.stored_rows import Source
 from lancelake.table.compact.task import CompactFragments
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 RewriteTask = CompactFragments | SortFragments
 
@@ -56,6 +56,7 @@ class RewritePlan:
         return tuple(task for group in self.groups for task in group.tasks)
 
 
+@names_table
 def plan(base: Snapshot, options: CompactionSettings, *, parallelism: int = 1) -> RewritePlan:
     """Choose fragments that are worth rewriting, and group them.
 
@@ -68,6 +69,7 @@ def plan(base: Snapshot, options: CompactionSettings, *, parallelism: int = 1) -
     return RewritePlan(read_version=base.version, options=options, groups=groups)
 
 
+@names_table
 def group_for(
     base: Snapshot, fragments: Sequence[Fragment], options: CompactionSettings
 ) -> FragmentGroup:
@@ -77,6 +79,7 @@ def group_for(
     return _group(base, found, options, 1)
 
 
+@names_table
 def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
     """Return the format of new data files, which is that of the table."""
     own = base.manifest.data_version
@@ -91,6 +94,7 @@ def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
     return own
 
 
+@names_table
 def ensure_possible(base: Snapshot, options: CompactionSettings) -> None:
     """Refuse what cannot be done with this table."""
     own = target_version(base, options)

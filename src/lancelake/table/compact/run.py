@@ -17,7 +17,7 @@ from lancelake.table.compact.plan import FragmentGroup, RewritePlan, plan
 from lancelake.table.compact.sorting import SortFragments
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 _MOST_ROUNDS = 10
 
@@ -78,6 +78,7 @@ class CompactionRun:
     groups_per_commit: int | None = None
 
 
+@names_table
 def compact(
     base: Snapshot,
     options: CompactionSettings | None = None,

@@ -17,9 +17,10 @@ from lancelake.table.merge.clauses import (
     UpdateAll,
     UpdateSet,
 )
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 
+@names_table
 def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = None) -> str:
     """Describe what a merge will do, the last step first."""
     head = (

@@ -19,7 +19,7 @@ from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.mark_deleted import TakenOut, take_out_beside
 from lancelake.table.rows.rewrite import row_files
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 from lancelake.table.write import widened, widened_schema
 from lancelake.txn.inserted_keys import InsertedKeys
 from lancelake.txn.rules import AffectedRows
@@ -52,6 +52,7 @@ class Merged:
     counts: MergeCounts
 
 
+@names_table
 def merge(
     base: Snapshot,
     source: pa.RecordBatchReader,
@@ -82,6 +83,7 @@ def merge(
         return until_it_lands(base, work, retries, choices.surroundings)
 
 
+@names_table
 def prepare(
     base: Snapshot,
     source: SourceRows,

@@ -12,7 +12,7 @@ from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_la
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.rows.find import condition_text, find_rows
 from lancelake.table.rows.mark_deleted import take_out
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +23,7 @@ class Deleted:
     rows: int
 
 
+@names_table
 def delete(
     base: Snapshot,
     condition: Filter | None,

@@ -14,7 +14,7 @@ from lancelake.scan.execute import ScanColumns, kept_offsets
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 
 FoundRows = dict[FragmentId, BitMap]
 """Offsets of rows by fragment; no fragment without rows."""
@@ -45,6 +45,7 @@ class FindRows:
         return b"".join(len(each).to_bytes(_LENGTH_BYTES, "little") + each for each in found)
 
 
+@names_table
 def find_rows(
     base: Snapshot,
     condition: Filter | None,

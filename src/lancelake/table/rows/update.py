@@ -20,7 +20,7 @@ from lancelake.table.rows.find import FoundRows, count_rows, find_rows
 from lancelake.table.rows.mark_deleted import take_out_beside
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
-from lancelake.table.snapshot import Snapshot
+from lancelake.table.snapshot import Snapshot, names_table
 from lancelake.txn.rules import AffectedRows
 
 
@@ -42,6 +42,7 @@ class Updated:
     rows: int
 
 
+@names_table
 def update(
     base: Snapshot,
     updates: Mapping[str, str],
