@@ -174,7 +174,7 @@ NAMES: dict[str, tuple[Refused, type[LanceTableError], str]] = {
 }
 BASES: dict[str, tuple[Refused, type[LanceTableError], str]] = {
     "name": (_based("y", "x"), InvalidRequestError, "'x' is taken"),
-    "path": (_based("x", "y"), InvalidRequestError, "registered already"),
+    "path": (_based("x", "y"), InvalidRequestError, "already registered"),
     "id": (_based("y", "y", 1), InvalidRequestError, "id 1 is taken"),
 }
 EVERY = {
@@ -211,7 +211,7 @@ def test_a_table_with_colliding_bases_is_not_created(
     tmp_path: Path, bases: list[tuple[str, str]]
 ) -> None:
     declared = [lance.DatasetBasePath(path, name) for path, name in bases]
-    with pytest.raises(InvalidRequestError, match=r"taken|registered already"):
+    with pytest.raises(InvalidRequestError, match=r"taken|already registered"):
         lance.write_dataset(ROWS, tmp_path, initial_bases=declared)
     assert not (tmp_path / "_versions").exists()
 

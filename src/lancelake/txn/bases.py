@@ -1,4 +1,4 @@
-"""Which ids do added base paths get, and which must not be added?"""
+"""Registering of base paths: ids, and checks for duplicates."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["BasePath", "extended", "same_path"]
 
 
 def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
-    """Add bases; id 0 asks for the next free one. Paths, names and ids must differ."""
+    """Add bases; id 0 means the next free one. Paths, names and ids must be unique."""
     found = list(before)
     for base in new:
         _ensure_free(base, found)
@@ -22,7 +22,7 @@ def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[B
 
 
 def same_path(base: BasePath, other: BasePath) -> bool:
-    """Tell whether two bases lie at the same place, however their paths are written."""
+    """Return whether two bases have the same location, however their paths are written."""
     return _place(base) == _place(other)
 
 
@@ -33,8 +33,8 @@ def _place(base: BasePath) -> str:
 def _ensure_free(base: BasePath, taken: list[BasePath]) -> None:
     for other in taken:
         if same_path(base, other):
-            raise InvalidRequestError(f"base path {base.path} is registered already")
-        # A base without a name counts as one named so: official readers reject a second one.
+            raise InvalidRequestError(f"base path {base.path} is already registered")
+        # Bases without a name count as having the same one: official readers reject a second.
         if base.name == other.name:
             raise InvalidRequestError(f"base name {base.name!r} is taken", name=base.name)
         if base.id and base.id == other.id:

@@ -1,4 +1,4 @@
-"""Where did fragments go that were compacted without touching the indices?"""
+"""Fragment reuse index: maps compacted fragments to those that have their rows."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from lancelake.proto import table_pb2
 
 Indices = tuple[IndexMetadata, ...]
 Move = tuple[BitMap, BitMap]
-"""Fragments that went, and those that hold their rows."""
+"""Compacted fragments, and those that have their rows."""
 
 
 def followed(indices: Indices) -> Indices:
-    """Let indices cover the fragments that hold their rows today."""
+    """Update index coverage to the fragments that have the rows now."""
     moves = _moves(next((i for i in indices if i.name == FRAGMENT_REUSE), None))
     return tuple(_followed(i, moves) for i in indices) if moves else indices
 
 
 def has_hidden_moves(indices: Indices) -> bool:
-    """Whether the moves are recorded in a file, so that coverage cannot be followed."""
+    """Whether the moves are stored in a file, so that coverage cannot be updated."""
     entry = next((i for i in indices if i.name == FRAGMENT_REUSE), None)
     details = None if entry is None else _details(entry)
     return details is not None and details.WhichOneof("content") == "external"
@@ -55,6 +55,6 @@ def _followed(index: IndexMetadata, moves: list[Move]) -> IndexMetadata:
     for old, new in moves:
         if not old & now:
             continue
-        # Rows of a group that was covered in part cannot be told apart any more.
+        # Covered and uncovered rows of a partly covered group cannot be distinguished.
         now = (now - old) | new if old <= now else now - old
     return index if now == covered else replace(index, fragment_bitmap=bytes(now.serialize()))

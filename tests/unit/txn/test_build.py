@@ -47,7 +47,7 @@ def test_a_new_table_can_have_bases() -> None:
 
 
 def test_only_an_overwrite_creates_a_table() -> None:
-    with pytest.raises(InvalidRequestError, match="cannot begin with Append"):
+    with pytest.raises(InvalidRequestError, match="Append cannot create a table"):
         build.create(transaction(ops.Append(fragments=())), OPTIONS)
 
 
