@@ -28,7 +28,7 @@ def hash_rows(rows: U8) -> U64:
 
 
 def hash_slices(data: U8, offsets: I64) -> U64:
-    """Hash the bytes between each offset and the next one; those of one length together."""
+    """Hash the bytes between consecutive offsets, grouped by length."""
     lengths = np.diff(offsets)
     hashes = np.empty(len(lengths), dtype=np.uint64)
     for length in np.unique(lengths):
