@@ -1,4 +1,4 @@
-"""Which reader serves a data file."""
+"""Opening of data files with the reader of their version."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.storage.open import open_store
 def open_columns(
     files: TableFiles, part: FileProjection, manifest: FileAt
 ) -> tuple[ColumnReader, ...]:
-    """Open the columns of one file that a projection names, in as many readers as it takes."""
+    """Open the projected columns of one file, in one or more readers."""
     place = files.data_file(part.file)
     if part.file.version is FileVersion.LEGACY:
         dictionaries = StoreSource(open_store(manifest.root), manifest.path)
@@ -36,7 +36,7 @@ def stored_rows(files: TableFiles, file: DataFile) -> int:
 
 
 def column_sizes(files: TableFiles, file: DataFile) -> dict[int, int]:
-    """Return the bytes of each column of a data file by its index; nothing for legacy files."""
+    """Return the size of each column of a data file by index; empty for legacy files."""
     if file.version is FileVersion.LEGACY:
         return {}
     place = files.data_file(file)

@@ -1,4 +1,4 @@
-"""A version as scans take it."""
+"""Source of a scan: one version of a table."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.format.manifest import Manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSource:
-    """The version to read, and where its files lie."""
+    """The version to read, and the location of its files."""
 
     files: TableFiles
     manifest_at: FileAt

@@ -1,4 +1,4 @@
-"""Under which schema does the codec read transplanted columns right?"""
+"""Schemas under which the codec reads transplanted columns correctly."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _BYTES = (Field(name="item", id=FieldId(0), logical_type="uint8"),)
 def plan_transplant(
     layout: FileLayout, columns: Sequence[PhysicalColumn], *, short_json: Collection[int] = ()
 ) -> Transplant:
-    """Plan a file of these columns, below the same nodes as in their own.
+    """Plan a file of these columns, with the same parents as in their own.
 
     Blobs become packed structs: v2 with the members of its descriptor, v1 with position and
     size. The JSON columns with an index in `short_json` become strings, and strings with a
@@ -54,7 +54,7 @@ def plan_transplant(
 
 @dataclass(slots=True)
 class _Branch:
-    """A node of a file's schema and those of its children that are needed."""
+    """A node of a file's schema with its needed children."""
 
     node: Field
     children: dict[int, _Branch] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class _Branch:
             yield from child.walk()
 
     def as_field(self, readable: dict[int, Field]) -> Field:
-        """Return the node as it stands in the transplanted file."""
+        """Return the node of the transplanted file."""
         if not self.children:
             return readable[id(self.node)]
         return self.node.with_children(tuple(c.as_field(readable) for c in self.children.values()))
@@ -84,7 +84,7 @@ def _grafts(column: PhysicalColumn, layout: FileLayout) -> Iterator[Graft]:
 
 
 def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
-    """Return the node of a column as the type that the codec reads right."""
+    """Return the node of a column with a type that the codec reads correctly."""
     if column.kind is ColumnKind.BLOB_V2:
         return replace(column.field, metadata=_PACKED)
     if column.kind is ColumnKind.BLOB_V1:
@@ -102,7 +102,7 @@ def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
 def _numbered(
     fields: Sequence[Field], parent_id: FieldId, numbers: Iterator[int]
 ) -> Iterator[Field]:
-    """Give ids in the order of a walk."""
+    """Assign ids in pre-order."""
     for node in fields:
         node_id = FieldId(next(numbers))
         children = tuple(_numbered(node.children, node_id, numbers))
