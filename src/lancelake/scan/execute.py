@@ -1,4 +1,4 @@
-"""A scan task -> record batches; the same on a laptop and on an executor."""
+"""Execution of scan tasks to record batches, locally or on a cluster."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.row_width import row_bytes, value_bytes
 
 _BATCH_BYTES = 32 << 20
-# A chunk of more bytes falls out of the processor's cache before it is used; one of more rows
-# leaves the codec nothing to decode beside it.
+# Larger chunks do not fit into the CPU cache; chunks of more rows leave the codec nothing to
+# decode in parallel.
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
-# Each column of a chunk has a price, so that many columns need larger chunks.
+# Each column of a chunk has a fixed cost, so many columns need larger chunks.
 _CHUNK_COLUMN_BYTES = 8 << 10
-# The codec fetches all that it is asked for as fast as it can, and holds what nobody took yet.
+# The codec fetches a whole request as fast as it can and keeps it in memory.
 _WINDOW_BYTES = 64 << 20
-# Each evaluation of a filter has a price, so it is given several chunks at once.
+# Each evaluation of a filter has a fixed cost, so several chunks are evaluated at once.
 _FILTER_ROWS = 1 << 19
-# Whether rows are fetched or filtered out of a stream is decided for so many at once.
+# Rows per decision whether to fetch rows or to filter a stream.
 _SELECT_ROWS = 1 << 21
 
 
@@ -53,7 +53,7 @@ def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.R
 
 
 def fetch(task: ScanTask, offsets: RowOffsets) -> pa.RecordBatch:
-    """Return the rows at these offsets, which ascend without repeats; deleted ones too."""
+    """Return the rows at these offsets, sorted and unique, including deleted rows."""
     try:
         rows = _TaskRun(task).rows_at(offsets)
         parts = list(with_blob_values(task, iter([rows])))
@@ -88,7 +88,7 @@ def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
 def selected(
     task: ScanTask, rows: BitMap, columns: ScanColumns | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows at these offsets in order, whatever the predicate says of them."""
+    """Yield the rows at these offsets in order, without applying the predicate."""
     try:
         yield from with_blob_values(task, _TaskRun(task, columns).selected(rows))
     except LanceTableError as error:
@@ -96,14 +96,14 @@ def selected(
 
 
 class Density:
-    """How large a part of the rows a filter has kept so far."""
+    """Selectivity of a filter so far."""
 
     def __init__(self) -> None:
         self._seen = 0
         self._kept = 0
 
     def add(self, seen: int, kept: int) -> None:
-        """Take note of a chunk."""
+        """Add the counts of a chunk."""
         self._seen += seen
         self._kept += kept
 
@@ -114,7 +114,7 @@ class Density:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanColumns:
-    """The columns that the tasks of a scan read, worked out once."""
+    """Columns that the tasks of a scan read, computed once."""
 
     output: Schema
     filter: Schema
@@ -124,7 +124,7 @@ class ScanColumns:
 
     @staticmethod
     def of(spec: ScanSpec) -> ScanColumns:
-        """Work out what to read for the outputs, for the filter, and for the outputs alone."""
+        """Compute the columns for outputs and filter, for the filter, and for the outputs."""
         outputs = needed_paths(spec.outputs)
         filters = () if spec.predicate is None else spec.predicate.paths
 
@@ -149,10 +149,10 @@ class _TaskRun:
         self._columns = columns or ScanColumns.of(task.spec)
 
     def unfiltered(self) -> Iterator[pa.RecordBatch]:
-        """Yield all live rows, or as many of the first as are wanted."""
+        """Yield all live rows, or the first ones up to the limit."""
         stop, limit = self._stop, self._task.row_limit
         if limit is not None:
-            # The codec reads ahead what it is asked for, wanted or not.
+            # The codec prefetches the whole request.
             stop = self._live.stop_after(limit, self._start, stop)
         yield from self._live_batches(self._start, stop)
 
@@ -181,7 +181,7 @@ class _TaskRun:
         yield from self._fetched(few)
 
     def selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
-        """Yield chosen rows: one by one where they are few, else out of a stream of all."""
+        """Yield selected rows: fetched if they are few, otherwise filtered from a stream."""
         width, cost = self._fetching(self._columns.output)
         for first in range(self._start, self._stop, _SELECT_ROWS):
             last = min(first + _SELECT_ROWS, self._stop)
@@ -224,7 +224,7 @@ class _TaskRun:
         """Yield the live rows of a range, or those of them to keep."""
         reader = self._outputs
         rows = self._output_rows
-        # Large chunks cost less per row to decode; slices of them cost nothing.
+        # Large chunks are cheaper to decode per row, and slices are free.
         chunk = self._chunk_rows(reader.schema, _CHUNK_ROWS)
         chunk_rows = rows * max(1, chunk // rows)
         first = start
@@ -245,7 +245,7 @@ class _TaskRun:
     def _windows(
         self, reader: FragmentReader, start: int, stop: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows in order, asking for no more at once than may lie in memory."""
+        """Yield rows in order, requesting no more at once than fits into memory."""
         most = self._bounded_rows(reader.schema, stop - start, _WINDOW_BYTES)
         step = batch_rows * max(1, most // batch_rows)
         for first in range(start, stop, step):
@@ -272,13 +272,13 @@ class _TaskRun:
             return to_mask(predicate(rows))
         if not predicate.needs_datafusion:
             return to_mask(predicate(rows)) & live
-        # A deleted value must not fail, or be shown by, an expression.
+        # Deleted values must not make an expression fail, nor appear in its result.
         keep = np.zeros(batch.num_rows, dtype=np.bool_)
         keep[live] = to_mask(predicate(rows.filter(pa.array(live))))
         return keep
 
     def _with_meta(self, predicate: Predicate, batch: pa.RecordBatch, first: int) -> pa.RecordBatch:
-        """Add the meta columns that the predicate looks at."""
+        """Add the metadata columns of the predicate."""
         named = {path[0] for path in predicate.paths}
         missing = [n for n in META_NAMES if n in named and n not in batch.schema.names]
         if missing:
@@ -332,7 +332,7 @@ class _TaskRun:
 
     @computed_once
     def _output_rows(self) -> int:
-        """Rows per batch: as asked, or as many as fit in a batch of bounded size."""
+        """Rows per batch: as requested, or as many as fit into the byte limit."""
         rows = self._spec.batch_rows or self._bounded_rows(
             self._outputs.schema, DEFAULT_BATCH_ROWS, _BATCH_BYTES
         )

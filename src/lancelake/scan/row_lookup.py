@@ -1,4 +1,4 @@
-"""Where do the rows with these ids lie?"""
+"""Lookup of row addresses by row id."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from lancelake.scan.count import physical_rows
 _FRAGMENT_SHIFT = np.uint64(32)
 _OFFSET_MASK = np.uint64((1 << 32) - 1)
 MISSING = np.uint64((1 << 64) - 1)
-"""Stands for the address of a row that is not there."""
+"""Address of a row that does not exist."""
 
 
 def addresses_of(source: ScanSource, row_ids: U64Array) -> U64Array:
-    """Return the address of each row, in the order asked for; `MISSING` for rows not there.
+    """Return the address of each row, in request order; `MISSING` for rows that do not exist.
 
-    Without stable row ids the ids are the addresses. An offset that a fragment never had is
-    refused; a fragment that is not part of the version, or a deleted row, is missing.
+    Without stable row ids the ids are the addresses. An offset outside of its fragment raises an
+    error; a row that is deleted, or whose fragment is not part of the version, is missing.
     """
     unique, inverse = np.unique(row_ids, return_inverse=True)
     stable = source.manifest.has_stable_row_ids
@@ -32,18 +32,18 @@ def addresses_of(source: ScanSource, row_ids: U64Array) -> U64Array:
 
 
 def live_addresses(source: ScanSource, addresses: U64Array) -> U64Array:
-    """Return the addresses with `MISSING` in place of rows that are deleted or never were."""
+    """Return the addresses, with `MISSING` for rows that are deleted or never existed."""
     unique, inverse = np.unique(addresses, return_inverse=True)
     return _by_address(source, unique)[inverse]
 
 
 def fragment_of(addresses: U64Array) -> U64Array:
-    """Return the fragment's part of addresses."""
+    """Return the fragment ids of addresses."""
     return addresses >> _FRAGMENT_SHIFT
 
 
 def offset_of(addresses: U64Array) -> U64Array:
-    """Return the offset's part of addresses."""
+    """Return the row offsets of addresses."""
     return addresses & _OFFSET_MASK
 
 

@@ -1,4 +1,4 @@
-"""Hashes of column values, as bloom filter indices store them: XXH64 of the stored bytes."""
+"""XXH64 hashes of column values for bloom filter indices."""
 
 from __future__ import annotations
 

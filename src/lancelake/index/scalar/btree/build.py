@@ -1,4 +1,4 @@
-"""Writing a BTREE from rows in value order: as one file of pages, or as a file for each range."""
+"""Build of BTREE segments from sorted rows, as one page file or one for each range."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class _Bounds:
         self._first, self._last, self._latest = [none], [none], none
 
     def add(self, values: pa.Array) -> None:
-        """Note the values of the next rows."""
+        """Add the values of the next rows."""
         if not len(values):
             return
         start, size = self._rows, self._page_rows
