@@ -167,7 +167,7 @@ NAMES: dict[str, tuple[Refused, type[LanceTableError], str]] = {
     )
 } | {
     "tag with a slash": (lambda t: t.tags.create("a/b", 1), InvalidNameError, "letters, digits"),
-    "tag with a dot": (lambda t: t.tags.create(".a", 1), InvalidNameError, "begin or end"),
+    "tag with a dot": (lambda t: t.tags.create(".a", 1), InvalidNameError, "start or end"),
     "branch main": (lambda t: t.create_branch("main"), InvalidNameError, "'main'"),
     "branch above": (lambda t: t.create_branch("a/../b"), InvalidNameError, "not a valid name"),
     "branch with a gap": (lambda t: t.create_branch("a//b"), InvalidNameError, "empty segments"),
