@@ -1,4 +1,4 @@
-"""The keys an upsert inserted, as it records them for later conflict checks."""
+"""Key filters: keys that an upsert inserted, recorded for conflict checks."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def decode(message: Transaction.KeyExistenceFilter) -> KeyExistenceFilter:
                 probability=message.bloom.probability or DEFAULT_PROBABILITY,
             )
         case _:
-            raise CorruptTableError("a key filter without keys")
+            raise CorruptTableError("a key filter has no keys")
     return KeyExistenceFilter(field_ids=tuple(FieldId(f) for f in message.field_ids), keys=keys)
 
 

@@ -1,4 +1,4 @@
-"""One version of a table."""
+"""Manifest: the content of one version of a table."""
 
 from __future__ import annotations
 
