@@ -50,5 +50,5 @@ class CommitResult:
 
     @property
     def milliseconds(self) -> int:
-        """How long the commit took."""
+        """Duration of the commit."""
         return self.metrics.milliseconds

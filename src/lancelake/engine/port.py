@@ -51,7 +51,7 @@ class Engine(Protocol):
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once, for planners that split work into tasks."""
+        """Number of concurrent tasks, for planners that split work into tasks."""
         ...
 
     def run(self, job: Job) -> Iterator[bytes]:

@@ -59,7 +59,7 @@ def bind(
     extra_names: Sequence[str] = (),
     path_of: PathOf | None = None,
 ) -> BoundExpression:
-    """Resolve the columns of an expression; `extra_names` are columns beside the schema's.
+    """Resolve the columns of an expression; `extra_names` are columns that the schema lacks.
 
     `path_of` maps a resolved column to the path at which it is read.
     """

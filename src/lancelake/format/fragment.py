@@ -15,7 +15,7 @@ from lancelake.proto import table_pb2
 
 
 class DeletionFileType(Enum):
-    """How a deletion file is encoded; the value is the file's suffix."""
+    """Encodings of deletion files; the value is the file's suffix."""
 
     ARROW_ARRAY = "arrow"
     BITMAP = "bin"

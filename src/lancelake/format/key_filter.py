@@ -31,7 +31,7 @@ class BloomKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExistenceFilter:
-    """Which fields form the key, and which keys were inserted."""
+    """Fields of the key, and a filter of the inserted keys."""
 
     field_ids: tuple[FieldId, ...]
     keys: ExactKeys | BloomKeys

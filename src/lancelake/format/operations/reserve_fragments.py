@@ -10,7 +10,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReserveFragments:
-    """How many ids to reserve."""
+    """Number of ids to reserve."""
 
     num_fragments: int
     unknown: bytes = b""

@@ -47,7 +47,7 @@ class Lookup:
     numbers: Positions
     """Numbers of the pages with values; those that start with nulls come first."""
     open_pages: int
-    """How many of them start with nulls."""
+    """Number of these pages that start with nulls."""
     least: pa.Array
     """The least key of each page after those."""
     greatest: pa.Array
