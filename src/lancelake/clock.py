@@ -1,4 +1,4 @@
-"""The only doors for time, chance and uuids."""
+"""Sources of time, random numbers and uuids, which tests can replace."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """Where time comes from."""
+    """Source of time."""
 
     def now_ns(self) -> int:
         """Nanoseconds since the epoch."""
         ...
 
     def monotonic_s(self) -> float:
-        """Seconds that never run backwards."""
+        """Seconds of a clock that never runs backwards."""
         ...
 
     def sleep(self, seconds: float) -> None:
-        """Let time pass."""
+        """Wait for a number of seconds."""
         ...
 
 
 class Ids(Protocol):
-    """Where chance comes from."""
+    """Source of random numbers and uuids."""
 
     def uuid4(self) -> uuid.UUID:
-        """A fresh uuid."""
+        """A new random uuid."""
         ...
 
     def random_u64(self) -> int:
@@ -42,19 +42,19 @@ class Ids(Protocol):
         ...
 
     def sample(self, population: int, count: int) -> list[int]:
-        """`count` different numbers below `population`."""
+        """A sample of `count` different numbers below `population`."""
         ...
 
 
 class SystemClock:
-    """The machine's clock."""
+    """Clock of the operating system."""
 
     def now_ns(self) -> int:
         """Nanoseconds since the epoch."""
         return time.time_ns()
 
     def monotonic_s(self) -> float:
-        """Seconds that never run backwards."""
+        """Seconds of a clock that never runs backwards."""
         return time.monotonic()
 
     def sleep(self, seconds: float) -> None:
@@ -63,20 +63,20 @@ class SystemClock:
 
 
 class SystemIds:
-    """Chance seeded by the operating system."""
+    """Random numbers, by default from the operating system."""
 
     def __init__(self, seed: int | None = None) -> None:
-        """With a seed the sequence can be replayed."""
-        # Processes that are forked must not draw the same.
+        """Create a source; with a seed, its sequence can be repeated."""
+        # Forked processes must not get the same numbers.
         self._random = random.SystemRandom() if seed is None else random.Random(seed)
         self._seed = seed
 
     def __reduce__(self) -> tuple[type[SystemIds], tuple[int | None]]:
-        """Travel without state: chance has none, and a replay starts anew."""
+        """Pickle the seed only: a seeded sequence starts again."""
         return SystemIds, (self._seed,)
 
     def uuid4(self) -> uuid.UUID:
-        """A fresh uuid."""
+        """A new random uuid."""
         return uuid.UUID(int=self._random.getrandbits(128), version=4)
 
     def random_u64(self) -> int:
@@ -88,19 +88,19 @@ class SystemIds:
         return self._random.random()
 
     def sample(self, population: int, count: int) -> list[int]:
-        """`count` different numbers below `population`."""
+        """A sample of `count` different numbers below `population`."""
         return self._random.sample(range(population), count)
 
 
 @dataclass(slots=True)
 class ManualClock:
-    """A clock that moves only when told; for tests."""
+    """Clock for tests, which only moves when it is set or slept on."""
 
     ns: int = 1_700_000_000_000_000_000
     slept: list[float] = field(default_factory=list)
 
     def now_ns(self) -> int:
-        """The time last set."""
+        """The time of this clock."""
         return self.ns
 
     def monotonic_s(self) -> float:
@@ -108,12 +108,12 @@ class ManualClock:
         return self.ns / 1e9
 
     def sleep(self, seconds: float) -> None:
-        """Move the clock and remember the wait."""
+        """Advance the clock and record the wait."""
         self.slept.append(seconds)
         self.ns += int(seconds * 1e9)
 
 
 def utc_from_ns(ns: int) -> datetime:
-    """Turn nanoseconds since the epoch into an aware datetime, cut to microseconds."""
+    """Turn nanoseconds since the epoch into an aware datetime, truncated to microseconds."""
     seconds, rest = divmod(ns, 1_000_000_000)
     return datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest // 1000)

@@ -1,24 +1,27 @@
-"""Every error raised on purpose: the class says what the caller must do next."""
+"""Error classes of the library, each with a stable code."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ClassVar, Self
 
 type_registry: dict[str, type[LanceTableError]] = {}
 
 
 class LanceTableError(Exception):
-    """Root of all errors of this library.
+    """Base class of all errors of this library.
 
-    The class and its `code` are stable; the sentence is not. The facts that make up the
-    sentence are kept in `facts`, so that an error can travel as text and be rebuilt.
+    The class and its `code` are stable; the message is not. The values that the message is made
+    of are kept as attributes, so that an error can be sent as text and rebuilt.
     """
 
     code: ClassVar[str] = "error"
     exit_code: ClassVar[int] = 1
-    action: ClassVar[str] = "See the cause above."
+    action: ClassVar[str | None] = None
+    """Advice that applies to every error of a class; most classes have none."""
 
     def __init__(
         self,
@@ -29,30 +32,42 @@ class LanceTableError(Exception):
         action: str | None = None,
         **facts: object,
     ) -> None:
-        """Say what happened (`problem`), where, and what to do about it."""
+        """Create an error from what is wrong, its table and version, and advice if there is any."""
         self.problem = problem
         self.table = table
         self.version = version
         self.next_step = action or self.action
         self.facts = facts
-        super().__init__(self._sentence())
+        super().__init__(self._message())
 
     def __init_subclass__(cls) -> None:
-        """Make the class known to `from_json`."""
+        """Register the class for `from_json`."""
         super().__init_subclass__()
         type_registry[cls.code] = cls
 
-    def _sentence(self) -> str:
-        where = f" [table {self.table}" if self.table else ""
-        if where:
-            where += f", version {self.version}]" if self.version is not None else "]"
-        return f"{self.problem}{where}. {self.next_step}"
+    def _message(self) -> str:
+        text = self.problem.rstrip(". ")
+        end = "." if self.problem.rstrip().endswith(".") else ""
+        if place := self.place():
+            text += f" [{place}]"
+        if not self.next_step:
+            return text + end
+        return f"{text} {self.next_step}" if text[-1:] in "?!" else f"{text}. {self.next_step}"
 
-    def at(self, table: str, version: int | None = None) -> LanceTableError:
-        """Return the same error with the place filled in where it was unknown."""
-        self.table = self.table or table
-        self.version = self.version if self.version is not None else version
-        self.args = (self._sentence(),)
+    def place(self) -> str:
+        """Return the table and version, without those that the problem names."""
+        names = [f"table {self.table}"] if self.table else []
+        if self.table and self.version is not None:
+            names.append(f"version {self.version}")
+        text = self.problem
+        return ", ".join(n for n in names if not _mentions(text, n.removeprefix("table ")))
+
+    def at(self, table: str, version: int | None = None) -> Self:
+        """Add the table and version where they are unknown, and return this error."""
+        if self.table in (None, table):
+            self.table = table
+            self.version = version if self.version is None else self.version
+        self.args = (self._message(),)
         return self
 
     def to_json(self) -> str:
@@ -85,115 +100,129 @@ class LanceTableError(Exception):
         return (LanceTableError.from_json, (self.to_json(),))
 
 
+@contextmanager
+def naming(table: str, version: int | None = None) -> Iterator[None]:
+    """Add a table and its version to the errors of a block that do not name a table yet."""
+    try:
+        yield
+    except LanceTableError as error:
+        error.at(table, version)
+        raise
+
+
 def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float | bool | None) else str(value)
 
 
-class InvalidRequestError(LanceTableError, ValueError, OSError):
-    """The call itself is wrong. Official Lance raises either of the two built-in kinds for this."""
+def _mentions(text: str, name: str) -> bool:
+    """Whether a text has this name in it, and not a longer one that starts with it."""
+    return re.search(rf"{re.escape(name)}(?![\w/-]|\.\w)", text) is not None
+
+
+class InvalidRequestError(LanceTableError, ValueError):
+    """An argument or a combination of arguments is not valid."""
 
     code = "invalid_request"
     exit_code = 2
-    action = "Fix the call."
 
 
-class SchemaMismatchError(InvalidRequestError):
-    """Data and table disagree about columns or types."""
+class InvalidRequestOSError(InvalidRequestError, OSError):
+    """A request that is not valid, raised by a call for which pylance raises OSError."""
+
+    code = "invalid_request_os"
+
+
+class SchemaMismatchError(InvalidRequestError, OSError):
+    """Columns or types of the data and the table differ. Pylance raises OSError for this."""
 
     code = "schema_mismatch"
-    action = "Make the data's columns match the table's."
 
 
-class InvalidNameError(InvalidRequestError, RuntimeError):
-    """A branch, tag or column name breaks the rules. Official Lance raises all three kinds."""
+class InvalidNameError(InvalidRequestError, OSError, RuntimeError):
+    """The name of a branch, tag or column is not allowed. Pylance raises all three kinds."""
 
     code = "invalid_name"
-    action = "Choose another name."
 
 
 class InvalidExpressionError(InvalidRequestError):
-    """A filter or expression cannot be understood."""
+    """A filter or an expression cannot be parsed, bound or evaluated."""
 
     code = "invalid_expression"
-    action = "Fix the expression."
 
 
-class OutOfRangeError(InvalidRequestError, IndexError):
-    """A row was asked for that the table does not have."""
+class InvalidExpressionOSError(InvalidExpressionError, InvalidRequestOSError):
+    """An expression that is not valid, in a call for which pylance raises OSError."""
+
+    code = "invalid_expression_os"
+
+
+class OutOfRangeError(InvalidRequestError, IndexError, OSError):
+    """A row number is past the last row. Pylance raises OSError for this."""
 
     code = "out_of_range"
-    action = "Ask for rows below the row count."
 
 
 class PlaceNotAllowedError(InvalidRequestError, PermissionError):
-    """The content of a table leads to a place that the caller has not allowed."""
+    """A table refers to a location outside of the ones that the caller allows."""
 
     code = "place_not_allowed"
     action = (
-        "If you trust the table, allow that place or its root: confine_to in Python, --confine-to "
-        "at the command line, confineTo in Spark."
+        "If you trust the table, allow that location or its root: confine_to in Python, "
+        "--confine-to at the command line, confineTo in Spark."
     )
 
 
 class NotFoundError(LanceTableError, LookupError):
-    """Something that was named does not exist."""
+    """A name refers to nothing."""
 
     code = "not_found"
     exit_code = 3
-    action = "Check the name."
 
 
 class ObjectNotFoundError(NotFoundError, FileNotFoundError):
-    """No object lies at this path of the store."""
+    """The store has no object at this path."""
 
     code = "object_not_found"
-    action = "Check the path."
 
 
 class TableNotFoundError(NotFoundError, ValueError, FileNotFoundError):
-    """No table lies at this URI."""
+    """There is no table at this URI."""
 
     code = "table_not_found"
-    action = "Check the URI, or create the table first."
 
 
 class VersionNotFoundError(NotFoundError, ValueError, OSError):
-    """The table has no such version, or no longer has it."""
+    """The table does not have this version, or it was cleaned up."""
 
     code = "version_not_found"
-    action = "List the versions that exist, for example with `lancelake log`."
 
 
 class RefNotFoundError(NotFoundError, ValueError, OSError):
-    """The table has no such tag or branch."""
+    """The table has no tag or branch of this name."""
 
     code = "ref_not_found"
-    action = "List the tags and branches that exist."
 
 
 class IndexNotFoundError(NotFoundError, KeyError, OSError):
-    """The table has no such index."""
+    """The table has no index of this name."""
 
     code = "index_not_found"
-    action = "List the indices that exist."
 
     __str__ = Exception.__str__
 
 
 class AlreadyExistsError(LanceTableError, FileExistsError, ValueError):
-    """The name is taken."""
+    """A table, a ref or an object of this name exists already."""
 
     code = "already_exists"
     exit_code = 4
-    action = "Choose another name, or open what is there."
 
 
 class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError):
-    """This table or call needs something that this library does not do."""
+    """The table or the call needs a feature that this library does not support."""
 
     code = "unsupported"
     exit_code = 5
-    action = "Upgrade, or do without it."
 
 
 class ReleaseMismatchError(UnsupportedError):
@@ -204,33 +233,32 @@ class ReleaseMismatchError(UnsupportedError):
 
 
 class FunctionError(LanceTableError, OSError, ValueError):
-    """A function that the user brought failed; nothing was committed."""
+    """A user-defined function failed; nothing was committed."""
 
     code = "function"
-    action = "Fix the function and run it again; with a checkpoint it goes on where it was."
+    action = "With a checkpoint file, the next run resumes where this one stopped."
 
 
 class CommitError(LanceTableError, OSError):
-    """A commit did not succeed; nothing of it is visible, except where said."""
+    """A commit failed; unless the error says otherwise, nothing of it is visible."""
 
     code = "commit"
     exit_code = 8
-    action = "See the cause above."
 
 
 class ConflictError(CommitError):
-    """Another commit stands in the way of this one."""
+    """A concurrent commit conflicts with this one."""
 
     code = "conflict"
     retryable: ClassVar[bool] = True
 
-    def __init__(self, problem: str = "another writer's commit was faster", **where: Any) -> None:
-        """Say what happened; a lock that is taken need not."""
+    def __init__(self, problem: str = "another writer committed first", **where: Any) -> None:
+        """Create the error; a commit lock may raise it without a text."""
         super().__init__(problem, **where)
 
     @classmethod
     def between(cls, *, mine: str, theirs: str, version: int, reason: str) -> Self:
-        """Say that `mine` cannot follow `theirs`, which became `version`."""
+        """Create the error of a change `mine` that conflicts with `theirs`, made as `version`."""
         problem = cls._problem(mine, theirs, version)
         return cls(f"{problem} ({reason})", mine=mine, theirs=theirs, at=version, reason=reason)
 
@@ -240,76 +268,71 @@ class ConflictError(CommitError):
 
 
 class RetryableConflictError(ConflictError):
-    """The same work, done again on the newest version, can succeed."""
+    """The same change can succeed when it is made again on the newest version."""
 
     code = "retryable_conflict"
-    action = "Read the newest version, do the work again, commit again."
+    action = "Please retry: read the newest version, make the change again and commit it."
 
     @staticmethod
     def _problem(mine: str, theirs: str, version: int) -> str:
         return (
             f"Retryable commit conflict for version {version}: This {mine} transaction was "
-            f"preempted by concurrent transaction {theirs} at version {version}. Please retry."
+            f"preempted by concurrent transaction {theirs} at version {version}"
         )
 
 
 class IncompatibleConflictError(ConflictError):
-    """The two changes contradict each other."""
+    """Two concurrent changes exclude each other."""
 
     code = "incompatible_conflict"
     retryable = False
-    action = "Look at both changes and decide which one is meant."
 
     @staticmethod
     def _problem(mine: str, theirs: str, version: int) -> str:
         return (
             f"Incompatible transaction: This {mine} transaction is incompatible with "
-            f"concurrent transaction {theirs} at version {version}."
+            f"concurrent transaction {theirs} at version {version}"
         )
 
 
 class ContentionError(ConflictError):
-    """Every attempt lost the race against another writer."""
+    """Every attempt to commit lost against another writer."""
 
     code = "contention"
-    action = "Try again when fewer writers are busy."
 
 
 class UncertainCommitError(CommitError):
-    """The commit may have landed, and the store does not say."""
+    """The store did not report whether a commit succeeded."""
 
     code = "uncertain_commit"
-    action = "Look for the transaction's uuid among the newest versions before anything else."
+    action = "Before a retry, look for the transaction's uuid in the newest versions."
 
 
 class CorruptTableError(LanceTableError, OSError):
-    """The bytes of a table contradict the format."""
+    """Files of a table violate the format."""
 
     code = "corrupt_table"
     exit_code = 6
-    action = "Do not retry; run `lancelake check` on the table."
+    action = "`lancelake check` reports all damage of the table."
 
 
 class StorageError(LanceTableError, OSError):
-    """The store did not do what it was asked."""
+    """A request to the store failed."""
 
     code = "storage"
     exit_code = 7
-    action = "Look at the store's own message above."
 
 
 class StorageUnavailableError(StorageError):
-    """The store cannot be reached now."""
+    """The store cannot be reached; a retry may succeed."""
 
     code = "storage_unavailable"
-    action = "The same call may work later."
 
 
 class StorageDeniedError(StorageError, PermissionError):
-    """The store refuses these credentials."""
+    """The store denied access."""
 
     code = "storage_denied"
-    action = "Fix the credentials or the permissions."
 
 
 class InternalError(LanceTableError, RuntimeError):
@@ -317,4 +340,4 @@ class InternalError(LanceTableError, RuntimeError):
 
     code = "internal"
     exit_code = 70
-    action = "Please report it with the steps that led here."
+    action = "Please report it with the steps that lead to it."

@@ -1,4 +1,4 @@
-"""What becomes of threads and locks in a forked process."""
+"""Fork safety: detection of threads and iterators that a forked process cannot use."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ _ACTION = 'Start processes with "spawn" or "forkserver" instead of "fork".'
 
 
 def after_fork(action: Callable[[], None]) -> Callable[[], None]:
-    """Run an action in every process that is forked from now on, before anything else there."""
+    """Register an action that runs first in every process forked from now on."""
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=action)
     return action
 
 
 class NativeThreads:
-    """The threads of a native library: a forked child lacks them, and would wait for them forever.
+    """Threads of a native library, which a forked child does not have and would wait for.
 
-    A child whose parent has not started them starts its own.
+    A child whose parent has not started them can start its own.
     """
 
     def __init__(self, what: str) -> None:
@@ -31,25 +31,25 @@ class NativeThreads:
         self._pid: int | None = None
 
     def started(self) -> None:
-        """Note that this process has the threads, unless its parent started them."""
+        """Record that this process has the threads, unless its parent started them."""
         if self._pid is None:
             self._pid = os.getpid()
 
     def ensure_alive(self) -> None:
-        """Start the threads or raise where the parent had them."""
+        """Record the threads, or raise in a forked process whose parent has them."""
         self.started()
         if self._pid != os.getpid():
-            msg = f"a forked process cannot use {self._what} that its parent used"
+            msg = f"a forked process cannot use {self._what} that its parent has used"
             raise UnsupportedError(msg, action=_ACTION)
 
 
 def within_process(items: Iterator[Item], what: str) -> Iterator[Item]:
-    """Yield the items, which no forked child can go on to make."""
+    """Yield the items; raise when the iteration is continued in a forked child."""
     pid = os.getpid()
     while True:
         if os.getpid() != pid:
-            msg = f"{what} that a parent process began cannot go on in a forked one"
-            raise UnsupportedError(msg, action="Begin it in the process that reads it.")
+            msg = f"{what} started by a parent process cannot be continued in a forked process"
+            raise UnsupportedError(msg, action="Start it in the process that reads it.")
         try:
             item = next(items)
         except StopIteration:

@@ -167,14 +167,14 @@ NAMES: dict[str, tuple[Refused, type[LanceTableError], str]] = {
     )
 } | {
     "tag with a slash": (lambda t: t.tags.create("a/b", 1), InvalidNameError, "letters, digits"),
-    "tag with a dot": (lambda t: t.tags.create(".a", 1), InvalidNameError, "begin or end"),
+    "tag with a dot": (lambda t: t.tags.create(".a", 1), InvalidNameError, "start or end"),
     "branch main": (lambda t: t.create_branch("main"), InvalidNameError, "'main'"),
     "branch above": (lambda t: t.create_branch("a/../b"), InvalidNameError, "not a valid name"),
     "branch with a gap": (lambda t: t.create_branch("a//b"), InvalidNameError, "empty segments"),
 }
 BASES: dict[str, tuple[Refused, type[LanceTableError], str]] = {
     "name": (_based("y", "x"), InvalidRequestError, "'x' is taken"),
-    "path": (_based("x", "y"), InvalidRequestError, "registered already"),
+    "path": (_based("x", "y"), InvalidRequestError, "already registered"),
     "id": (_based("y", "y", 1), InvalidRequestError, "id 1 is taken"),
 }
 EVERY = {
@@ -211,7 +211,7 @@ def test_a_table_with_colliding_bases_is_not_created(
     tmp_path: Path, bases: list[tuple[str, str]]
 ) -> None:
     declared = [lance.DatasetBasePath(path, name) for path, name in bases]
-    with pytest.raises(InvalidRequestError, match=r"taken|registered already"):
+    with pytest.raises(InvalidRequestError, match=r"taken|already registered"):
         lance.write_dataset(ROWS, tmp_path, initial_bases=declared)
     assert not (tmp_path / "_versions").exists()
 

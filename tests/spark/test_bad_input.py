@@ -114,7 +114,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a missing path": (
         lambda p: p.load(p.at("nothing.lance")),
         TableNotFoundError,
-        ("no Lance table lies there", "nothing.lance", "create the table first"),
+        ("not a Lance table", "nothing.lance"),
     ),
     "no path at all": (
         lambda p: p.spark.read.format("lance").load(),
@@ -124,12 +124,12 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a folder that is no table": (
         lambda p: p.load(p.at("plain")),
         TableNotFoundError,
-        ("no Lance table lies there", "plain"),
+        ("not a Lance table", "plain"),
     ),
     "a missing path in SQL": (
         lambda p: p.sql(f"SELECT * FROM lance.`{p.at('nothing.lance')}`"),
         TableNotFoundError,
-        ("no Lance table lies there", "nothing.lance"),
+        ("not a Lance table", "nothing.lance"),
     ),
     "a misspelt option": (
         lambda p: p.load(vresion=1),
@@ -184,7 +184,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a version that is not there": (
         lambda p: p.load(version=77),
         VersionNotFoundError,
-        ("version 77 was not found; the latest is 2", "orders.lance", "List the versions"),
+        ("version 77 was not found; the latest is 2", "orders.lance"),
     ),
     "a version that is not there in SQL": (
         lambda p: p.sql("SELECT * FROM {t} VERSION AS OF 77"),
@@ -194,7 +194,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a version that was cleaned up": (
         lambda p: p.load(p.at("cleaned.lance"), version=1),
         VersionNotFoundError,
-        ("version 1 was not found", "removed by cleanup; the oldest that is left is 2"),
+        ("version 1 was not found", "removed by cleanup; the oldest version left is 2"),
     ),
     "a misspelt tag": (
         lambda p: p.load(tag="frist"),
@@ -214,7 +214,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a branch that is nothing like another": (
         lambda p: p.sql("SELECT * FROM {t}.branch_zzz"),
         RefNotFoundError,
-        ("branch zzz does not exist", "The table has these: trial"),
+        ("branch zzz does not exist", "Known branches: trial"),
     ),
     "a write to a misspelt branch": (
         lambda p: p.save(p.rows(), branch="tiral"),
@@ -347,7 +347,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a place that may not be written": (
         lambda p: p.save(p.rows(), path="/sys/new.lance"),
         StorageDeniedError,
-        ("/sys/new.lance", "Fix the credentials or the permissions"),
+        ("/sys/new.lance",),
     ),
     "a merge in which rows match twice": (
         lambda p: (
@@ -370,7 +370,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "an update of a column that is not there": (
         lambda p: p.table.update("id = 1", {"nam": "'x'"}),
         InvalidRequestError,
-        ("column nam is not in the table, which has: id, name", "orders.lance, version 2"),
+        ("column nam is not in the table", "orders.lance, version 2", "Did you mean name?"),
     ),
     "a version to go back to that is not there": (
         lambda p: p.table.restoreToVersion(99),
@@ -380,7 +380,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a table in Python that is not there": (
         lambda p: LanceTable.forPath(p.spark, p.at("nothing.lance")),
         TableNotFoundError,
-        ("no Lance table lies there", "nothing.lance"),
+        ("not a Lance table", "nothing.lance"),
     ),
     "a change of a tag": (
         lambda p: p.sql("DELETE FROM {t}.tag_first WHERE id = 1"),

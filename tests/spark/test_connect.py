@@ -114,7 +114,7 @@ for name, act in cases.items():
 spark.stop()
 """
 SAID = {
-    "path": ("TableNotFoundError", "no Lance table lies there"),
+    "path": ("TableNotFoundError", "not a Lance table"),
     "option": ("InvalidRequestError", "Did you mean version?"),
     "value": ("InvalidRequestError", "batchRows must be a whole number"),
     "version": ("VersionNotFoundError", "version 77 was not found; the latest is 1"),
@@ -125,7 +125,7 @@ SAID = {
     "missing": ("SchemaMismatchError", "column id of type int64 is missing"),
     "null": ("SchemaMismatchError", "column id has nulls"),
     "write option": ("InvalidRequestError", "Did you mean mergeSchema?"),
-    "table": ("TableNotFoundError", "no Lance table lies there"),
+    "table": ("TableNotFoundError", "not a Lance table"),
     "merge": ("InvalidRequestError", "Ambiguous merge"),
 }
 

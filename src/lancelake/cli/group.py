@@ -128,13 +128,11 @@ def _tell(error: LanceTableError, *, is_debug: bool) -> None:
     console = stderr()
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))
-    where = f"table {error.table}" if error.table else ""
-    if where and error.version is not None:
-        where += f", version {error.version}"
     console.print(Text.assemble(("error: ", "bold red"), printable(error.problem)))
-    if where:
-        console.print(Text(f"  in {printable(where)}", style="dim"))
-    console.print(Text(f"  {printable(error.next_step)}"))
+    if place := error.place():
+        console.print(Text(f"  in {printable(place)}", style="dim"))
+    if error.next_step:
+        console.print(Text(f"  {printable(error.next_step)}"))
 
 
 def _apologise(error: BaseException, *, is_debug: bool) -> None:

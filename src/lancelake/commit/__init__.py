@@ -1,1 +1,1 @@
-"""From a built manifest to a version of a table."""
+"""Commit protocol: publishes manifests as versions of a table, with retries."""

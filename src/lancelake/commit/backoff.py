@@ -1,4 +1,4 @@
-"""How long does a writer wait after it lost a race?"""
+"""Backoff of writers whose version was taken by another commit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DETACHED_MOST_EXPONENT = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SlotBackoff:
-    """Waits a random number of slots; a slot is a little longer than one attempt takes."""
+    """Random backoff in slots; a slot is a little longer than one attempt."""
 
     attempt_s: float
 
@@ -27,7 +27,7 @@ class SlotBackoff:
 
 
 def redo_delay_s(attempt_s: float, chance: float, *, most_s: float) -> float:
-    """Return the wait before work is done again: shorter than the work itself, and `most_s`."""
+    """Return the wait before a change is made again: shorter than the change and `most_s`."""
     return chance * max(0.0, min(attempt_s, most_s))
 
 

@@ -1,4 +1,4 @@
-"""A transaction and the version it leads to -> the bytes to publish."""
+"""Candidate versions: a transaction and its manifest, encoded for publishing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Candidate:
 
     @property
     def transaction_path(self) -> str | None:
-        """Where the transaction is kept beside the manifest."""
+        """Path of the transaction file."""
         name = self.state.manifest.transaction_file
         return layout.transaction(name) if name else None
 
@@ -68,12 +68,12 @@ def make_candidate(mine: Transaction, state: TableState, naming: ManifestNaming)
 
 
 class Publisher:
-    """Publishes candidates of one transaction, each transaction file written once."""
+    """Publishes the candidates of one transaction; writes each transaction file once."""
 
     __slots__ = ("_line", "_stored")
 
     def __init__(self, line: VersionLine) -> None:
-        """Publish on a line."""
+        """Create a publisher for a version line."""
         self._line = line
         self._stored: tuple[str, bytes] | None = None
 
@@ -81,7 +81,7 @@ class Publisher:
         """Write the transaction file, then the manifest if its version is free."""
         path, data = candidate.transaction_path, candidate.transaction_bytes
         if path is not None and (path, data) != self._stored:
-            # A copy of what the manifest holds: a machine that stops may lose it.
+            # The manifest has a copy, so this file may be lost when a machine stops.
             self._line.store.put(path, data, durable=False)
             self._stored = (path, data)
         return self._line.handler.create(

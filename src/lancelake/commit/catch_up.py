@@ -1,4 +1,4 @@
-"""Where does a change stand: what was it made from, and what has been committed since?"""
+"""Catching up with concurrent commits: conflict checks and rebase onto the newest version."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lancelake.format.transaction import Transaction
 from lancelake.txn.rules import Compatible, Context, Incompatible, Retryable
 
 _UNRECORDED = "unknown"
-# Reading so few commits takes no longer than an attempt, which tells what landed meanwhile, too.
+# Reading so few commits takes no longer than an attempt, which finds newer commits as well.
 _FEW = 2
 
 
-class Standing:
+class CatchUp:
     """A change between the version it was made from and the newest one.
 
-    Every commit of another writer is judged once, when it is first seen.
+    Each commit of another writer is checked for conflicts once.
     """
 
     def __init__(
@@ -54,10 +54,10 @@ class Standing:
         self.head_kind = _UNRECORDED
 
     def catch_up(self) -> Landed | None:
-        """Look at all that was committed since; return our own commit if it is among it.
+        """Check all commits since the base; return the transaction's own if it is among them.
 
-        A strict request is not judged: it has failed when anything came between. While many
-        commits were read, more have landed, and an attempt would be lost: those are read as well.
+        A strict request is not checked: any commit in between makes it fail. More commits may
+        land while many are read; those are read as well, because an attempt would fail.
         """
         while True:
             seen = self.head.version
@@ -72,7 +72,7 @@ class Standing:
             if theirs is not None and theirs.uuid == self._request.transaction.uuid:
                 return landed
             if conflict is None and not self._request.is_strict:
-                # Our own commit may lie further on, made when more was known.
+                # The own commit may follow, made by an attempt that was further along.
                 conflict = self._judged(landed)
             self.head = landed.snapshot
             self._fitted = None if self._needs_rebase else self._request.transaction
@@ -81,16 +81,16 @@ class Standing:
         return None
 
     def fitted(self) -> Transaction:
-        """Return the change as it applies to the newest version; the same for the same version."""
+        """Return the change rebased onto the newest version; computed once per version."""
         if self._fitted is None:
             self._fitted = self._rebased()
         return self._fitted
 
     def _load_base(self) -> Snapshot:
-        """Load the version that was read; 0 stands for the newest."""
+        """Load the version that was read; 0 means the newest."""
         version = self._request.transaction.read_version
         if is_detached(version):
-            problem = "the main line cannot go on from a detached version"
+            problem = "a commit to the main line cannot be based on a detached version"
             raise InvalidRequestError(problem, table=self._line.location.uri, version=version)
         newest = self._line.load(self._newest())
         if version in (0, newest.version):

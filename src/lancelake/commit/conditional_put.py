@@ -1,4 +1,4 @@
-"""How is a version published on a store with put-if-absent?"""
+"""Commit handler for stores with conditional put (put-if-absent)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lancelake.storage.store import ObjectStore
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConditionalPut:
-    """The store itself decides which writer comes first."""
+    """Publishes with a conditional put: the store decides which writer is first."""
 
     store: ObjectStore
 
@@ -25,7 +25,7 @@ class ConditionalPut:
         except AlreadyExistsError:
             return Taken()
         except StorageError as error:
-            # A disk can fail after it gave the file its name, and a reply can be lost.
+            # A disk can fail after the rename, and a reply can be lost.
             return Unknown(error)
         return PublishedVersion()
 

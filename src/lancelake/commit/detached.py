@@ -1,4 +1,4 @@
-"""How is a version committed outside the main line?"""
+"""Detached commits: versions outside the main line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancelake.format.names import ManifestNaming
 def commit_detached(
     line: VersionLine, request: CommitRequest, services: CommitServices, *, base: Snapshot
 ) -> CommitResult:
-    """Publish a transaction as a version that follows `base`, under a number nobody else knows."""
+    """Publish a transaction as a detached version based on `base`, under a random number."""
     if base.name.naming is not ManifestNaming.V2:
         raise UnsupportedError(
             "detached commits cannot be made on a table with V1 manifest names",

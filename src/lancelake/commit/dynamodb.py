@@ -1,4 +1,4 @@
-"""How does a DynamoDB table record versions? As official Lance does: key (base_uri, version)."""
+"""DynamoDB manifest store, compatible with official Lance: key (base_uri, version)."""
 
 from __future__ import annotations
 
@@ -147,10 +147,10 @@ class DynamoDb:
                 e_tag=item.get("e_tag", {}).get("S"),
             )
         except (KeyError, ValueError) as error:
-            problem = f"DynamoDB {self.table!r} holds a broken entry for {self.base_uri!r}"
+            problem = f"DynamoDB {self.table!r} has an invalid entry for {self.base_uri!r}"
             raise CorruptTableError(problem) from error
         if not path.startswith(self._prefix):
-            raise CorruptTableError(f"DynamoDB {self.table!r} names {path!r}, not of this table")
+            raise CorruptTableError(f"DynamoDB {self.table!r} names {path!r}, not in this table")
         return entry
 
     @property
@@ -159,12 +159,12 @@ class DynamoDb:
 
 
 class _ConditionFailed(Exception):  # noqa: N818  # an answer, not an error
-    """The condition of a put did not hold."""
+    """The condition of a conditional put was not met."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Errors:
-    """Turns boto3's errors within a `with` block into ours."""
+    """Translates boto3's errors within a `with` block."""
 
     table: str
 
@@ -194,7 +194,7 @@ def _from_response(response: dict[str, Any], table: str) -> Exception:
     if code in _BUSY or status >= _FIRST_SERVER_ERROR:
         return StorageUnavailableError(problem)
     if code in _WRONG_TABLE:
-        action = "Make a table with the keys base_uri (HASH, string) and version (RANGE, number)."
+        action = "Create a table with the keys base_uri (HASH, string) and version (RANGE, number)."
         return StorageError(problem, action=action)
     return StorageError(problem)
 

@@ -1,7 +1,8 @@
-"""How is a version published when another service decides which writer comes first?
+"""Commit handler with an external manifest store, a service that decides which writer is first.
 
-In four steps: the manifest is written aside; the service records it for its version, which is the
-commit; it is copied to its own name; the service learns that name. Anyone may do the last two.
+A version is published in four steps: the manifest is staged under a temporary name; the service
+records it for its version, which is the commit; it is copied to its final name; the service
+records that name. Any client may do the last two steps.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ _SUFFIX = ".manifest"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PublishedEntry:
-    """What the service knows about a version; `path` is relative to the line's root."""
+    """Entry of a version; `path` is relative to the line's root."""
 
     version: int
     path: str
@@ -40,14 +41,14 @@ class PublishedEntry:
 
     @property
     def is_final(self) -> bool:
-        """Whether the manifest is under its own name."""
+        """Whether the manifest has its final name."""
         return self.path.endswith(_SUFFIX)
 
 
 class ExternalManifestStore(Protocol):
-    """A service that keeps one entry per version of one line, and reads what it wrote.
+    """A service with one entry per version of a line and read-after-write consistency.
 
-    Its failures are those of a store.
+    It raises the errors of a store.
     """
 
     def put_if_not_exists(self, entry: PublishedEntry) -> bool:
@@ -78,7 +79,7 @@ class ExternalHandler:
     def create(self, version: int, name: str, data: bytes) -> Outcome:
         """Publish a manifest if its version is free."""
         if is_detached(version):
-            # An entry so high would be taken for the newest version.
+            # An entry of a detached version would be taken for the newest version.
             return ConditionalPut(store=self.store).create(version, name, data)
         staged = f"{layout.manifest(name)}-{self.ids.uuid4()}"
         self.store.put(staged, data)
@@ -96,7 +97,7 @@ class ExternalHandler:
         return PublishedVersion()
 
     def latest(self) -> ManifestName | None:
-        """Find the newest version; the object store is asked about lines the service never saw."""
+        """Find the newest version; lines without entries are looked up in the object store."""
         entry = self.external.get_latest()
         return latest_manifest(self.store) if entry is None else self._finish(entry)
 
@@ -111,12 +112,12 @@ class ExternalHandler:
         return every_manifest(self.store)
 
     def _is_recorded(self, entry: PublishedEntry) -> bool:
-        """Whether an earlier try of the same request got through unnoticed."""
+        """Whether an earlier attempt of the same request succeeded and its reply was lost."""
         found = self.external.get(entry.version)
         return found is not None and found.path == entry.path
 
     def _finish(self, entry: PublishedEntry) -> ManifestName:
-        """Bring a recorded manifest under its own name, if nobody did yet."""
+        """Copy a recorded manifest to its final name, unless that was done."""
         staged = confined_path(entry.path)
         path = _final_path(staged)
         name = taken_apart(path.rpartition("/")[2])
@@ -141,5 +142,5 @@ class ExternalHandler:
 def _final_path(staged: str) -> str:
     stem, found, _ = staged.partition(_SUFFIX)
     if not found:
-        raise CorruptTableError(f"{staged!r} is no path of a manifest", path=staged)
+        raise CorruptTableError(f"{staged!r} is not a manifest path", path=staged)
     return stem + _SUFFIX

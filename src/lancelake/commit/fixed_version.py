@@ -1,4 +1,4 @@
-"""How is a version published whose number is settled?"""
+"""Publishing of a version whose number is fixed."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_DOUBTS = 5
 def publish_single(
     line: VersionLine, candidate: Candidate, publisher: Publisher, services: CommitServices
 ) -> Snapshot | None:
-    """Publish a candidate; None when its version is another's.
+    """Publish a candidate; return None when another writer has the version.
 
-    A lost reply is followed by a look, and by another try as long as the version is free.
+    After a lost reply the version is looked up, and published again while it is free.
     """
     for doubts in range(_MOST_DOUBTS + 1):
         outcome = _published(line, candidate, publisher, is_in_doubt=doubts > 0)

@@ -1,4 +1,4 @@
-"""How does one publish a version and find those that are published?"""
+"""Commit handler interface: publishes versions and finds published ones."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from lancelake.format.names import ManifestName
 
 @dataclass(frozen=True, slots=True)
 class PublishedVersion:
-    """The version was free and is ours."""
+    """The version was free and is published."""
 
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The version is there already: another writer's, or ours from a try whose reply was lost."""
+    """The version exists: another writer's, or this one's from an attempt whose reply was lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """The store failed: the version may or may not be ours."""
+    """The store failed, so the version may or may not be published."""
 
     cause: StorageError
 
@@ -30,7 +30,7 @@ Outcome = PublishedVersion | Taken | Unknown
 
 
 class CommitHandler(Protocol):
-    """Publishes and finds the versions of one line, which lie below one root."""
+    """Publishes and finds the versions of one line, stored below one root."""
 
     def create(self, version: int, name: str, data: bytes) -> Outcome:
         """Publish a manifest if its version is free; of several racing calls one succeeds."""

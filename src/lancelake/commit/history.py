@@ -1,4 +1,4 @@
-"""What was committed after a version?"""
+"""Commit history: the commits after a version, with their transactions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lancelake.errors import VersionNotFoundError
 from lancelake.format.names import ManifestName, manifest_name
 from lancelake.format.transaction import Transaction
 
-# So few commits are read one by one; more are read ahead, so many at a time.
+# Up to this many commits are read one by one; more are prefetched, this many at a time.
 _FEW = 8
 _AHEAD = 8
 
@@ -36,7 +36,7 @@ def landed_at(line: VersionLine, name: ManifestName) -> Landed:
 def commits_after(line: VersionLine, seen: ManifestName, newest: ManifestName) -> Iterator[Landed]:
     """Yield the commits after `seen` up to `newest`, oldest first.
 
-    A version between the two that is gone is a `VersionNotFoundError`.
+    Raises `VersionNotFoundError` when a version between the two was cleaned up.
     """
     between = range(seen.version + 1, newest.version)
     if len(between) > _FEW:
@@ -49,7 +49,7 @@ def commits_after(line: VersionLine, seen: ManifestName, newest: ManifestName) -
 
 
 def _read_ahead(line: VersionLine, versions: range, newest: ManifestName) -> Iterator[Landed]:
-    """Yield the commits in order while those that follow are being read."""
+    """Yield the commits in order while the next ones are prefetched."""
     pending: deque[Future[Landed]] = deque()
     with ThreadPoolExecutor(_AHEAD, thread_name_prefix="catch-up") as pool:
         try:
@@ -65,7 +65,7 @@ def _read_ahead(line: VersionLine, versions: range, newest: ManifestName) -> Ite
 
 
 def _landed_between(line: VersionLine, version: int, newest: ManifestName) -> Landed:
-    """Read a version whose name is likely of the same scheme as the newest."""
+    """Read a version, whose name likely has the same scheme as the newest."""
     try:
         return landed_at(line, taken_apart(manifest_name(version, newest.naming)))
     except VersionNotFoundError:

@@ -1,4 +1,4 @@
-"""How does a lock of the caller's guard the moment a version is published?"""
+"""Commit handler that holds a user's lock while it publishes."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from lancelake.errors import ConflictError, StorageError
 from lancelake.format.names import ManifestName
 
 CommitLock = Callable[[int], AbstractContextManager[Any]]
-"""Called with the version to be published; held while it is. A `ConflictError` says: taken."""
+"""Called with the version to publish, and held meanwhile; raises `ConflictError` when taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LockedHandler:
-    """A handler that holds a lock whenever it publishes; finding versions needs none."""
+    """Handler that holds a lock while it publishes; reads do not need it."""
 
     inner: CommitHandler
     lock: CommitLock
@@ -31,7 +31,7 @@ class LockedHandler:
         except ConflictError:
             return Taken()
         except Exception as error:
-            problem = f"the commit lock was not given for version {version}: {error}"
+            problem = f"the commit lock for version {version} could not be acquired: {error}"
             raise StorageError(problem, lock=repr(self.lock)) from error
         outcome: Outcome | None = None
         try:
@@ -40,14 +40,14 @@ class LockedHandler:
         except Exception as error:
             if outcome is None:
                 raise
-            # What is published stays published, whatever becomes of the lock.
+            # A version stays published even when the lock cannot be released.
             warnings.warn(
                 f"the commit lock of version {version} was not released: {error}",
                 RuntimeWarning,
                 stacklevel=2,
             )
         if outcome is None:
-            raise StorageError(f"the commit lock hid why version {version} was not published")
+            raise StorageError(f"the commit lock suppressed the error for version {version}")
         return outcome
 
     def latest(self) -> ManifestName | None:

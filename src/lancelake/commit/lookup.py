@@ -1,4 +1,4 @@
-"""Which manifests lie in a store?"""
+"""Lookup of manifests in a store: all versions, one version, the newest."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lancelake.storage.store import ObjectStore
 _FIRST_NAMES = 16
 _MAX_PROBES = 8
 _HINT_NAME = layout.VERSION_HINT.rsplit("/", 1)[1]
-# Lengths of current manifest names, detached ones and the hint; any other may be of the old scheme.
+# Lengths of V2 manifest names, detached ones and the hint; other names may be of the V1 scheme.
 _CURRENT_LENGTHS = frozenset({29, 30, len(_HINT_NAME)})
 
 
@@ -47,7 +47,7 @@ def manifest_of(store: ObjectStore, version: int) -> ManifestName | None:
 
 
 def taken_apart(name: str) -> ManifestName:
-    """Take the name of a manifest apart."""
+    """Parse the name of a manifest."""
     parsed = parse_manifest_name(name)
     if parsed is None:
         raise CorruptTableError(f"manifest name {name} is not well formed")
@@ -55,7 +55,7 @@ def taken_apart(name: str) -> ManifestName:
 
 
 def hinted_version(data: bytes) -> int | None:
-    """Read the hint; None when it says nothing."""
+    """Parse the version hint; None when it is invalid."""
     try:
         version = json.loads(data)["version"]
     except (ValueError, KeyError, TypeError, RecursionError):
@@ -68,7 +68,7 @@ def _newest_scheme_last(name: ManifestName) -> bool:
 
 
 def _by_hint(store: ObjectStore) -> ManifestName | None:
-    """Start from the hint that some writers leave; it may be old, but never too new."""
+    """Search from the version hint of some writers, which may be old but never too new."""
     try:
         hint = hinted_version(store.get(layout.VERSION_HINT))
     except ObjectNotFoundError:
@@ -85,7 +85,7 @@ def _by_hint(store: ObjectStore) -> ManifestName | None:
 
 
 def _by_first_names(store: ObjectStore) -> ManifestName | None:
-    """On a store that lists in order, the newest of the current scheme comes first."""
+    """Search by listing: in an ordered listing, the newest V2 name is the first."""
     names = store.smallest_names(layout.VERSIONS, limit=_FIRST_NAMES)
     parsed = [parse_manifest_name(name) for name in names or ()]
     first = next((name for name in parsed if name is not None), None)
@@ -97,7 +97,7 @@ def _by_first_names(store: ObjectStore) -> ManifestName | None:
 def _by_listing(store: ObjectStore) -> ManifestName | None:
     names = store.list_names(layout.VERSIONS)
     if set(map(len, names)) <= _CURRENT_LENGTHS:
-        # Current names count downwards, so the smallest is the newest.
+        # V2 names count downwards, so the smallest is the newest.
         newest = parse_manifest_name(min(names, default=""))
         if newest is not None and not is_detached(newest.version):
             return newest

@@ -1,4 +1,4 @@
-"""How does a transaction become the next version while others commit too?"""
+"""Commit loop: optimistic concurrency with conflict checks, rebase and retries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import assert_never
 
 from lancelake.commit.backoff import SlotBackoff
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
-from lancelake.commit.catch_up import Standing
+from lancelake.commit.catch_up import CatchUp
 from lancelake.commit.handler import PublishedVersion, Taken, Unknown
 from lancelake.commit.lost_reply import look_for, uncertain
 from lancelake.commit.request import CommitRequest
@@ -41,15 +41,15 @@ def commit(
 ) -> CommitResult:
     """Publish a transaction exactly once, or raise with nothing of it visible.
 
-    A transaction that landed before is found by its uuid and not published again. `base` is the
-    version that was read, if the caller has it at hand. Only an `UncertainCommitError` leaves
-    open what happened.
+    A transaction that was committed before is found by its uuid and not published again. `base`
+    is the version that was read, if the caller has loaded it. Only after an
+    `UncertainCommitError` is it unknown whether the commit succeeded.
     """
     return _Loop(line, request, services, base).run()
 
 
 class _Loop:
-    """One commit, from attempt to attempt."""
+    """State of one commit over its attempts."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class _Loop:
         self._started_s = services.clock.monotonic_s()
         self._backoff: SlotBackoff | None = None
         self._publisher = Publisher(line)
-        self._catch_up = Standing(line, request, services, base)
+        self._catch_up = CatchUp(line, request, services, base)
         self._attempts = 0
         self._lost = 0
         self._doubts = 0
@@ -90,25 +90,25 @@ class _Loop:
         if mine is not None and mine.transaction is not None:
             return self._result(mine.snapshot, mine.transaction)
         if self._catch_up.head is not seen:
-            # The version that was in doubt is another writer's.
+            # The uncertain version belongs to another writer.
             self._in_doubt = None
             if self._request.is_strict:
                 raise self._contention(seen.version + 1)
         return None
 
     def _ensure_time(self) -> None:
-        """Refuse a further attempt when the time is up."""
+        """Raise when the commit timeout has passed."""
         limit_s = self._request.timeout_s
         passed_s = self._services.clock.monotonic_s() - self._started_s
         if limit_s is None or not self._attempts or passed_s < limit_s:
             return
         if self._in_doubt is not None:
             raise uncertain(self._line, self._in_doubt)
-        problem = f"the commit was not done within {limit_s:g} seconds: other writers were faster"
+        problem = f"the commit timed out after {limit_s:g} seconds of contention with other writers"
         raise ContentionError(problem, table=self._line.location.uri)
 
     def _attempt(self) -> CommitResult | None:
-        """Try the version after the newest; None when it must be tried again."""
+        """Try to publish the version after the newest; None when another attempt is needed."""
         begun_s = self._services.clock.monotonic_s()
         self._attempts += 1
         candidate = self._candidate()
@@ -129,8 +129,8 @@ class _Loop:
     def _candidate(self) -> Candidate:
         head = self._catch_up.head
         if head.version < head.name.version:
-            # The version after it may be there already, and would be tried for ever.
-            problem = f"the manifest of version {head.name.version} says that it is {head.version}"
+            # The next version may exist already and would be tried forever.
+            problem = f"the manifest of version {head.name.version} states version {head.version}"
             raise CorruptTableError(
                 problem, table=self._line.location.uri, version=head.name.version
             )
@@ -148,7 +148,7 @@ class _Loop:
         version = mine.operation.version
         name = self._line.handler.find(version)
         if name is None:
-            problem = f"version {version}, which is to be restored, was not found"
+            problem = f"version {version} to restore was not found"
             raise VersionNotFoundError(problem, table=self._line.location.uri, version=version)
         return self._line.load(name).state
 
@@ -163,7 +163,7 @@ class _Loop:
         return None
 
     def _after_lost_reply(self, candidate: Candidate, cause: StorageError) -> CommitResult | None:
-        """Look before anything else: publishing again under another version would do it twice."""
+        """Look the version up first: publishing again could commit the transaction twice."""
         found = look_for(self._line, candidate)
         if found is not None:
             return self._result(found, candidate.transaction)
@@ -172,13 +172,13 @@ class _Loop:
         self._in_doubt = candidate
         self._doubts += 1
         if self._doubts > _MOST_DOUBTS:
-            # The store may still carry out what it was asked.
+            # The store may still execute the request.
             raise uncertain(self._line, candidate) from cause
         self._wait(self._doubts - 1)
         return None
 
     def _learn_pace(self, attempt_s: float) -> None:
-        """Let the quickest attempt set the pace: whatever else the machine does only adds to it."""
+        """Base the backoff on the fastest attempt: other load only makes attempts slower."""
         known_s = attempt_s if self._backoff is None else self._backoff.attempt_s
         self._backoff = SlotBackoff(attempt_s=min(attempt_s, known_s))
 
@@ -194,7 +194,7 @@ class _Loop:
     def _contention(self, version: int) -> ContentionError:
         return ContentionError(
             f"Commit conflict for version {version}: Failed to commit the transaction after "
-            f"{self._request.max_retries} retries. Other writers were faster",
+            f"{self._request.max_retries} retries. Other writers committed first",
             table=self._line.location.uri,
             version=version,
         )

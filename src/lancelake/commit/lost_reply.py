@@ -1,4 +1,4 @@
-"""Is a commit there whose reply was lost?"""
+"""Lookup of a commit whose reply was lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lancelake.errors import LanceTableError, UncertainCommitError, VersionNotFo
 
 
 def look_for(line: VersionLine, candidate: Candidate) -> Snapshot | None:
-    """Return the version if it is the candidate's, None if it is free or another's.
+    """Return the version if it is the candidate's, None if it is free or another writer's.
 
-    When looking fails as well, an `UncertainCommitError` says so.
+    Raises `UncertainCommitError` when the lookup fails too.
     """
     try:
         name = line.handler.find(candidate.version)
@@ -28,7 +28,7 @@ def look_for(line: VersionLine, candidate: Candidate) -> Snapshot | None:
 
 
 def uncertain(line: VersionLine, candidate: Candidate) -> UncertainCommitError:
-    """Say that nobody knows whether a candidate landed."""
+    """Return the error for a candidate that may or may not be published."""
     uuid = candidate.transaction.uuid
     return UncertainCommitError(
         f"transaction {uuid} may have become version {candidate.version}: the reply was lost",

@@ -1,4 +1,4 @@
-"""How does a table get its first version?"""
+"""First version of a new table or a clone."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _publish_first(
 def _landed_or_published(
     line: VersionLine, services: CommitServices, candidate: Candidate
 ) -> Snapshot:
-    # The first version of an old table may be gone, so any version counts.
+    # The first version of an old table may be cleaned up, so any version counts.
     if line.handler.latest() is not None:
         loaded = look_for(line, candidate)
     else:

@@ -1,4 +1,4 @@
-"""How is a manifest that nobody can read taken out of the way, without losing it?"""
+"""Quarantine of an unreadable manifest, outside of the version line."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from lancelake.format.names import ManifestName
 
 
 def set_aside(line: VersionLine, name: ManifestName) -> str:
-    """Move a manifest out of the line of versions and return where it lies now.
+    """Move a manifest out of the version line and return its new path.
 
-    Its number is free then, and the next commit may take it.
+    The version number becomes free, and the next commit may take it.
     """
     if not isinstance(line.handler, ConditionalPut):
         raise UnsupportedError(
-            "versions of this table are recorded outside of its store, too",
+            "the versions of this table are also recorded in an external manifest store",
             table=line.location.uri,
             version=name.version,
-            action="Set the manifest right by hand, in the store and in the record of versions.",
+            action="Repair the manifest by hand, in the object store and in the manifest store.",
         )
     kept = f"{layout.DAMAGED}/{name.name}"
     line.store.copy(layout.manifest(name.name), kept)

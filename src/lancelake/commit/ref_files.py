@@ -1,4 +1,4 @@
-"""How are tags and branches recorded? One document each, created only where there is none."""
+"""Tag and branch documents: create, move, annotate and remove."""
 
 from __future__ import annotations
 
@@ -21,9 +21,15 @@ from lancelake.format.ids import Version
 from lancelake.format.names import ensure_branch_name, ensure_tag_name
 from lancelake.format.refs import Branch, Fork, Tag
 from lancelake.storage.store import ObjectStore
+from lancelake.suggest import suggestion
 
 _MOST_DOUBTS = 3
 _MOST_CHANGES = 20
+_SUFFIX = ".json"
+_FOLDERS: Mapping[str, tuple[str, Callable[[str], str]]] = {
+    layout.TAGS: ("tags", layout.tag_name),
+    layout.BRANCHES: ("branches", layout.branch_name),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +49,7 @@ def create_tag(
     clock: Clock,
     metadata: Mapping[str, str] | None = None,
 ) -> Tag:
-    """Record a tag; of several writers who use the same name at once, one succeeds."""
+    """Record a tag; of concurrent writers with the same name, one succeeds."""
     ensure_tag_name(name)
     now = timestamp_text(clock.now_ns())
     tag = Tag(
@@ -59,7 +65,7 @@ def create_tag(
 
 
 def move_tag(store: ObjectStore, name: str, target: RefTarget, *, clock: Clock) -> Tag:
-    """Point a tag to another version; of several who do it at once, each builds on the last."""
+    """Move a tag to another version; concurrent changes are applied one after another."""
     ensure_tag_name(name)
 
     def moved(document: bytes) -> bytes:
@@ -76,7 +82,7 @@ def move_tag(store: ObjectStore, name: str, target: RefTarget, *, clock: Clock) 
 
 
 def annotate_tag(store: ObjectStore, name: str, metadata: Mapping[str, str]) -> None:
-    """Replace what is noted with a tag."""
+    """Replace the metadata of a tag."""
     ensure_tag_name(name)
 
     def noted(document: bytes) -> bytes:
@@ -87,7 +93,7 @@ def annotate_tag(store: ObjectStore, name: str, metadata: Mapping[str, str]) -> 
 
 
 def annotate_branch(store: ObjectStore, name: str, metadata: Mapping[str, str]) -> None:
-    """Replace what is noted with a branch."""
+    """Replace the metadata of a branch."""
     ensure_branch_name(name)
 
     def noted(document: bytes) -> bytes:
@@ -98,7 +104,7 @@ def annotate_branch(store: ObjectStore, name: str, metadata: Mapping[str, str]) 
 
 
 def remove_tag(store: ObjectStore, name: str) -> None:
-    """Forget a tag."""
+    """Remove the document of a tag."""
     ensure_tag_name(name)
     _remove(store, layout.tag(name), f"tag {name}")
 
@@ -128,13 +134,29 @@ def create_branch(
 
 
 def remove_branch(store: ObjectStore, name: str) -> None:
-    """Forget a branch; its files stay."""
+    """Remove the document of a branch; its files stay."""
     ensure_branch_name(name)
     _remove(store, layout.branch(name), f"branch {name}")
 
 
+def ref_names(store: ObjectStore, folder: str) -> dict[str, str]:
+    """Return the paths of the refs in a folder by name."""
+    _, name_of = _FOLDERS[folder]
+    files = [file for file in store.list_names(folder) if file.endswith(_SUFFIX)]
+    return {name_of(file): f"{folder}/{file}" for file in files}
+
+
+def missing_ref(store: ObjectStore, path: str, what: str) -> RefNotFoundError:
+    """Return the error for a ref that does not exist, with a suggestion of another name."""
+    folder, _, file = path.rpartition("/")
+    kind, name_of = _FOLDERS[folder]
+    advice = suggestion(name_of(file), sorted(ref_names(store, folder)), kind)
+    problem = f"Ref not found error: {what} does not exist"
+    return RefNotFoundError(problem, path=path, action=advice)
+
+
 def timestamp_text(time_ns: int) -> str:
-    """Write a time as documents hold it: RFC 3339 in UTC with nanoseconds."""
+    """Format a time for a document: RFC 3339 in UTC with nanoseconds."""
     whole = utc_from_ns(time_ns).strftime("%Y-%m-%dT%H:%M:%S")
     return f"{whole}.{time_ns % 1_000_000_000:09d}Z"
 
@@ -151,11 +173,11 @@ def _create(store: ObjectStore, path: str, data: bytes, what: str) -> None:
         except StorageUnavailableError:
             if _is_there(store, path, data, what):
                 return
-    raise UncertainCommitError(f"{what} may have been created: no reply came", path=path)
+    raise UncertainCommitError(f"{what} may have been created: the store did not reply", path=path)
 
 
 def _change(store: ObjectStore, path: str, changed: Callable[[bytes], bytes], what: str) -> bytes:
-    """Change a document as it lies there; one that another changes meanwhile is read again."""
+    """Change a document with compare-and-swap; after a concurrent change it is read again."""
     for _ in range(_MOST_CHANGES):
         before = _existing(store, path, what)
         after = changed(before)
@@ -166,19 +188,19 @@ def _change(store: ObjectStore, path: str, changed: Callable[[bytes], bytes], wh
             if _is_there(store, path, after, what):
                 return after
         except ObjectNotFoundError:
-            # Removed since it was read, which the next look tells.
+            # Removed since it was read, which the next read reports.
             continue
-    raise ContentionError(f"{what} was changed by others each time it was read", path=path)
+    raise ContentionError(f"{what} was changed by other writers in every attempt", path=path)
 
 
 def _is_there(store: ObjectStore, path: str, data: bytes, what: str) -> bool:
-    """Whether a document is ours, from a try whose reply was lost."""
+    """Whether a document was written by an attempt whose reply was lost."""
     try:
         return store.get(path) == data
     except ObjectNotFoundError:
         return False
     except LanceTableError as error:
-        problem = f"{what} may have been written: the store does not say"
+        problem = f"{what} may have been written: the store could not be read"
         raise UncertainCommitError(problem, path=path) from error
 
 
@@ -186,8 +208,7 @@ def _existing(store: ObjectStore, path: str, what: str) -> bytes:
     try:
         return store.get(path)
     except ObjectNotFoundError as error:
-        problem = f"Ref not found error: {what} does not exist"
-        raise RefNotFoundError(problem, path=path) from error
+        raise missing_ref(store, path, what) from error
 
 
 def _remove(store: ObjectStore, path: str, what: str) -> None:

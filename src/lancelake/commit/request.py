@@ -1,4 +1,4 @@
-"""What is to be committed, and how hard to try?"""
+"""Commit request: a transaction and its retry settings."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ DEFAULT_RETRIES = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitRequest:
-    """A change to be committed.
+    """A transaction to commit.
 
-    `affected_rows` are the rows it deletes or moves, `inserted_keys` the keys it inserts, as far
-    as known. `max_retries` 0 makes an
-    Overwrite strict: it becomes the very next version or fails. No attempt begins after
-    `timeout_s`, but the first always does. The time in `options` is set anew on each attempt.
+    `affected_rows` are the rows it deletes or moves, `inserted_keys` the keys it inserts, if
+    known. With `max_retries` 0 an Overwrite is strict: it becomes the next version or fails. No
+    attempt starts after `timeout_s`, except for the first. The time in `options` is replaced on
+    each attempt.
     """
 
     transaction: Transaction
@@ -32,12 +32,12 @@ class CommitRequest:
 
     @property
     def is_strict(self) -> bool:
-        """Whether no other commit may come between."""
+        """Whether any commit in between makes the request fail."""
         return self.max_retries == 0 and isinstance(self.transaction.operation, Overwrite)
 
     @property
     def max_attempts(self) -> int:
-        """How many races may be run."""
+        """Maximum number of attempts."""
         return max(self.max_retries, 1)
 
     @property

@@ -1,4 +1,4 @@
-"""What does one get back from a commit?"""
+"""Commit result: the new version and metrics."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lancelake.txn.state import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitMetrics:
-    """What a commit took.
+    """Metrics of a commit.
 
-    `attempts` counts manifests that were tried, `judged` commits of others that were looked at,
-    `rebases` how often the change was fitted to them, `doubts` replies that never came.
+    `attempts` counts published manifests, `judged` concurrent commits that were checked for
+    conflicts, `rebases` how often the change was rebased, `doubts` lost replies.
     """
 
     attempts: int = 0
@@ -45,10 +45,10 @@ class CommitResult:
 
     @property
     def attempts(self) -> int:
-        """How many manifests were tried; 0 when the transaction had landed before."""
+        """Number of published manifests; 0 when the transaction was committed before."""
         return self.metrics.attempts
 
     @property
     def milliseconds(self) -> int:
-        """How long the commit took."""
+        """Duration of the commit."""
         return self.metrics.milliseconds

@@ -1,4 +1,4 @@
-"""What must a commit be told: the rules of changes, and how to get at files?"""
+"""Interfaces a commit depends on: conflict rules, and access to files."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lancelake.txn.state import TableState
 
 
 class CommitRules(Protocol):
-    """What changes mean, as far as a commit asks."""
+    """Conflict, rebase and build rules of transactions."""
 
     def conflicts(self, mine: Operation, theirs: Operation, context: Context) -> Verdict:
-        """Judge mine after theirs."""
+        """Check whether mine conflicts with theirs."""
         ...
 
     def rebase(
@@ -30,11 +30,11 @@ class CommitRules(Protocol):
         affected_rows: AffectedRows | None,
         port: RebasePort,
     ) -> Transaction | Retryable:
-        """Fit mine to the newest version."""
+        """Rebase mine onto the newest version."""
         ...
 
     def wanted(self, state: TableState) -> MissingFacts:
-        """Say which facts must be read from files before the next version is built."""
+        """Return which facts must be read from files before the next version is built."""
         ...
 
     def create(self, transaction: Transaction, options: BuildOptions) -> TableState:
@@ -64,18 +64,18 @@ class CommitRules(Protocol):
 
 
 class FactsPort(Protocol):
-    """Reads from files what old writers left out of manifests."""
+    """Reads facts from files that old writers left out of manifests."""
 
     def learn(self, state: TableState, wanted: MissingFacts) -> Facts:
-        """Return the facts that are wanted of a version."""
+        """Return the missing facts of a version."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitServices:
-    """What a commit works with beside the line itself.
+    """Services that a commit uses besides the version line.
 
-    Without `keys`, rows that other commits added cannot be examined for the keys of an upsert.
+    Without `keys`, rows added by concurrent commits cannot be checked for the keys of an upsert.
     """
 
     rules: CommitRules
@@ -86,7 +86,7 @@ class CommitServices:
     keys: KeyPort | None = None
 
     def options_for(self, options: BuildOptions, head: TableState) -> BuildOptions:
-        """Return the options to build on a version: its time is now, and no fact is missing."""
+        """Return the options to build on a version, with the current time and its missing facts."""
         mended = options.mending.applied(head)
         wanted = self.rules.wanted(mended)
         facts = self.facts.learn(mended, wanted) if wanted else options.facts

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Concatenate, ParamSpec, TypeVar
 
-from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
+from lancelake.errors import ObjectNotFoundError, VersionNotFoundError, naming
 from lancelake.format import index_meta, layout, manifest_codec, transaction
 from lancelake.format.computed_once import computed_once
 from lancelake.format.index_meta import IndexMetadata
@@ -20,10 +23,13 @@ from lancelake.storage.store import ObjectStore
 from lancelake.storage.table_files import FileAt, TableFiles
 from lancelake.txn.state import TableState
 
+Rest = ParamSpec("Rest")
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A version: its manifest, the sections beside it, and where its files are stored."""
+    """A version: its manifest, index entries and transaction, and the location of its files."""
 
     location: Location
     name: ManifestName
@@ -35,21 +41,18 @@ class Snapshot:
         location: Location, name: ManifestName, *, store: ObjectStore | None = None
     ) -> Snapshot:
         """Read the manifest of a version, from the location's own store unless one is given."""
-        try:
-            data = (store or open_store(location)).get(layout.manifest(name.name))
-            file = manifest_codec.decode(data)
-        except ObjectNotFoundError as error:
-            problem = f"version {name.version} was not found"
-            raise VersionNotFoundError(problem, table=location.uri, version=name.version) from error
-        except LanceTableError as error:
-            raise error.at(location.uri, name.version) from error.__cause__
-        return Snapshot(location, name, file, len(data))
+        with naming(location.uri, name.version):
+            try:
+                data = (store or open_store(location)).get(layout.manifest(name.name))
+            except ObjectNotFoundError as error:
+                raise VersionNotFoundError(f"version {name.version} was not found") from error
+            return Snapshot(location, name, manifest_codec.decode(data), len(data))
 
     @staticmethod
     def of_state(
         location: Location, name: ManifestName, file: ManifestFile, size: int, state: TableState
     ) -> Snapshot:
-        """Return a version that was just built; what was encoded is not decoded again."""
+        """Return a version that was just built; its parts are not decoded again."""
         made = Snapshot(location, name, file, size)
         vars(made)["state"], vars(made)["indices"] = state, state.indices
         return made
@@ -61,12 +64,12 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """The version's number, which the manifest states."""
+        """Version number, from the manifest."""
         return self.manifest.version
 
     @property
     def branch(self) -> str | None:
-        """The branch the version is on; None on the main line."""
+        """Branch of the version; None on the main line."""
         return self.manifest.branch
 
     @computed_once
@@ -79,12 +82,12 @@ class Snapshot:
 
     @computed_once
     def files(self) -> TableFiles:
-        """Places of the version's files."""
+        """Locations of the version's files."""
         return TableFiles(root=self.location, bases=self.manifest.base_paths)
 
     @computed_once
     def manifest_at(self) -> FileAt:
-        """Place of the manifest."""
+        """Location of the manifest."""
         return FileAt(root=self.location, path=layout.manifest(self.name.name))
 
     @computed_once
@@ -92,33 +95,29 @@ class Snapshot:
         """Index entries of the version."""
         if self.file.index_section is None:
             return ()
-        try:
+        with naming(self.location.uri, self.version):
             return index_meta.decode_section(self.file.index_section)
-        except LanceTableError as error:
-            raise error.at(self.location.uri, self.version) from error.__cause__
 
     @computed_once
     def state(self) -> TableState:
-        """The version as the rules of changes see it."""
+        """Manifest and index entries, as conflict rules and builders use them."""
         return TableState(manifest=self.manifest, indices=self.indices)
 
     @computed_once
     def transaction(self) -> Transaction | None:
-        """The transaction of the version; None when it was not recorded or no longer is."""
+        """The transaction of the version; None if it was not recorded or was removed."""
         return self.transaction_in(open_store(self.location))
 
     def transaction_in(self, store: ObjectStore) -> Transaction | None:
         """Read the transaction: the inline copy, else its file in a store."""
         data = self.file.inline_transaction
-        try:
+        with naming(self.location.uri, self.version):
             if data is None:
                 data = self._transaction_file(store)
             return None if data is None else transaction.decode(data)
-        except LanceTableError as error:
-            raise error.at(self.location.uri, self.version) from error.__cause__
 
     def with_schema(self, schema: Schema) -> Snapshot:
-        """Return the version cut down to some of its columns, to be scanned."""
+        """Return the version with a projected schema, for scans."""
         manifest = replace(self.manifest, schema=schema)
         return replace(self, file=replace(self.file, manifest=manifest))
 
@@ -130,3 +129,16 @@ class Snapshot:
             return store.get(path)
         except ObjectNotFoundError:
             return None
+
+
+def names_table(
+    function: Callable[Concatenate[Snapshot, Rest], Result],
+) -> Callable[Concatenate[Snapshot, Rest], Result]:
+    """Make the errors of a function name the table and version that it is called with."""
+
+    @functools.wraps(function)
+    def named(base: Snapshot, /, *args: Rest.args, **kwargs: Rest.kwargs) -> Result:
+        with naming(base.location.uri, base.version):
+            return function(base, *args, **kwargs)
+
+    return named

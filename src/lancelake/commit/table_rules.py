@@ -1,4 +1,4 @@
-"""Which rules do the commits of tables follow? Those of lancelake.txn."""
+"""Commit rules of tables, from lancelake.txn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from lancelake.txn import build, migrations, registry
 
 
 class _TableRules:
-    """The functions of lancelake.txn under one name."""
+    """Implementation of `CommitRules` by lancelake.txn."""
 
     __slots__ = ()
 

@@ -1,4 +1,4 @@
-"""How does the file with a version's transaction come back when it is gone?"""
+"""Restoring of a missing transaction file."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lancelake.storage.confined import confined_path
 
 
 def rewrite_transaction_file(line: VersionLine, name: ManifestName) -> None:
-    """Write the file that a manifest names from the copy that it holds; nothing without one."""
+    """Write the transaction file of a manifest from its inline copy, if it has one."""
     loaded = line.load(name)
     file, data = loaded.state.manifest.transaction_file, loaded.file.inline_transaction
     if file and data is not None:

@@ -1,4 +1,4 @@
-"""How do readers find the newest version fast where a store lists in no order?"""
+"""Version hint: a file that leads to the newest version in stores without ordered listing."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.format.ids import is_detached
 
 
 def update_hint(line: VersionLine, version: int) -> None:
-    """Raise the hint to a version that landed, where readers use one; failures do not matter."""
+    """Raise the hint to a committed version, where readers use one; failures are ignored."""
     if is_detached(version):
         return
     with suppress(LanceTableError):
@@ -25,13 +25,13 @@ def update_hint(line: VersionLine, version: int) -> None:
 
 
 def correct_hint(line: VersionLine, version: int) -> None:
-    """Let the hint name a version, whatever it named before."""
+    """Set the hint to a version, even a lower one."""
     body = json.dumps({"version": version}, separators=(",", ":"))
     line.store.put(layout.VERSION_HINT, body.encode())
 
 
 def _known(line: VersionLine) -> int | None:
-    """Return what the hint says, 0 for nonsense; None when there is none."""
+    """Return the version of the hint, 0 when it is invalid, None when there is none."""
     try:
         return hinted_version(line.store.get(layout.VERSION_HINT)) or 0
     except ObjectNotFoundError:

@@ -1,4 +1,4 @@
-"""What is a line of versions? A main line or a branch: its root, its store, and who extends it."""
+"""Version line: the main line or a branch of a table, with its store and commit handler."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _IDS: Ids = SystemIds()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionLine:
-    """A root, its store, and the handler of its versions.
+    """A root, its store, and its commit handler.
 
-    `creates_hint` says that readers need the hint to find the newest version quickly.
+    `creates_hint` is set where readers need the hint to find the newest version quickly.
     """
 
     location: Location
@@ -37,7 +37,7 @@ class VersionLine:
 
 
 def open_line(location: Location, *, ids: Ids = _IDS) -> VersionLine:
-    """Return the line at a root; opening it again is cheap."""
+    """Return the line at a root; repeated calls are cheap."""
     store = open_store(location)
     match location.scheme:
         case "file" | "memory":

@@ -1,4 +1,4 @@
-"""Which versions a table has, and where their manifests lie."""
+"""Versions of a table and the names of their manifests."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def latest_version(location: Location) -> ManifestName:
     """Find the newest version of the main line."""
     found = open_line(location).handler.latest()
     if found is None:
-        problem = f"Dataset at path {location.uri} was not found: no Lance table lies there"
+        problem = f"Dataset at path {location.uri} was not found: it is not a Lance table"
         raise TableNotFoundError(problem, table=location.uri)
     return found
 
@@ -40,5 +40,5 @@ def find_version(location: Location, version: int) -> ManifestName:
     action = None
     if version < latest:
         oldest = min(name.version for name in list_versions(location))
-        action = f"Old versions are removed by cleanup; the oldest that is left is {oldest}."
+        action = f"Older versions were removed by cleanup; the oldest version left is {oldest}."
     raise VersionNotFoundError(problem, table=location.uri, version=version, action=action)

@@ -1,1 +1,1 @@
-"""Rows in and out of files, as Arrow."""
+"""Reading and writing of data files, deletion files and blobs as Arrow data."""

@@ -1,4 +1,4 @@
-"""Key columns of rows that another writer added, read while a commit waits for its turn."""
+"""Key columns of rows added by a concurrent commit, read for conflict checks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AddedRowKeys:
         self, fragments: Sequence[Fragment], field_ids: Sequence[FieldId], state: TableState
     ) -> Iterator[Sequence[pa.Array]]:
         """Yield the columns of these fields, batch by batch; `state` is after that commit."""
-        # The codec is heavy, and few commits meet another one that added rows.
+        # The codec is slow to import, and few commits have to read added rows.
         from lancelake.data.fragment_reader import FragmentReader  # noqa: PLC0415
 
         manifest = state.manifest

@@ -1,4 +1,4 @@
-"""Columns of several files -> columns of the table; what no file has is null."""
+"""Assembly of the table's columns from several files; missing columns are null."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Assembler:
 
     @staticmethod
     def of(schema: Schema) -> Assembler:
-        """Return the one for a schema; the same schema is looked at once."""
-        # What is kept holds its schema, so that no other gets the same id.
+        """Return the assembler of a schema, cached by schema."""
+        # The cached value keeps its schema alive, so that no other schema gets the same id.
         return _known.get(id(schema), lambda: Assembler(schema))
 
     def __call__(self, parts: Sequence[pa.RecordBatch], num_rows: int) -> pa.RecordBatch:
@@ -80,7 +80,7 @@ def _struct(field: Field, target: pa.StructType, parts: list[pa.Array], num_rows
 
 
 def _list(field: Field, target: pa.DataType, parts: list[pa.Array]) -> pa.Array:
-    """Lists agree on their offsets; only the members of their items differ."""
+    """Join lists with the same offsets and different members."""
     first = parts[0]
     (item,) = field.children
     values = _column(item, target.value_type, [p.values for p in parts], len(first.values))

@@ -1,4 +1,4 @@
-"""Bytes of one immutable file, wherever it lies."""
+"""Random access to the bytes of an immutable file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class ByteSource(Protocol):
 
     @property
     def name(self) -> str:
-        """What to call the file in errors."""
+        """Name of the file in errors."""
         ...
 
     def size_bytes(self) -> int:
@@ -23,7 +23,7 @@ class ByteSource(Protocol):
         ...
 
     def read(self, start: int, length: int) -> bytes:
-        """Return exactly these bytes, or raise CorruptTableError when the file ends before."""
+        """Return exactly these bytes, or raise CorruptTableError when the file ends earlier."""
         ...
 
 

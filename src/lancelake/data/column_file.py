@@ -1,4 +1,4 @@
-"""Values of some columns -> one more data file of a fragment."""
+"""Writing of column files: values of some columns as another data file of a fragment."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lancelake.storage.location import Location
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFile:
-    """Which columns are to be written for a fragment, and where."""
+    """Columns to write for a fragment, and their location."""
 
     root: Location
     schema: Schema
@@ -38,10 +38,10 @@ class ColumnFile:
     casts: bool = False
     newest_readers_only: bool = False
     text: InvalidText = InvalidText.REFUSE
-    """What happens to strings that are not UTF-8."""
+    """Handling of strings that are not UTF-8."""
 
     def ensure_possible(self, data: pa.Schema) -> Schema:
-        """Return the columns that the data brings, or say what does not fit."""
+        """Return the columns of the data, or raise for those that do not fit."""
         schema = ensure_fits(self.schema, data, casts=self.casts)
         ensure_storable(schema, self.version, newest_readers_only=self.newest_readers_only)
         return schema
@@ -81,13 +81,13 @@ class ColumnFile:
 
 
 def sync_file(root: Location, file: DataFile | None) -> None:
-    """Make the bytes of a file that was written below a root durable."""
+    """Sync the bytes of a file below a root."""
     if file is not None and root.scheme == "file":
         durable.sync_file(Path(root.uri) / layout.DATA / file.path)
 
 
 def sync_names(root: Location) -> None:
-    """Make the names of all data files that were written below a root durable."""
+    """Sync the names of all data files below a root."""
     if root.scheme == "file":
         folder = Path(root.uri) / layout.DATA
         if folder.exists():
@@ -95,7 +95,7 @@ def sync_names(root: Location) -> None:
 
 
 def with_file(fragment: Fragment, file: DataFile) -> Fragment:
-    """Add a file to a fragment; what it holds is dead in the files before it."""
+    """Add a file to a fragment; its columns replace those of earlier files."""
     taken = frozenset(file.fields)
     files = tuple(_without(old, taken) for old in fragment.files)
     kept = (old for old in files if any(i != TOMBSTONE for i in old.fields))

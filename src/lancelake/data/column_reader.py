@@ -1,4 +1,4 @@
-"""The port to data files: some columns of one file, in batches or by row."""
+"""Column reader interface: some columns of one data file, in batches or by row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RowOffsets = npt.NDArray[np.uint64]
 class ColumnReader(Protocol):
     """Columns of one data file, under the names and types of the table's schema.
 
-    JSON comes in its binary storage form, blobs as descriptors.
+    JSON is read as binary JSON, blobs as descriptors.
     """
 
     @property
@@ -29,9 +29,9 @@ class ColumnReader(Protocol):
         ...
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
         ...
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
-        """Return the rows at these offsets, which ascend without repeats."""
+        """Return the rows at these offsets, sorted and unique."""
         ...

@@ -1,4 +1,4 @@
-"""What a commit must read and write in files: deletion vectors, and facts that manifests lack."""
+"""File access of commits: deletion files, and facts that manifests are missing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DeletionPort:
     def store_deletions(
         self, fragment_id: FragmentId, rows: BitMap, read_version: Version
     ) -> DeletionFile:
-        """Write all deleted rows of a fragment; a merged vector is always a bitmap."""
+        """Write all deleted rows of a fragment; merged deletions are always a bitmap."""
         return write_deletions(
             self.root, fragment_id, rows, read_version, DeletionFileType.BITMAP, self.ids
         )
@@ -55,7 +55,7 @@ def write_deletions(
 ) -> DeletionFile:
     """Write a deletion file below a root and return its entry.
 
-    Whoever writes many can make their names durable once, with `sync_deletion_names`.
+    After many files, `sync_deletion_names` syncs their names once.
     """
     unique = ids.random_u64()
     path = layout.deletion_file(
@@ -70,7 +70,7 @@ def write_deletions(
 
 
 def sync_deletion_names(root: Location) -> None:
-    """Make the names of all deletion files that were written below a root durable."""
+    """Sync the names of all deletion files below a root."""
     if root.scheme == "file":
         durable.sync_folder(Path(root.uri) / layout.DELETIONS)
 
@@ -82,7 +82,7 @@ class FilesFactsPort:
     root: Location
 
     def learn(self, state: TableState, wanted: MissingFacts) -> Facts:
-        """Return the facts that are wanted of a version."""
+        """Return the missing facts of a version."""
         files = TableFiles(root=self.root, bases=state.manifest.base_paths)
         fragments = state.fragments_by_id()
         rows = {i: _physical_rows(files, fragments[i]) for i in wanted.physical_rows}
@@ -107,7 +107,7 @@ class FilesFactsPort:
 
 
 def _physical_rows(files: TableFiles, fragment: Fragment) -> int:
-    # The codec is heavy, and only manifests of old releases make it necessary.
+    # The codec is slow to import, and only manifests of old releases need it.
     from lancelake.data.open_columns import stored_rows  # noqa: PLC0415
 
     return stored_rows(files, fragment.files[0]) if fragment.files else 0

@@ -1,4 +1,4 @@
-"""One data file: batches in, an entry for the manifest out."""
+"""Writer of one data file, which returns its manifest entry."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancelake.storage.table_files import TableFiles
 
 
 class DataFileWriter:
-    """Writes batches as `Conformer` makes them; until `close` no file can be seen."""
+    """Writes batches of `Conformer`; the file is not visible until `close`."""
 
     def __init__(
         self, task: WriteTask, schema: Schema, name: str, base: BasePath | None = None
@@ -46,7 +46,7 @@ class DataFileWriter:
 
     @property
     def begun(self) -> DataFile:
-        """The file's entry as long as nothing is written."""
+        """The file's entry before anything is written."""
         return replace(self._entry, fields=(), column_indices=())
 
     def write(self, batch: pa.RecordBatch) -> None:
@@ -65,16 +65,16 @@ class DataFileWriter:
         return replace(self._entry, file_size_bytes=int(self._codec.size_bytes or 0))
 
     def settle(self, *, leaves_sync: bool = False) -> None:
-        """Bring what was written to its place, on local disk durably but for the file's name.
+        """Move the files to their location, on local disk durably except for the file's name.
 
-        Someone who has many files may make their bytes durable together, later.
+        Callers with many files may sync their bytes together, later.
         """
         self._blobs.settle()
         if not (leaves_sync and self._address.is_in_place):
             self._address.arrived()
 
     def sync_name(self) -> None:
-        """Make the names of this file and of all before it in the same folder durable."""
+        """Sync the names of all files in this file's folder."""
         if self._address.is_in_place:
             durable.sync_folder(Path(self._address.uri).parent)
 

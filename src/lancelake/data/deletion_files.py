@@ -1,4 +1,4 @@
-"""Loading the deleted rows of a fragment."""
+"""Loading of deletion files."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from lancelake.format.fragment import Fragment
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
 
-# A deletion file never changes: its name has a random number in it.
+# A deletion file never changes: its name includes a random number.
 _SMALL_ROWS = 1 << 16
-# A manifest that claims more rows is compared with the data file.
+# A larger row count of a manifest is checked against the data file.
 _LIKELY_ROWS = 1 << 22
 _KEPT = 1024
 _kept: RecentlyUsed[FileAt, FrozenBitMap] = RecentlyUsed(_KEPT)
 
 
 def known_deletions(files: TableFiles, fragment: Fragment) -> BitMap:
-    """Do as `load_deletions`, but read a small file that is read again and again only once."""
+    """Like `load_deletions`, with a cache for small files."""
     entry = fragment.deletion_file
     if entry is None or entry.num_deleted_rows is None or entry.num_deleted_rows > _SMALL_ROWS:
         return load_deletions(files, fragment)
@@ -49,15 +49,15 @@ def load_deletions(files: TableFiles, fragment: Fragment) -> BitMap:
 
 
 def _ensure_within_file(files: TableFiles, fragment: Fragment, rows: BitMap) -> None:
-    """Refuse deletions of rows that no data file has, before anyone makes room for them."""
+    """Raise for deletions of rows that no data file has, before memory is allocated for them."""
     if not fragment.files or not rows:
         return
     from lancelake.data.open_columns import stored_rows  # noqa: PLC0415  # loads the codec
 
     stored = stored_rows(files, fragment.files[0])
     if (fragment.physical_rows or 0) > stored:
-        problem = f"fragment {fragment.id} claims {fragment.physical_rows} rows and has {stored}"
+        problem = f"fragment {fragment.id} has {stored} rows, not {fragment.physical_rows}"
         raise CorruptTableError(problem, fragment=fragment.id)
     if rows.max() >= stored:
-        problem = f"row {rows.max()} of fragment {fragment.id} is deleted, which has {stored} rows"
+        problem = f"deleted row {rows.max()} is not in fragment {fragment.id} of {stored} rows"
         raise CorruptTableError(problem, fragment=fragment.id)

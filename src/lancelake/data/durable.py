@@ -1,4 +1,4 @@
-"""Local files and folders that survive a crash of the machine."""
+"""Durable creation of local files and folders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lancelake.storage import disk_sync
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder and those above it, durably."""
+    """Create a folder and its parents durably."""
     if folder.is_dir():
         return
     make_folder(folder.parent)
@@ -18,12 +18,12 @@ def make_folder(folder: Path) -> None:
 
 
 def sync_file(path: Path) -> None:
-    """Bring a file's bytes to disk."""
+    """Sync the bytes of a file to disk."""
     _sync(path, os.O_RDONLY | os.O_CLOEXEC)
 
 
 def sync_folder(folder: Path) -> None:
-    """Bring a folder's names to disk."""
+    """Sync the names in a folder to disk."""
     _sync(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
 

@@ -1,4 +1,4 @@
-"""A data file that lies there already -> its entry for the manifest."""
+"""Manifest entry of an existing data file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.storage.table_files import FileAt, TableFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundFile:
-    """What a file holds: some columns of the table, told by their names, and its rows."""
+    """Content of a file: columns of the table, matched by name, and its row count."""
 
     entry: DataFile
     schema: Schema
@@ -32,7 +32,7 @@ class FoundFile:
 def found_file(
     files: TableFiles, path: str, table: Schema, base_id: BaseId | None = None
 ) -> FoundFile:
-    """Read what a data file says about itself; its columns must be such as the table has."""
+    """Read the metadata of a data file, whose columns must be in the table."""
     draft = DataFile(
         path=path, fields=(), file_major_version=0, file_minor_version=0, base_id=base_id
     )
@@ -41,7 +41,7 @@ def found_file(
     facts = open_reader(place, None).facts()
     version = file_version.from_numbers(facts.major, facts.minor)
     if version is FileVersion.LEGACY:
-        raise UnsupportedError(f"{path} is a legacy data file, which tells nothing about columns")
+        raise UnsupportedError(f"{path} is a legacy data file, which has no column metadata")
     schema = _held(table, facts.schema)
     ids = column_ids(schema, version)
     major, minor = version.numbers
@@ -67,7 +67,7 @@ def _size(place: FileAt) -> int:
 
 
 def _held(table: Schema, held: pa.Schema) -> Schema:
-    """Return the fields that a file holds, in the order of the file."""
+    """Return the fields of a file, in file order."""
     required = {field.name for field in held}
     known = replace(table, fields=tuple(f for f in table.fields if f.name in required))
     matched = {field.name: field for field in ensure_fits(known, held).fields}
@@ -77,7 +77,7 @@ def _held(table: Schema, held: pa.Schema) -> Schema:
 
 
 def _ensure_same_order(field: Field, dtype: pa.DataType) -> None:
-    """Refuse members in another order than the table's: columns go by their order."""
+    """Raise for members in another order than in the table, because columns are stored by order."""
     if pa.types.is_struct(dtype):
         names = [member.name for member in dtype]
         if names != [child.name for child in field.children]:

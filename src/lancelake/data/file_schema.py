@@ -1,4 +1,4 @@
-"""Which Arrow schema does the codec get for a data file, and which columns does that make?"""
+"""Arrow schema of a data file for the codec, and its columns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ BLOB_VALUE = pa.struct(
         ("size", pa.uint64()),
     ]
 )
-"""A blob to write: bytes, or where they lie."""
+"""A blob to write: bytes or a URI."""
 
-# Blob values as the codec takes them; official releases call these arrays prepared.
+# Blob values for the codec; official releases call these arrays prepared.
 PREPARED_BLOB = pa.struct(
     [
         ("kind", pa.uint8()),

@@ -1,4 +1,4 @@
-"""Columns as a file names and nests them -> columns as the table does."""
+"""Mapping of a file's columns to the table's names and nesting."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _TYPES = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileShape:
-    """A node of a column: its name in the file, its type in the table, and what lies below."""
+    """A node of a column: its name in the file, its type in the table, and its children."""
 
     file_name: str
     target: pa.DataType
     children: tuple[FileShape, ...] = ()
     positions_in: FileVersion | None = None
-    """Set for positions and sizes of blobs: the version says which of them are nulls."""
+    """Set for positions and sizes of blobs: the file version decides which are nulls."""
 
     raw_text: bool = False
     """Whether bytes become strings without a check that they are UTF-8."""
 
     def apply(self, array: pa.Array) -> pa.Array:
-        """Return a column of the file as the table has it."""
+        """Return a column of the file with the table's type."""
         if self.positions_in is not None:
             return retype(with_nulls(array, self.positions_in), self.target)
         if pa.types.is_dictionary(array.type) and array.dictionary.null_count:
@@ -62,23 +62,23 @@ class FileShape:
     def _ensure_members(self, found: pa.StructType) -> None:
         names = [child.file_name for child in self.children]
         if any(found.get_field_index(name) < 0 for name in names):
-            problem = f"a column holds {found}, where the table says {self.target}"
+            problem = f"a column has type {found}, and {self.target} in the table"
             raise CorruptTableError(problem)
 
 
 def shaped(
     batch: pa.RecordBatch, shapes: tuple[FileShape, ...], schema: pa.Schema, path: str
 ) -> pa.RecordBatch:
-    """Return the columns of a data file as those of the table; they come in the same order."""
+    """Convert the columns of a data file to those of the table, which are in the same order."""
     if batch.num_columns != len(shapes):
-        problem = f"data file {path} has fewer columns than the table says"
+        problem = f"data file {path} has fewer columns than the manifest lists"
         raise CorruptTableError(problem, path=path)
     arrays = [shape.apply(batch.column(position)) for position, shape in enumerate(shapes)]
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
-    """Say null in the index: Arrow does not join dictionaries that hold nulls, as 2.0 files do."""
+    """Move nulls into the indices: Arrow cannot join dictionaries with nulls, as in 2.0 files."""
     encoded = array.dictionary_decode().dictionary_encode()
     indices = encoded.indices.cast(array.type.index_type)
     return pa.DictionaryArray.from_arrays(indices, encoded.dictionary)
@@ -86,6 +86,6 @@ def _without_null_words(array: pa.DictionaryArray) -> pa.DictionaryArray:
 
 @functools.lru_cache(maxsize=_TYPES)
 def _has_words(dtype: pa.DataType) -> bool:
-    """Whether a dictionary lies somewhere below this type."""
+    """Whether this type contains a dictionary."""
     below = [dtype.field(i).type for i in range(dtype.num_fields)]
     return any(pa.types.is_dictionary(child) or _has_words(child) for child in below)

@@ -1,4 +1,4 @@
-"""A fragment's physical rows as batches: columns of its files side by side."""
+"""Fragment reader: physical rows with the columns of all data files."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from lancelake.storage.table_files import FileAt, TableFiles
 class FragmentReader:
     """Reads the fields of `schema` from one fragment; deleted rows are included.
 
-    With `remembers`, the columns of a small fragment are kept for the next reader. With
-    `raw_text`, strings come as they are stored, whether or not they are UTF-8.
+    With `remembers`, the columns of a small fragment are cached. With `raw_text`, strings
+    are returned as stored, even if they are not UTF-8.
     """
 
     files: TableFiles
@@ -44,7 +44,7 @@ class FragmentReader:
         return stored_rows(self.files, self.fragment.files[0])
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
         if self._remembered is not None:
             for first in range(start, stop, batch_rows):
                 yield self._remembered.slice(first, min(batch_rows, stop - first))
@@ -61,7 +61,7 @@ class FragmentReader:
             yield self._join(parts, parts[0].num_rows)
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
-        """Return the rows at these offsets, which ascend without repeats."""
+        """Return the rows at these offsets, sorted and unique."""
         if self._remembered is not None:
             return self._remembered.take(pa.array(offsets))
         parts = tuple(reader.take(offsets) for reader in self._readers)
@@ -69,7 +69,7 @@ class FragmentReader:
 
     def _join(self, parts: tuple[pa.RecordBatch, ...], num_rows: int) -> pa.RecordBatch:
         if any(part.num_rows != num_rows for part in parts):
-            problem = f"files of fragment {self.fragment.id} do not have the same rows"
+            problem = f"files of fragment {self.fragment.id} differ in their row counts"
             raise CorruptTableError(problem, table=self.files.root.uri)
         return self._assemble(parts, num_rows)
 

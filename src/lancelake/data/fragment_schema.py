@@ -1,4 +1,4 @@
-"""Which fields of the table the files of a fragment hold."""
+"""Schema of a fragment: the fields that its files have."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.format.schema import Schema
 
 
 def stored_schema(fragment: Fragment, schema: Schema) -> Schema:
-    """Cut a schema down to the columns that a fragment's files hold."""
+    """Reduce a schema to the columns in a fragment's files."""
     held = {field_id for file in fragment.files for field_id in file.fields}
     pruned = (prune(field, held) for field in schema.fields)
     return replace(schema, fields=tuple(field for field in pruned if field is not None))

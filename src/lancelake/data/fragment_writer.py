@@ -1,4 +1,4 @@
-"""A stream of batches -> data files -> fragments that are not yet part of a table."""
+"""Fragment writer: writes a stream of batches to data files of new fragments."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def write_fragments(
 ) -> tuple[Fragment, ...]:
     """Write all rows of `reader` and return a fragment with id 0 for each data file.
 
-    On local disk the files are durable when this returns. After an error there may be files that
-    belong to no table, and nothing else.
+    On local disk the files are durable when this returns. An error may leave files that no
+    table refers to.
     """
     schema = ensure_fits(task.schema, reader.schema, casts=task.casts)
     ensure_storable(schema, task.file_version, newest_readers_only=task.newest_readers_only)
@@ -52,7 +52,7 @@ def write_fragments(
 
 @dataclass(slots=True, kw_only=True)
 class _Output:
-    """The files of one call: one is open, those before it are closed."""
+    """Files of one call, of which the last is open."""
 
     task: WriteTask
     conform: Conformer
@@ -70,12 +70,12 @@ class _Output:
     _memory_bytes: int = 0
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows, closing files as they fill up."""
+        """Add rows; close files that are full."""
         rest = batch
         while rest.num_rows:
             room = self.task.max_rows_per_file - (self._open.rows if self._open else 0)
             part, rest = rest.slice(0, room), rest.slice(room)
-            # Before a file is opened: values that do not fit leave none behind.
+            # Before a file is opened, so that invalid values leave none behind.
             values = self.conform(part)
             writer = self._writer()
             writer.write(values)
@@ -120,13 +120,13 @@ class _Output:
         self._report()
 
     def _settle_aside(self) -> None:
-        """Bring a file to disk, which takes as long as writing it, while the next is written."""
+        """Sync a file to disk while the next is written."""
         if self._closed is not None:
             self._settled.append(self.settling.submit(self._closed.settle))
             self._closed = None
 
     def _is_large(self, writer: DataFileWriter) -> bool:
-        """Guess a file's size from that of its values and from how small the earlier ones got."""
+        """Estimate a file's size from its values and the compression of earlier files."""
         share = self._size_bytes / self._memory_bytes if self._memory_bytes else 1.0
         return writer.memory_bytes * share >= self.task.max_bytes_per_file
 

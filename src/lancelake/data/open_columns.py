@@ -1,4 +1,4 @@
-"""Which reader serves a data file."""
+"""Opening of data files with the reader of their version."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from lancelake.storage.table_files import FileAt, TableFiles
 def open_columns(
     files: TableFiles, part: FileProjection, manifest: FileAt, *, raw_text: bool = False
 ) -> tuple[ColumnReader, ...]:
-    """Open the columns of one file that a projection names, in as many readers as it takes.
+    """Open the projected columns of one file, in one or more readers.
 
-    With `raw_text`, strings come as they are stored, whether or not they are UTF-8; legacy files
-    are read with the check all the same.
+    With `raw_text`, strings are returned as stored, even if they are not UTF-8; strings of
+    legacy files are always checked.
     """
     place = files.data_file(part.file)
     if part.file.version is FileVersion.LEGACY:
@@ -40,7 +40,7 @@ def stored_rows(files: TableFiles, file: DataFile) -> int:
 
 
 def column_sizes(files: TableFiles, file: DataFile) -> dict[int, int]:
-    """Return the bytes of each column of a data file by its index; nothing for legacy files."""
+    """Return the size of each column of a data file by index; empty for legacy files."""
     if file.version is FileVersion.LEGACY:
         return {}
     place = files.data_file(file)

@@ -1,4 +1,4 @@
-"""Which fields of the table each file of a fragment supplies."""
+"""Projection: the fields to read from each file of a fragment."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lancelake.format.schema import Field, Schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileProjection:
-    """A data file and the fields to read from it, cut down to what it has."""
+    """A data file and the fields to read from it."""
 
     file: DataFile
     fields: tuple[Field, ...]
 
 
 def prune(field: Field, keep: frozenset[FieldId] | set[FieldId]) -> Field | None:
-    """Cut a field down to the columns in `keep`; None when nothing is left."""
+    """Reduce a field to the columns in `keep`; None when nothing is left."""
     if field.owns_column:
         return field if field.id in keep else None
     children = (prune(child, keep) for child in field.children)
@@ -34,7 +34,7 @@ def columns_of(field: Field) -> set[FieldId]:
 
 
 def split(fragment: Fragment, schema: Schema) -> tuple[FileProjection, ...]:
-    """Say what to read from which file; of two files with one field the first supplies it."""
+    """Return the fields to read from each file; of two files with a field, the first is used."""
     wanted = {i for field in schema.fields for i in columns_of(field)}
     parts: list[FileProjection] = []
     for file in fragment.files:
@@ -51,7 +51,7 @@ def split(fragment: Fragment, schema: Schema) -> tuple[FileProjection, ...]:
 
 
 def project(schema: Schema, paths: tuple[tuple[str, ...], ...]) -> Schema:
-    """Cut a schema down to the values at these paths of exact names, in schema order."""
+    """Reduce a schema to these paths of exact names, in schema order."""
     keep: set[FieldId] = set()
     for path in paths:
         node = _node(schema, path)
@@ -68,7 +68,7 @@ def _node(schema: Schema, path: tuple[str, ...]) -> Field | None:
     node: Field | None = None
     for segment in path:
         node = next((f for f in level if f.name == segment), None)
-        # What lies in a single column is read whole.
+        # A single column is read as a whole.
         if node is None or node.owns_column:
             return node
         level = node.children

@@ -1,4 +1,4 @@
-"""A stream read on a thread of its own, so that reading and writing go on at the same time."""
+"""Prefetch of a stream on another thread, so that reading and writing overlap."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ Item = TypeVar("Item")
 
 
 def read_ahead(items: Iterator[Item], *, held: int = _HELD) -> Generator[Item, None, None]:
-    """Yield the same items; while one is used, up to `held` more are made.
+    """Yield the same items; prefetch up to `held` of them.
 
-    Whoever stops early closes it: then nothing more is made.
+    Closing the generator stops the prefetch.
     """
     reader = _Reader(items, held)
     try:
@@ -26,7 +26,7 @@ def read_ahead(items: Iterator[Item], *, held: int = _HELD) -> Generator[Item, N
 
 
 class _End:
-    """After the last item; an error if making them failed."""
+    """End of the items, with the error if there was one."""
 
     def __init__(self, error: BaseException | None = None) -> None:
         self.error = error
@@ -47,7 +47,7 @@ class _Reader(Generic[Item]):
             raise item.error
 
     def stop(self) -> None:
-        """Let the thread end, and wait for it."""
+        """Stop the thread and wait for it."""
         self._stopped.set()
         self._thread.join()
 

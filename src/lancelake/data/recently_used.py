@@ -1,4 +1,4 @@
-"""A cache that forgets what was not used for longest."""
+"""LRU cache."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ V = TypeVar("V")
 
 
 class RecentlyUsed(Generic[K, V]):
-    """A cache of a fixed size that forgets what was not used for longest.
+    """LRU cache of a fixed size.
 
-    The size is a number of values, or what their weights add up to.
+    The size is the number of values or the sum of their weights.
     """
 
     def __init__(self, size: int, *, weight: Callable[[V], int] = lambda _: 1) -> None:
@@ -29,12 +29,12 @@ class RecentlyUsed(Generic[K, V]):
         _caches.add(self)
 
     def peek(self, key: K) -> V | None:
-        """Return the value of a key if it is there."""
+        """Return the value of a key if it is cached."""
         with self._lock:
             return self._items.get(key)
 
     def find(self, key: K) -> V | None:
-        """Return the value of a key if it is there, which counts as a use."""
+        """Return the value of a key if it is cached, and mark it as used."""
         with self._lock:
             if key not in self._items:
                 return None
@@ -42,7 +42,7 @@ class RecentlyUsed(Generic[K, V]):
             return self._items[key]
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return the value of a key, made if it is not there."""
+        """Return the value of a key; create it if it is not cached."""
         with self._lock:
             if key in self._items:
                 self._items.move_to_end(key)
@@ -52,7 +52,7 @@ class RecentlyUsed(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Keep the value of a key."""
+        """Cache the value of a key."""
         with self._lock:
             if key in self._items:
                 self._used -= self._weight(self._items.pop(key))
@@ -62,13 +62,13 @@ class RecentlyUsed(Generic[K, V]):
                 self._used -= self._weight(self._items.popitem(last=False)[1])
 
     def forget(self, is_unwanted: Callable[[K], bool]) -> None:
-        """Let go of what has one of some keys."""
+        """Remove the values of some keys."""
         with self._lock:
             for key in [key for key in self._items if is_unwanted(key)]:
                 self._used -= self._weight(self._items.pop(key))
 
     def renew_lock(self) -> None:
-        """Replace the lock, which a thread that a fork has lost may hold."""
+        """Replace the lock after a fork, because a lost thread may hold it."""
         self._lock = threading.Lock()
 
 

@@ -1,4 +1,4 @@
-"""Columns that every table has without storing them: addresses, ids, versions of rows."""
+"""Metadata columns: row addresses, row ids and row versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancelake.storage.table_files import TableFiles
 
 
 class MetaColumn(Enum):
-    """A column computed from where a row lies."""
+    """A column computed from the position of a row."""
 
     ROW_ID = "_rowid"
     ROW_ADDRESS = "_rowaddr"
@@ -36,7 +36,7 @@ META_TYPE = pa.uint64()
 
 @dataclass(frozen=True)
 class RowMeta:
-    """Computes meta columns for rows of one fragment."""
+    """Computes metadata columns for rows of one fragment."""
 
     files: TableFiles
     fragment: Fragment
@@ -44,7 +44,7 @@ class RowMeta:
     has_stable_row_ids: bool
 
     def column(self, meta: MetaColumn, offsets: RowOffsets, live_rank: RowOffsets) -> pa.Array:
-        """Return a meta column; `live_rank` numbers the rows in scan order of the version."""
+        """Return a metadata column; `live_rank` numbers the rows in scan order of the version."""
         match meta:
             case MetaColumn.ROW_ID:
                 return pa.array(self.row_ids(offsets))

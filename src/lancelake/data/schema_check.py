@@ -1,4 +1,4 @@
-"""Does incoming data fit a table, and which of its columns does it bring?"""
+"""Schema check of data to write against a table."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ _FIXED_SIZE_STRUCTS = "fixed_size_list:struct:"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaMatch:
-    """What the data brings: fields of the table in the table's order, and unknown columns."""
+    """Columns of the data: fields of the table in the table's order, and unknown columns."""
 
     schema: Schema
     extra: tuple[pa.Field, ...] = ()
 
 
 def ensure_fits(table: Schema, data: pa.Schema, *, casts: bool = False) -> Schema:
-    """Return the part of the table's schema that the data brings, or say what does not fit.
+    """Return the part of the table's schema that the data has, or raise for what does not fit.
 
-    Columns and members may come in any order; nullable ones may be missing. Types must be the
-    same, or with `casts` such that values may be converted; metadata does not count.
+    Columns and members may come in any order; nullable ones may be missing. Types must be
+    the same, or with `casts` convertible; metadata is ignored.
     """
     found = match_schema(table, data, casts=casts)
     if found.extra:
@@ -37,13 +37,13 @@ def ensure_fits(table: Schema, data: pa.Schema, *, casts: bool = False) -> Schem
             f"the data has columns that the table does not have: {names}",
             path=found.extra[0].name,
             found=str(found.extra[0].type),
-            action="Leave them out, or add them to the table first.",
+            action="Omit them, or add them to the table first.",
         )
     return found.schema
 
 
 def match_schema(table: Schema, data: pa.Schema, *, casts: bool = False) -> SchemaMatch:
-    """Do as `ensure_fits`, but return top-level columns that the table does not have."""
+    """Like `ensure_fits`, but return top-level columns that the table does not have."""
     known = set(table.names)
     extra = tuple(field for field in data if field.name not in known)
     _ensure_unique(data.names, ())
@@ -118,7 +118,7 @@ def _matched_struct(
     children = _matched_members(table.children, list(dtype), path, casts=casts)
     if not children or (table.is_packed and len(children) < len(table.children)):
         raise SchemaMismatchError(
-            f"column {_shown(path)} lacks members: the table has "
+            f"column {_shown(path)} has missing members: the table has "
             f"{', '.join(child.name for child in table.children)}",
             path=_shown(path),
             found=str(dtype),
@@ -131,14 +131,14 @@ def _matched_entries(
 ) -> tuple[Field, ...]:
     members = [dtype.key_field, dtype.item_field]
     if casts:
-        # Names of a map's members mean nothing; official releases compare them all the same.
+        # Names of a map's members have no meaning, but official releases compare them.
         names = [child.name for child in entries.children]
         members = [field.with_name(name) for field, name in zip(members, names, strict=True)]
     return _matched_members(entries.children, members, path, casts=casts)
 
 
 def _matched_blob(table: Field, dtype: pa.DataType, found: str, path: tuple[str, ...]) -> Field:
-    """Take values to write, whose members need not be those that the table lists."""
+    """Check blob values to write, whose members may differ from those in the table."""
     if pa.types.is_struct(dtype) and {"data", "uri"} <= set(dtype.names):
         return table
     raise _mismatch(table, found, path)
@@ -161,7 +161,7 @@ def _logical_type(dtype: pa.DataType, path: tuple[str, ...]) -> str:
         return logical_types.from_arrow(dtype)
     except UnsupportedError as error:
         where = _shown(path)
-        msg = f"column {where} has type {dtype}, which has no place in the Lance format"
+        msg = f"column {where} has type {dtype}, which the Lance format does not support"
         raise SchemaMismatchError(
             msg, path=where, found=str(dtype), action="Cast the column to another type."
         ) from error

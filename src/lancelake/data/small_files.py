@@ -1,4 +1,4 @@
-"""Columns of small fragments, remembered for those who read a table again and again.
+"""Cache of the columns of small fragments, for repeated reads.
 
 Opening a small file takes far longer than reading it, and data files never change.
 """
@@ -29,7 +29,7 @@ _schemas: RecentlyUsed[Schema, Schema] = RecentlyUsed(_MOST_SCHEMAS)
 
 
 def interned(schema: Schema) -> Schema:
-    """Return the same object for equal schemas: to compare schemas of each file takes long."""
+    """Return the same object for equal schemas, because comparing schemas per file is slow."""
     return _schemas.get(schema, lambda: schema)
 
 
@@ -38,7 +38,7 @@ def remembered(
 ) -> pa.RecordBatch | None:
     """Return all physical rows of a fragment; None when it is not small.
 
-    Rows are found again under the same object as `schema` only, see `interned`.
+    The cache key includes the identity of `schema`, see `interned`.
     """
     rows = fragment.physical_rows
     if rows is None or not 0 < rows <= _MOST_ROWS or not fragment.files:
@@ -48,7 +48,7 @@ def remembered(
     key = tuple(files.data_file(file) for file in fragment.files), id(schema)
     if _kept.peek(key) is None:
         found = read()
-        # Few bytes of a file can stand for many values.
+        # Few bytes of a file can encode many values.
         if found.nbytes > _MOST_BYTES:
             return found
         return _kept.get(key, lambda: (schema, found))[1]

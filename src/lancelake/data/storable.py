@@ -1,4 +1,4 @@
-"""Which columns can data files of a version hold, and which can pylance 4 read?"""
+"""Column types that data files of a version support, and that pylance 4 can read."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ WRITABLE = (FileVersion.V2_0, FileVersion.V2_1, FileVersion.V2_2)
 def ensure_storable(
     schema: Schema, version: FileVersion, *, newest_readers_only: bool = False
 ) -> None:
-    """Raise `UnsupportedError` naming the first column that files of this version cannot hold."""
+    """Raise `UnsupportedError` for the first column that files of this version do not support."""
     if version not in WRITABLE:
         known = ", ".join(writable.value for writable in WRITABLE)
-        msg = f"data files of version {version.value} are not written; choose one of {known}"
+        msg = f"data files of version {version.value} cannot be written; supported are {known}"
         raise UnsupportedError(msg, found=version.value, action="Choose another version.")
     for trail in _trails(schema.fields):
         where = join_path(node.name for node in trail)
@@ -41,10 +41,10 @@ def _ensure_version_holds(trail: tuple[Field, ...], version: FileVersion, where:
         if not is_structural:
             raise _needs_2_2(where, "a blob of the second kind (lance.blob.v2)", version)
         if len(trail) > 1:
-            msg = f"column {where} is a blob inside another column, which cannot be written"
-            raise UnsupportedError(msg, column=where, action="Make it a column of its own.")
+            msg = f"column {where} is a nested blob, which cannot be written"
+            raise UnsupportedError(msg, column=where, action="Use a top-level column.")
     if is_structural and node.is_blob_v1:
-        msg = f"column {where} is a blob of the first kind, which data files 2.2 do not hold"
+        msg = f"column {where} has blob encoding v1, which data files 2.2 do not support"
         action = 'Write with data_storage_version="2.1", or use the type lance.blob.v2.'
         raise UnsupportedError(msg, column=where, action=action)
 
@@ -53,11 +53,11 @@ def _ensure_release_4_reads(trail: tuple[Field, ...], version: FileVersion, wher
     node = trail[-1]
     if _has_offset_zone(node):
         msg = f"column {where} has type {node.logical_type}, on which pylance 4 crashes"
-        action = "Use a named time zone such as UTC, or ask for what only newer releases read."
+        action = "Use a named time zone such as UTC, or give up compatibility with pylance 4."
         raise UnsupportedError(msg, column=where, found=node.logical_type, action=action)
     if version.leaves_only and node.logical_type == "null" and _is_below_list(trail):
         msg = f"column {where} has type null inside a list, where pylance 4 loses rows"
-        action = "Give it another type, or ask for what only newer releases read."
+        action = "Use another type, or give up compatibility with pylance 4."
         raise UnsupportedError(msg, column=where, action=action)
 
 
@@ -83,5 +83,5 @@ def _trails(fields: tuple[Field, ...]) -> Iterator[tuple[Field, ...]]:
 
 
 def _needs_2_2(where: str, what: str, version: FileVersion) -> UnsupportedError:
-    msg = f"column {where} is {what}, which data files {version.value} do not hold"
+    msg = f"column {where} is {what}, which data files {version.value} do not support"
     return UnsupportedError(msg, column=where, action='Write with data_storage_version="2.2".')

@@ -1,4 +1,4 @@
-"""Columns with strings that are not UTF-8: found, and written again with U+FFFD in place."""
+"""Repair of strings that are not UTF-8: find them, and rewrite their columns with U+FFFD."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _BATCH_ROWS = 8192
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredText:
-    """A top-level column of one fragment, read as it is stored; deleted rows are included."""
+    """A top-level column of one fragment as stored; deleted rows are included."""
 
     files: TableFiles
     manifest: FileAt
@@ -31,13 +31,13 @@ class StoredText:
     field: Field
 
     def invalid_paths(self) -> tuple[str, ...]:
-        """Return the paths in the column that hold strings that are not UTF-8."""
+        """Return the paths in the column with strings that are not UTF-8."""
         name = quote_segment(self.field.name)
         found = (path for batch in self._batches() for path in invalid_paths(batch.column(0), name))
         return tuple(dict.fromkeys(found))
 
     def replaced(self, version: FileVersion, ids: Ids) -> Fragment:
-        """Write the column to a new data file, with U+FFFD in place of what is not UTF-8.
+        """Write the column to a new data file, with U+FFFD in place of invalid bytes.
 
         Returns the fragment with that file; on local disk it is durable.
         """
@@ -50,11 +50,11 @@ class StoredText:
             root=self.files.root,
             schema=Schema(fields=(self.field,)),
             version=version,
-            # The table holds such columns already.
+            # The table already has such columns.
             newest_readers_only=True,
             text=InvalidText.REPLACE,
         )
-        # Deleted rows keep their values: nothing tells readers of the file which they are.
+        # Deleted rows keep their values: the file does not record which rows are deleted.
         file = target.write(
             _chained(first, batches),
             first.schema,

@@ -1,4 +1,4 @@
-"""What one writer is asked to do, and how much it has done."""
+"""Write task: rows to write as data files, and its progress."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MAX_BYTES_PER_FILE = 90 * 1024**3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTask:
-    """Rows to write: into which table, in which format, cut into files of which size.
+    """Table, format and file size of rows to write.
 
-    It can be pickled, so that another process may do the work.
+    It can be pickled and run in another process.
     """
 
     root: Location
@@ -34,32 +34,32 @@ class WriteTask:
     """A file is closed soon after it has reached this size."""
 
     bases: tuple[BasePath | None, ...] = (None,)
-    """Where data files go, in turn; None is the root."""
+    """Bases for data files, used in turn; None is the root."""
 
     casts: bool = False
-    """Whether values of another type are converted when nothing is lost; else they are refused."""
+    """Whether values of another type are converted without loss; otherwise they are refused."""
 
     allow_external_blobs: bool = False
     """Whether blobs may be URIs of objects outside the table."""
 
     text: InvalidText = InvalidText.REFUSE
-    """What happens to strings that are not UTF-8."""
+    """Handling of strings with invalid UTF-8."""
 
     newest_readers_only: bool = False
-    """Whether to write also what pylance 4 cannot read."""
+    """Whether to write types that pylance 4 cannot read."""
 
     def __post_init__(self) -> None:
-        """Refuse limits that no file can keep, and files that have no place."""
+        """Validate limits and bases."""
         for name in ("max_rows_per_file", "max_bytes_per_file"):
             if getattr(self, name) < 1:
                 raise InvalidRequestError(f"{name} must be at least 1", found=getattr(self, name))
         if not self.bases:
-            raise InvalidRequestError("data files have no place to go to")
+            raise InvalidRequestError("no base for data files is given")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteCounts:
-    """How much has been written."""
+    """Progress of a write."""
 
     rows: int = 0
     files: int = 0
@@ -67,7 +67,7 @@ class WriteCounts:
 
     @staticmethod
     def of(fragments: Iterable[Fragment]) -> WriteCounts:
-        """Count what these fragments hold."""
+        """Return the progress of these fragments."""
         every = tuple(fragments)
         files = [file for fragment in every for file in fragment.files]
         return WriteCounts(
@@ -78,16 +78,16 @@ class WriteCounts:
 
 
 Progress = Callable[[WriteCounts], None]
-"""Told after every batch: rows handed to the codec, files closed, and the bytes of those."""
+"""Called after every batch with the rows written, the files closed and their bytes."""
 
 
 class FileWatch(Protocol):
-    """Told about every data file."""
+    """Receives every data file."""
 
     def begun(self, fragment: Fragment) -> None:
-        """Take note of a file that is about to be written, so far without columns and rows."""
+        """Called before a file is written, without columns and rows yet."""
         ...
 
     def completed(self, fragment: Fragment) -> None:
-        """Take note of a file that is written."""
+        """Called after a file is written."""
         ...

@@ -1,1 +1,1 @@
-"""Where work is done: tasks go in, bytes come out."""
+"""Engines that run the tasks of a job, on threads or on a cluster."""

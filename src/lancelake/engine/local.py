@@ -1,4 +1,4 @@
-"""The engine of one process: tasks on threads, within a budget of memory."""
+"""Local engine: runs tasks on threads of this process within a memory budget."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _DEFAULT_MEMORY_BYTES = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalEngine:
-    """Runs tasks on threads; the tasks that run at once share a budget of memory.
+    """Runs tasks on threads; concurrent tasks share a memory budget.
 
     A task that needs more than the budget runs alone.
     """
@@ -36,7 +36,7 @@ class LocalEngine:
             started: deque[Future[bytes]] = deque()
             try:
                 while waiting or started:
-                    # Results are held until their turn, so no more are made than can be soon read.
+                    # Results wait for their turn: no task starts whose result is not read soon.
                     while waiting and len(started) < 2 * self.parallelism:
                         started.append(pool.submit(_within, budget, waiting.popleft(), tracker))
                     yield started.popleft().result()
@@ -67,7 +67,7 @@ def _within(budget: _Budget, task: Task, tracker: _Tracker) -> bytes:
 
 
 class _Tracker:
-    """Counts tasks that have ended, and tells."""
+    """Counts finished tasks and reports progress."""
 
     def __init__(self, job: Job) -> None:
         self._job = job
@@ -88,7 +88,7 @@ class _Tracker:
 
 
 class _Budget:
-    """Memory that tasks take before they run and give back after."""
+    """Memory that tasks reserve before they run and release afterwards."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -97,7 +97,7 @@ class _Budget:
         self._is_closed = False
 
     def take(self, size: int) -> bool:
-        """Wait until there is room, or until the job has ended: then false."""
+        """Wait until enough memory is free; return False if the job ended meanwhile."""
         with self._changed:
             self._changed.wait_for(lambda: self._is_closed or self._has_room(size))
             if self._is_closed:

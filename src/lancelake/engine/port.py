@@ -1,4 +1,4 @@
-"""What is an engine? Something that runs the tasks of a job, wherever that is."""
+"""Interface of engines, which run the tasks of a job."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from typing import Protocol
 
 
 class Task(Protocol):
-    """A piece of a job: a frozen value that can be pickled and run in another process.
+    """Part of a job: a frozen value that can be pickled and run in another process.
 
-    A task may be run more than once, and by two workers at the same time; each run must leave
-    nothing behind but files that no table refers to.
+    A task may be run more than once, and by two workers at the same time; a run may
+    leave nothing behind except files that no table refers to.
     """
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimate of the memory that a run takes."""
         ...
 
     def run(self) -> bytes:
-        """Do the work and return what the driver needs to know of it."""
+        """Run the task and return its result for the driver."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobProgress:
-    """How far a job is."""
+    """Progress of a job."""
 
     description: str
     done: int
@@ -34,12 +34,12 @@ class JobProgress:
 
 
 Progress = Callable[[JobProgress], None]
-"""Told after every task that has ended."""
+"""Called after each finished task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """Tasks that belong together; `description` is what people see while they run."""
+    """Tasks that belong together; `description` is shown while they run."""
 
     description: str
     tasks: Sequence[Task]
@@ -47,11 +47,11 @@ class Job:
 
 
 class Engine(Protocol):
-    """Runs jobs."""
+    """Runs the tasks of jobs."""
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once, so that a planner can cut work into as many."""
+        """Number of concurrent tasks, for planners that split work into tasks."""
         ...
 
     def run(self, job: Job) -> Iterator[bytes]:

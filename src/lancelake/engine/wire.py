@@ -1,9 +1,9 @@
-"""Envelope for everything that crosses from one process to another: format, release, payload.
+"""Envelope of messages between processes: wire format, release, payload.
 
-Pickles name classes of the release that wrote them, and bytes of results follow its rules. A driver
-and a worker of different releases therefore refuse each other's bytes before reading any of them.
-The layout of the header, `loads` and `unseal` stay as they are in every release: they are
-what an older or newer process calls to find out that the releases differ.
+Pickles name classes of the release that wrote them, and results are encoded by its rules. A driver
+and a worker of different releases therefore reject each other's messages before reading them.
+The layout of the header, `loads` and `unseal` must not change between
+releases: an older or newer process uses them to detect that the releases differ.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ def dumps(value: object) -> bytes:
 
 
 def loads(data: bytes) -> Any:
-    """Read a value that another process pickled with `dumps`, or pickled and sealed."""
+    """Read a value that another process wrote with `dumps`, or pickled and sealed."""
     return pickle.loads(unseal(data))
 
 
 def seal(payload: bytes) -> bytes:
-    """Put the format and the release in front of a payload."""
+    """Prepend the wire format and the release to a payload."""
     return b"".join((_MAGIC, f"{_FORMAT} {__version__}".encode(), _END, payload))
 
 

@@ -1,1 +1,1 @@
-"""Predicates and expressions over Arrow batches."""
+"""Filters and expressions: parsing, binding and evaluation on Arrow batches."""

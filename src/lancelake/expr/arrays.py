@@ -1,4 +1,4 @@
-"""Getting at nested values and plain storage of Arrow arrays."""
+"""Access to nested values and storage types of Arrow arrays."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 
 def at_path(batch: pa.RecordBatch, path: Sequence[str]) -> pa.Array:
-    """Return the value at a path; null wherever a struct on the way is null."""
+    """Return the value at a path; null where a parent struct is null."""
     array = batch.column(path[0])
     for segment in path[1:]:
         array = pc.struct_field(array, segment)
@@ -31,7 +31,7 @@ def type_at(schema: pa.Schema, path: Sequence[str]) -> pa.DataType | None:
 
 
 def may_be_null(schema: pa.Schema, path: Sequence[str]) -> bool:
-    """Whether there can be a null at a path, or anywhere on the way."""
+    """Whether a value or one of its parents can be null."""
     if not path:
         return True
     field = schema.field(path[0])
@@ -43,12 +43,12 @@ def may_be_null(schema: pa.Schema, path: Sequence[str]) -> bool:
 
 
 def plain_storage(array: pa.Array) -> pa.Array:
-    """Strip an extension type, which compute engines need not know."""
+    """Return the storage array of an extension array."""
     return array.storage if isinstance(array, pa.ExtensionArray) else array
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the storage type of an extension type, any other as it is."""
+    """Return the storage type of an extension type, other types unchanged."""
     return dtype.storage_type if isinstance(dtype, pa.BaseExtensionType) else dtype
 
 

@@ -1,4 +1,4 @@
-"""Expressions of pyarrow -> SQL, so that both languages mean the same.
+"""Translation of pyarrow expressions to SQL.
 
 An expression shows its structure only in its serialized form: an IPC file whose columns are the
 constants and whose metadata lists calls, fields and constants in prefix order.
@@ -26,12 +26,12 @@ _INT_BYTES = 4
 
 
 def arrow_to_sql(expression: pc.Expression) -> str:
-    """Return an expression in SQL; refuse functions that SQL has no counterpart for."""
+    """Return an expression in SQL; raise for functions without an SQL counterpart."""
     try:
         (serialized,) = expression.__reduce__()[1]
     except pa.ArrowNotImplementedError as error:
-        problem = f"filter {expression} names columns by position"
-        raise UnsupportedError(problem, action="Name them by name.") from error
+        problem = f"filter {expression} refers to columns by position"
+        raise UnsupportedError(problem, action="Refer to columns by name.") from error
     batch = pa.ipc.open_file(serialized).get_batch(0)
     reader = _Reader(expression, batch)
     return reader.value()
@@ -79,19 +79,19 @@ class _Reader:
     def _literal(self, value: pa.Scalar) -> str:
         text = to_sql(value)
         if text is None:
-            raise self._refused(f"constants of type {value.type} cannot be stated in SQL")
+            raise self._refused(f"constants of type {value.type} cannot be expressed in SQL")
         return text
 
     def _refused(self, problem: str) -> UnsupportedError:
         text = f"filter {self._expression} is not supported: {problem}"
-        return UnsupportedError(text, action="State the filter in SQL.")
+        return UnsupportedError(text, action="Write the filter in SQL.")
 
 
 def _metadata(schema: pa.Schema) -> Iterator[tuple[str, str]]:
     """Yield the metadata of a schema in order, repeated keys included, which pyarrow drops."""
     exported = (ctypes.c_byte * _SCHEMA_BYTES)()
     address = ctypes.addressof(exported)
-    schema._export_to_c(address)  # pyarrow's door to the C data interface
+    schema._export_to_c(address)  # pyarrow's access to the C data interface
     try:
         at = ctypes.c_void_p.from_buffer(exported, _METADATA_OFFSET).value or 0
         count, at = _int(at), at + _INT_BYTES
@@ -130,7 +130,7 @@ def _is_in(args: Sequence[str], options: Options) -> str:
     values = options["value_set"].values
     texts = [to_sql(value) for value in values]
     if None in texts:
-        problem = f"values of type {values.type} cannot be stated in SQL"
+        problem = f"values of type {values.type} cannot be expressed in SQL"
         raise InvalidExpressionError(problem, text=args[0])
     if not texts:
         return "false"
@@ -160,7 +160,7 @@ def _regex(args: Sequence[str], options: Options) -> str:
 def _cast(args: Sequence[str], options: Options) -> str:
     name = type_name(options["to_type"].type)
     if name is None:
-        problem = f"casts to {options['to_type'].type} cannot be stated in SQL"
+        problem = f"casts to {options['to_type'].type} cannot be expressed in SQL"
         raise InvalidExpressionError(problem, text=args[0])
     return f"arrow_cast({args[0]}, {quoted(name)})"
 

@@ -1,7 +1,7 @@
-"""Names in an expression -> columns of the table.
+"""Binding of names in SQL expressions to columns of the table.
 
 Expressions follow DataFusion's SQL with the quoting rules of Lance: backticks around names, double
-quotes around text. Column names match exactly or, failing that, without regard to case.
+quotes around text. Column names match exactly or, otherwise, case-insensitively.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from lancelake.expr.chains import check_chains
 from lancelake.expr.literals import quoted
 from lancelake.expr.tokens import BLANK, Token, TokenKind, shown, tokenize
 from lancelake.format.schema import Field, Schema
+from lancelake.suggest import suggestion
 
-# Words that are part of the language even where a column has the same name; unless they stand
-# where only a value can, before a comparison.
+# Keywords, even if a column has the same name, except before a comparison, where only a value
+# can be.
 # fmt: off
 _RESERVED = frozenset({
     "ALL", "AND", "ANY", "AS", "BETWEEN", "CASE", "CAST", "DISTINCT", "ELSE", "END", "ESCAPE",
@@ -26,7 +27,7 @@ _RESERVED = frozenset({
 _NEVER_COLUMNS = frozenset({"EXISTS", "FALSE", "INTERVAL", "NULL", "TRUE"})
 _BEFORE_VALUES = frozenset({"AND", "ELSE", "NOT", "OR", "THEN", "WHEN"})
 # fmt: on
-# Types that Lance knows by names that DataFusion does not.
+# Type names of Lance that DataFusion does not have.
 _TYPE_NAMES = {"BINARY": "BYTEA", "DATETIME": "TIMESTAMP"}
 _JOINS = ("AND", "OR")
 _NAMES = (TokenKind.NAME, TokenKind.QUOTED_NAME)
@@ -47,7 +48,7 @@ class BoundExpression:
 
 
 def input_name(position: int) -> str:
-    """Name of the input at this position in `BoundExpression.sql`; no bare word can be it."""
+    """Name of the input at this position in `BoundExpression.sql`; never an unquoted name."""
     return f"input {position}"
 
 
@@ -58,9 +59,9 @@ def bind(
     extra_names: Sequence[str] = (),
     path_of: PathOf | None = None,
 ) -> BoundExpression:
-    """Resolve the columns of an expression; `extra_names` are columns beside the schema's.
+    """Resolve the columns of an expression; `extra_names` are columns that the schema lacks.
 
-    `path_of` gives the path at which a column that was found is read.
+    `path_of` maps a resolved column to the path at which it is read.
     """
     binder = Binder(text, schema, extra_names, path_of)
     check_chains(binder.tokens, text)
@@ -111,7 +112,7 @@ class Binder:
     def column_at(self, position: int) -> tuple[tuple[str, ...] | None, int]:
         """Return the path of the column that starts at a token, and the token after it.
 
-        The path is None where the word is no column, or only begins with one.
+        The path is None where the word is not a column, or only starts with one.
         """
         token = self.tokens[position]
         if token.kind is TokenKind.NAME and not self._may_be_column(position):
@@ -154,7 +155,7 @@ class Binder:
                 return token.text, position + 1
 
     def _is_member(self, position: int) -> bool:
-        """Whether a dot leads into a value that is no column, such as an item of a list."""
+        """Whether a dot accesses a value that is not a column, such as an item of a list."""
         before = self.tokens[position - 1] if position else None
         after = self.tokens[position + 1] if position + 1 < len(self.tokens) else None
         follows_value = before is not None and before.text in ("]", ")")
@@ -171,14 +172,14 @@ class Binder:
         return bool(before or after)
 
     def _word(self, positions: range, parenthesis: str) -> str:
-        """Return the first word in this direction that is no such parenthesis, in capitals."""
+        """Return the next word in this direction, in capitals, skipping such parentheses."""
         found = (self.tokens[i] for i in positions)
         words = (t for t in found if t.kind not in BLANK and t.text != parenthesis)
         word = next(words, None)
         return "" if word is None else word.text.upper()
 
     def _match_found(self, position: int) -> tuple[str, int]:
-        """DataFusion negates and joins conditions only: ask whether there is a match."""
+        """Rewrite to a test for a match, because DataFusion negates and joins booleans only."""
         end = self._closing(position) + 1
         call = self.tokens[position].text + self._rewritten(position + 1, end)
         return f"({call} IS NOT NULL)", end
@@ -193,7 +194,7 @@ class Binder:
         return len(self.tokens) - 1
 
     def _is_type(self, position: int) -> bool:
-        """Whether a word stands where only a type can: after a cast, or before a text."""
+        """Whether a word is a type: after a cast, or before a string."""
         follower, before = self._next(position), self._before(position)
         is_typed_text = follower is not None and follower.kind in _TEXTS
         if self.tokens[position].text.upper() in _RESERVED:
@@ -246,7 +247,7 @@ class Binder:
         return segments, end
 
     def _resolve(self, segments: list[str]) -> tuple[str, ...] | None:
-        """Follow the segments through structs as far as they lead."""
+        """Resolve the segments through structs as far as possible."""
         if segments[0] in self._extra:
             return (segments[0],)
         level: tuple[Field, ...] = self._schema.fields
@@ -256,7 +257,7 @@ class Binder:
             if node is None:
                 break
             trail.append(node.name)
-            # What expressions see of a blob is its description, not what was written.
+            # Expressions see the descriptor of a blob, not its value.
             is_open = node.logical_type == "struct" and not node.is_blob_v2
             level = node.children if is_open else ()
         return tuple(trail) or None
@@ -273,11 +274,10 @@ class Binder:
 
 
 def no_such_column(name: str, text: str, known: Sequence[str]) -> InvalidExpressionError:
-    """Say that an expression names a column that the table does not have."""
-    problem = (
-        f"No field named {name} in expression {shown(text)!r}; the table has: {', '.join(known)}"
-    )
-    return InvalidExpressionError(problem, text=shown(text), column=name)
+    """Return the error for an unknown column in an expression."""
+    problem = f"No field named {name} in expression {shown(text)!r}"
+    advice = suggestion(name, known, "columns")
+    return InvalidExpressionError(problem, text=shown(text), column=name, action=advice)
 
 
 def _name(token: Token) -> str:

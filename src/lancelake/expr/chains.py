@@ -1,8 +1,7 @@
-"""The boolean structure of SQL text: AND, OR, NOT and parentheses around conditions.
+"""Boolean structure of SQL text: AND, OR, NOT and parentheses around conditions.
 
-A chain of thousands of conditions is a deep tree to a SQL parser, which takes quadratic time for it
-and overflows the stack in the end. So the structure is read here, and the parser sees single
-conditions only.
+For a chain of thousands of conditions, a SQL parser builds a deep tree in quadratic time and may
+overflow the stack. So the structure is parsed here, and the SQL parser gets single conditions.
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ from lancelake.errors import InvalidExpressionError
 from lancelake.expr.tokens import BLANK, Token, TokenKind, shown
 
 MAX_CHAIN = 2000
-"""Operators that one condition or value may chain without parentheses."""
+"""Maximum number of chained operators in one condition or value."""
 MAX_DEPTH = 100
-"""How deep parentheses around conditions may be nested."""
+"""Maximum nesting of parentheses around conditions."""
 _OPENING, _CLOSING = ("(", "["), (")", "]")
 _CHAINING = frozenset("+-*/%|&^=<>!~") | {"::"}
 _CHAINING_WORDS = ("AND", "OR", "NOT", "LIKE", "ILIKE", "IS")
@@ -49,7 +48,7 @@ Structure = Part | Negation | Chain
 
 
 def structure(tokens: Sequence[Token], text: str, is_column: Callable[[int], bool]) -> Structure:
-    """Read the structure of a condition; `is_column` tells reserved words that are columns."""
+    """Parse the structure of a condition; `is_column` recognizes keywords that are columns."""
     reader = _Reader(tokens, text, is_column)
     whole = Part(0, len(tokens))
     if reader.is_unbalanced:
@@ -59,7 +58,7 @@ def structure(tokens: Sequence[Token], text: str, is_column: Callable[[int], boo
 
 
 def check_chains(tokens: Sequence[Token], text: str) -> None:
-    """Refuse a chain of operators that is too long to be evaluated."""
+    """Raise for a chain of operators that is too long to evaluate."""
     counts = [0]
     for token in tokens:
         if token.text in _OPENING:
@@ -159,7 +158,7 @@ class _Reader:
         return self._is_operator("OR") or (self._is_operator("AND") and not between)
 
     def _ends_at(self, place: int) -> bool:
-        """Whether a condition can end before this place."""
+        """Whether a condition can end before this position."""
         if place >= len(self._places) or self._token(place).text == ")":
             return True
         return _is_word(self._token(place), ("AND", "OR"))

@@ -1,4 +1,4 @@
-"""Conditions on rows as values: the one form of a filter, whatever language stated it.
+"""Conditions: the tree of a filter, common to SQL, pyarrow expressions and Spark filters.
 
 A condition is true, false or null for a row. Values compare as in official Lance: floating-point
 numbers in their total order, in which NaN equals itself and is greater than every number (less, if
@@ -61,7 +61,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Constant:
-    """A condition that has the same truth for every row."""
+    """A condition with the same result for every row."""
 
     truth: bool | None
 
@@ -95,7 +95,7 @@ class ColumnComparison:
 class Membership:
     """Whether a column has one of many values of its type, none of them null.
 
-    `has_null` says that the list also had a null: what is not found is then unknown.
+    `has_null` is set when the list has a null: values that are not found are then unknown.
     """
 
     column: Column
@@ -137,14 +137,14 @@ class ListTest(Enum):
 class ListMatch:
     """Whether a list has one, or all, of some elements; null where the list is null.
 
-    Elements are equal if all their bits are; a null element equals another.
+    Elements are equal if all their bits are equal; null elements are equal.
     """
 
     column: Column
     test: ListTest
     values: pa.Array
     expression: BoundExpression
-    """The same in SQL: DataFusion evaluates it."""
+    """The condition in SQL, which DataFusion evaluates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,7 +156,7 @@ class SqlLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class PlannedLeaf:
-    """A condition out of a plan of DataFusion; it stays within the process."""
+    """A condition of a DataFusion plan; it cannot leave the process."""
 
     expression: Any
     table: str
@@ -165,7 +165,7 @@ class PlannedLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Not:
-    """The opposite of a condition; null where that is null."""
+    """Negation of a condition; null where it is null."""
 
     part: Condition
 
@@ -216,7 +216,7 @@ def any_of(parts: Sequence[Condition]) -> Condition:
 
 
 def negated(part: Condition) -> Condition:
-    """Return the opposite of a condition."""
+    """Return the negation of a condition."""
     if isinstance(part, Not):
         return part.part
     if isinstance(part, Constant):
@@ -225,12 +225,12 @@ def negated(part: Condition) -> Condition:
 
 
 def paths_of(condition: Condition) -> tuple[Path, ...]:
-    """Return the columns that a condition looks at, each once."""
+    """Return the distinct columns of a condition."""
     return tuple(dict.fromkeys(p for leaf in leaves(condition) for p in _leaf_paths(leaf)))
 
 
 def leaves(condition: Condition) -> Iterator[Leaf]:
-    """Yield the parts of a condition that are not made of others."""
+    """Yield the leaves of a condition."""
     match condition:
         case And() | Or():
             for part in condition.parts:
@@ -263,7 +263,7 @@ def _leaf_paths(leaf: Leaf) -> tuple[Path, ...]:
 
 
 def _merged_equalities(parts: Sequence[Condition]) -> list[Condition]:
-    """Gather `a = 1 OR a IN (2, 3)` into one membership, at the place of the first."""
+    """Merge `a = 1 OR a IN (2, 3)` into one membership, at the position of the first."""
     by_column: dict[tuple[Path, pa.DataType], list[Membership | Comparison]] = {}
     for part in parts:
         if (found := _equality(part)) is not None:

@@ -1,4 +1,4 @@
-"""Conditions as SQL text, for plans, messages and records of what was deleted."""
+"""Formatting of conditions as SQL text."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _SHOWN_VALUES = 20
 
 
 def condition_sql(condition: Condition, *, most_values: int = _SHOWN_VALUES) -> str:
-    """Return a condition in SQL; of a long list only the first values, and how many there are."""
+    """Return a condition in SQL; long lists are shortened to their first values and length."""
     match condition:
         case Not(part=IsNull() as test):
             return f"{_name(test.column)} IS NOT NULL"

@@ -1,7 +1,7 @@
-"""A parsed expression -> what it means in Lance, where that differs from plain DataFusion.
+"""Adaptation of parsed expressions to the semantics of Lance, where DataFusion differs.
 
-A number takes the type of the column it meets, so that `x = 0.1` finds 0.1 in a column of 32-bit
-floats. `regexp_match` in the place of a condition is true where something matches.
+A number takes the type of the column it is compared with, so that `x = 0.1` finds 0.1 in a column
+of 32-bit floats. `regexp_match` as a condition is true where something matches.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _OPERATORS: dict[str, Callable[[Expr, Expr], Expr]] = {
 
 
 def conform(expression: Expr, schema: pa.Schema, type_of: TypeOf, *, is_condition: bool) -> Expr:
-    """Return the expression over columns of this schema with the meaning it has in Lance.
+    """Return the expression over columns of this schema with the semantics of Lance.
 
     `type_of` gives the type of an expression over those columns.
     """
@@ -91,7 +91,7 @@ def _binary(node: Expr, name: str, types: Mapping[str, pa.DataType]) -> Expr:
 
 
 def _joined(parts: Sequence[Expr], join: Callable[[Expr, Expr], Expr]) -> Expr:
-    """Join in a balanced tree: planning takes quadratic time for a deep one."""
+    """Join in a balanced tree, because planning takes quadratic time for a deep one."""
     if len(parts) == 1:
         return parts[0]
     middle = len(parts) // 2

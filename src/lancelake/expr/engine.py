@@ -27,15 +27,15 @@ from lancelake.expr.threads import datafusion_threads
 from lancelake.expr.tokens import shown
 
 _UNDERSTOOD = 256
-# Places in the rewritten text, which users have not written.
+# Positions in the rewritten text, which users do not know.
 _PLACE = re.compile(r" at Line: \d+, Column: \d+")
-# What a function of ours raised, as DataFusion prints it.
+# An error of a registered function, as DataFusion prints it.
 _RAISED = re.compile(r"PyErr \{ type: [^,]*, value: \w+\((['\"])(.*)\1\), traceback")
 _UNKNOWN_FIELD = re.compile(r"No field named (\S+?)\.(?:\s|$)")
 
 
 class Evaluator:
-    """Computes one expression."""
+    """Evaluator of one expression."""
 
     def __init__(
         self,
@@ -44,10 +44,7 @@ class Evaluator:
         is_condition: bool = False,
         target: pa.DataType | None = None,
     ) -> None:
-        """Prepare an expression; a condition is one whose truth decides about rows.
-
-        With a target the values are cast to this type.
-        """
+        """Prepare an expression or a condition; with a target, values are cast to it."""
         self._expression = expression
         self._is_condition = is_condition
         self._target = target
@@ -63,7 +60,7 @@ class Evaluator:
         empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
         try:
             frame = self._frame(empty)
-            frame.collect()  # finds what planning alone lets pass, such as a text that is no number
+            frame.collect()  # finds errors that planning does not, such as invalid numbers
             found = frame.schema().field(0)
         except Exception as error:  # DataFusion raises bare Exception
             raise _refused(self._expression, error) from error
@@ -97,7 +94,7 @@ class Evaluator:
 def _understood(
     sql: str, schema: pa.Schema, target: pa.DataType | None, *, is_condition: bool
 ) -> Expr:
-    """Parse an expression over inputs of this schema; every task of a scan asks again."""
+    """Parse an expression over inputs of this schema, cached for the tasks of a scan."""
     frame = _empty_frame(schema)
 
     def type_of(node: Expr) -> pa.DataType:
@@ -132,13 +129,13 @@ def fold(expression: Expr) -> pa.Scalar | None:
 
 
 def evaluate_sql(expression: BoundExpression, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Return the truth of a condition in SQL for each row."""
+    """Evaluate a condition in SQL for each row."""
     truth = Evaluator(expression, is_condition=True)(batch)
     return truth.cast(pa.bool_()) if pa.types.is_null(truth.type) else truth
 
 
 def evaluate_planned(leaf: PlannedLeaf, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Return the truth of a condition out of a plan for each row."""
+    """Evaluate a condition of a plan for each row."""
     columns = [plain_storage(batch.column(name)) for name in leaf.names]
     # A batch needs a column to have a length.
     columns, names = (columns, leaf.names) if columns else ([pa.nulls(batch.num_rows)], ("none",))
@@ -176,10 +173,10 @@ def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:
 
 
 def reason(text: str) -> str:
-    """Return what DataFusion says is wrong: the innermost cause, without lists of functions."""
+    """Return the innermost cause of a DataFusion error, without lists of functions."""
     raised = _RAISED.search(text)
     if raised is not None:
-        return raised[2].removesuffix(f" {InvalidExpressionError.action}").rstrip(".")
+        return raised[2].rstrip(".")
     cause = text.rpartition("caused by\n")[2].partition("Candidate functions:")[0]
     words = _PLACE.sub("", cause.removeprefix("DataFusion error: ")).split()
     return " ".join(words).rstrip(".")

@@ -1,7 +1,6 @@
-"""Conditions evaluated on record batches, by Arrow's kernels where they mean the same.
+"""Evaluation of conditions on record batches, by Arrow's kernels where semantics agree.
 
-Parts that only DataFusion can evaluate are asked last, and only for rows that the other parts have
-not decided.
+Parts that only DataFusion can evaluate come last, and only for rows that are still undecided.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ _TEXT_TESTS: dict[TextTest, Callable[..., pa.BooleanArray]] = {
 
 
 def evaluate(condition: Condition, batch: pa.RecordBatch) -> pa.BooleanArray:
-    """Return the truth of a condition for each row; null where it is unknown."""
+    """Evaluate a condition for each row; null where it is unknown."""
     match condition:
         case Not():
             return pc.invert(evaluate(condition.part, batch))

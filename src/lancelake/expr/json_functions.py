@@ -1,4 +1,4 @@
-"""The functions of Lance that look into JSON, for DataFusion."""
+"""JSON functions of Lance, registered with DataFusion."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Compute = Callable[..., Any]
 
 
 def register_json_functions(context: SessionContext) -> None:
-    """Make the functions known to a context."""
+    """Register the functions with a context."""
     for function in _functions():
         context.register_udf(function)
 
@@ -60,7 +60,7 @@ def _functions() -> tuple[ScalarUDF, ...]:
 def _function(
     name: str, compute: Compute, returns: pa.DataType, *, arguments: int = 1, null: Any = None
 ) -> ScalarUDF:
-    """Make a function of a document and texts; it is null where one of them is."""
+    """Create a function of a document and strings; null where one of them is null."""
 
     def run(documents: pa.Array, *texts: pa.Array) -> pa.Array:
         rows = zip(documents.to_pylist(), *(part.to_pylist() for part in texts), strict=True)
@@ -111,7 +111,7 @@ def _typed(document: JsonNode, path: str) -> dict[str, Any]:
 
 
 def _child(document: JsonNode, key: str) -> JsonNode | None:
-    """Return a member by name, or an item by its place."""
+    """Return a member by name, or an item by position."""
     if document.kind is JsonKind.OBJECT:
         return document.members().get(key)
     items = document.items()

@@ -1,4 +1,4 @@
-"""Calls such as `array_has(labels, 'x')` -> tests of the elements of a list."""
+"""Recognition of calls such as `array_has(labels, 'x')` as tests of list elements."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def list_match(
         return None
     constants = _constants(name, arguments[1], fold)
     values = None if constants is None else _elements(constants, target.dtype.value_type)
-    # No constant, or the constant null, says nothing about the elements of the list.
+    # Without a constant, or with null, nothing is known about the elements of the list.
     if not values or (name == _ONE and values[0] is None):
         return None
     array = pa.array(values, target.dtype.value_type)
@@ -66,7 +66,7 @@ def _constants(name: str, node: Expr, fold: Fold) -> list[pa.Scalar] | None:
 
 
 def _elements(constants: Sequence[pa.Scalar], dtype: pa.DataType) -> list[pa.Scalar | None] | None:
-    """Return constants as elements of a type; None where one is none that the type can hold."""
+    """Return constants as elements of a type; None where the type cannot represent one."""
     elements: list[pa.Scalar | None] = []
     for value in constants:
         if not value.is_valid:

@@ -1,4 +1,4 @@
-"""Constants of expressions: as values of a column's type, and as SQL."""
+"""Literals of expressions: conversion to a column's type and to SQL."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Needs: what a text must contain, as a value."""
+"""Needs: substrings that a text must contain."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """A part that the text must contain."""
+    """A substring that the text must contain."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Needs that must all be met; without any, every text will do."""
+    """Needs that must all be met; an empty list is met by every text."""
 
     parts: tuple[Need, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class AnyOf:
-    """Needs of which one must be met."""
+    """Needs of which at least one must be met."""
 
     parts: tuple[Need, ...]
 
@@ -32,11 +32,11 @@ NOTHING = AllOf()
 
 
 def all_needed(parts: Sequence[Need]) -> Need:
-    """Join needs that must all be met."""
+    """Combine needs that must all be met."""
     known = tuple(part for part in parts if part != NOTHING)
     return known[0] if len(known) == 1 else AllOf(known)
 
 
 def any_needed(parts: Sequence[Need]) -> Need:
-    """Join needs of which one must be met."""
+    """Combine needs of which at least one must be met."""
     return NOTHING if NOTHING in parts else AnyOf(tuple(parts))

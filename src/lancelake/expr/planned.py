@@ -1,4 +1,4 @@
-"""Filters that a query planner found -> predicates of a scan."""
+"""Pushdown of filters of a query plan to a scan."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from lancelake.expr.engine import fold
 from lancelake.expr.planned_condition import Translator, chain
 from lancelake.expr.predicate import Predicate
 
-# What must not be evaluated ahead: functions that give another value each time, and queries.
+# Not pushed down: volatile functions and subqueries.
 _NOT_AHEAD = ("random()", "uuid()", "subquery>")
 
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedFilter:
-    """What a scan can check of the conditions of a plan."""
+    """Conditions of a plan that a scan can evaluate."""
 
     predicate: Predicate
     is_complete: bool
-    """Whether that is all of the conditions, not only some of them."""
+    """Whether these are all conditions of the plan."""
 
 
 def planned(conditions: Sequence[Expr], table: str, schema: pa.Schema) -> PlannedFilter | None:

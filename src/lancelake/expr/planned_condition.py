@@ -1,4 +1,4 @@
-"""Expressions of DataFusion -> conditions, as far as they are plain comparisons."""
+"""Translation of DataFusion expressions to conditions."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ _ESCAPES = ("%", "_", "\\")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Translator:
-    """Reads expressions over columns that a lookup knows by their name.
+    """Translates expressions over columns that a lookup finds by name.
 
-    `other` takes what is not a plain comparison, `fold` the value of a constant expression.
+    `other` handles what is not a plain comparison, `fold` evaluates constant expressions.
     """
 
     column: Callable[[str], Column | None]
@@ -44,7 +44,7 @@ class Translator:
     fold: Callable[[Expr], pa.Scalar | None]
 
     def condition(self, node: Expr) -> Condition:
-        """Read a condition."""
+        """Translate a condition."""
         found = self._known(node)
         return self.other(node) if found is None else found
 
@@ -134,7 +134,7 @@ class Translator:
         return negated(inside) if node.to_variant().negated() else inside
 
     def _like(self, node: Expr) -> Condition | None:
-        """Read a pattern with wildcards only at its ends."""
+        """Translate a pattern with wildcards only at its ends."""
         value, pattern = operands(node)
         column, text = self._column(value), self._text(pattern)
         variant = node.to_variant()
@@ -195,7 +195,7 @@ def _constant(value: pa.Scalar) -> Condition | None:
 
 
 def operands(node: Expr) -> list[Expr]:
-    """Return what an expression is made of."""
+    """Return the parts of an expression."""
     return list(node.rex_call_operands())
 
 

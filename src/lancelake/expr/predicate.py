@@ -1,4 +1,4 @@
-"""Filters as users give them -> the one predicate that scans evaluate."""
+"""Predicate of a scan, from SQL text, a pyarrow expression or a condition."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ from lancelake.format.schema import Schema
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Predicate:
-    """A condition that decides which rows are kept, and the text that states it."""
+    """A condition that selects rows, and its text."""
 
     condition: Condition
     text: str
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Columns the filter looks at."""
+        """Columns of the filter."""
         return paths_of(self.condition)
 
     @property
@@ -42,11 +42,11 @@ class Predicate:
 
 
 Filter: TypeAlias = str | pc.Expression | Predicate
-"""A filter as users give it, or one that is understood already."""
+"""A filter of a user, or one that is already parsed."""
 
 
 def joined(conditions: Sequence[Condition]) -> Predicate | None:
-    """Return the predicate that holds where all conditions do; None without any."""
+    """Join predicates by AND; None without any."""
     if not conditions:
         return None
     whole = all_of(conditions)
@@ -60,7 +60,7 @@ def predicate(
     extra: Sequence[str],
     path_of: PathOf | None = None,
 ) -> Predicate:
-    """Understand a filter as users give it, and refuse one that is not a condition."""
+    """Parse a user's filter; raise for one that is not a condition."""
     if isinstance(filter, Predicate):
         return filter
     if isinstance(filter, str):

@@ -1,6 +1,6 @@
-"""What a text must contain to match a regular expression of DataFusion (Rust's syntax).
+"""Substrings that a text must contain to match a DataFusion regular expression (Rust syntax).
 
-Only plain syntax is read; a pattern with anything else needs nothing, which is always safe.
+Only common syntax is parsed; a pattern with any other syntax needs nothing, which is always safe.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from lancelake.expr.need import NOTHING, Contains, Need, all_needed, any_needed
 
 _SPECIAL = frozenset("\\.+*?()|[]{}^$")
 _REPEATED = re.compile(r"\{(\d+)(,\d*)?\}")
-# Escapes of one character that is not known, or of a place between characters.
+# Escapes of an unknown character, or of a position between characters.
 _UNKNOWN_ESCAPES = frozenset("dDwWsSbBAzntrfv")
 _SET_OPERATORS = ("&&", "--", "~~")
 _MOST_GROUPS = 32
 
 
 def need_of_regex(pattern: str) -> Need:
-    """Return what every text that matches a pattern contains."""
+    """Return the substrings of every text that matches a pattern."""
     try:
         return _Reader(pattern).read()
     except _NotPlainError:
@@ -27,11 +27,11 @@ def need_of_regex(pattern: str) -> Need:
 
 
 class _NotPlainError(Exception):
-    """The pattern has syntax that is not read."""
+    """The pattern has syntax that is not parsed."""
 
 
 class _Piece(NamedTuple):
-    """A part of a pattern: one character, or anything else with what it needs."""
+    """A part of a pattern: one character, or a group with its needs."""
 
     letter: str | None
     need: Need = NOTHING
@@ -72,7 +72,7 @@ class _Reader:
                 if is_once:
                     continue
             needs.append(Contains(run))
-            # The last of repeated characters comes before what follows.
+            # The last repetition of a character is adjacent to the next part.
             run = letter if letter is not None and is_needed else ""
             if is_needed:
                 needs.append(need)

@@ -1,4 +1,4 @@
-"""SQL text -> a condition."""
+"""Parsing of SQL text to a condition."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from lancelake.expr.sql_leaf import plain_condition
 from lancelake.expr.tokens import BLANK, shown
 from lancelake.format.schema import Schema
 
-# So many conditions are evaluated by DataFusion as one: each evaluation has a price.
+# This many conditions are evaluated by DataFusion at once: each evaluation has a fixed cost.
 _EVALUATED_AT_ONCE = 500
 
 
@@ -39,7 +39,7 @@ def sql_condition(
     extra_names: Sequence[str] = (),
     path_of: PathOf | None = None,
 ) -> Condition:
-    """Read a condition over the columns of a schema; refuse what is not a condition."""
+    """Parse a condition over the columns of a schema; raise for anything else."""
     binder = Binder(text, schema, extra_names, path_of)
     builder = _Builder(binder, arrow_schema)
     found = builder.condition(structure(binder.tokens, text, binder.is_reserved_column))
@@ -71,7 +71,7 @@ class _Builder:
                 assert_never(found)
 
     def check(self, leaf: SqlLeaf, *, may_be_null: bool) -> None:
-        """Refuse what DataFusion cannot evaluate, or what is not a condition."""
+        """Raise for an expression that DataFusion cannot evaluate, or that is not a condition."""
         evaluator = Evaluator(leaf.expression, is_condition=True)
         dtype = evaluator.result_field("filter", self._schema).type
         if not pa.types.is_boolean(dtype) and not (may_be_null and pa.types.is_null(dtype)):
@@ -96,7 +96,7 @@ class _Builder:
     def _part(self, part: Part) -> Condition:
         binder, start, stop = self._binder, part.start, part.stop
         if not any(binder.tokens[i].kind not in BLANK for i in range(start, stop)):
-            start, stop = 0, len(binder.tokens)  # the parser says what is missing
+            start, stop = 0, len(binder.tokens)  # the parser reports what is missing
         plain = plain_condition(binder, start, stop, self._schema)
         if plain is not None:
             return plain
@@ -130,5 +130,5 @@ def _columns(bound: BoundExpression, schema: pa.Schema) -> dict[str, Column]:
 
 
 def _no_condition(text: str, dtype: pa.DataType) -> InvalidExpressionError:
-    problem = f"the filter {shown(text)} does not return a boolean but {dtype}"
+    problem = f"the filter {shown(text)} returns {dtype}, not a boolean"
     return InvalidExpressionError(problem, text=shown(text))

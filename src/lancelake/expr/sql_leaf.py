@@ -1,4 +1,4 @@
-"""Plain conditions in SQL, read without a SQL parser: `x > 3`, `x IN (1, 2)`, `x IS NULL`."""
+"""Parsing of plain SQL conditions without a SQL parser: `x > 3`, `x IN (1, 2)`, `x IS NULL`."""
 
 from __future__ import annotations
 

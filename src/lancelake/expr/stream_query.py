@@ -1,4 +1,4 @@
-"""A query over a stream of batches within bounded memory, by DataFusion."""
+"""DataFusion queries over a stream of batches within bounded memory."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 from lancelake.expr.threads import datafusion_threads
 
 _MEMORY_BYTES = 256 << 20
-# Kept free of that for merging what was spilled.
+# Reserved for merging spilled rows.
 _MERGE_BYTES = 64 << 20
 
 
@@ -34,7 +34,7 @@ def stream_query(
         for part in context.sql(query).execute_stream():
             yield part.to_pyarrow()
     except Exception:
-        # DataFusion tells errors of its input as text.
+        # DataFusion reports errors of its input as text.
         if rows.failure is not None:
             raise rows.failure from None
         raise
@@ -48,7 +48,7 @@ def _context(batch_rows: int) -> SessionContext:
 
 
 class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """What DataFusion takes for a dataset: one fragment whose batches are read once."""
+    """Dataset for DataFusion: one fragment whose batches are read once."""
 
     def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
         self._schema = schema
@@ -65,7 +65,7 @@ class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return [self]
 
     def scanner(self, *_: object, columns: list[str] | None = None, **__: object) -> _Stream:
-        """Return the stream itself, cut down to these columns."""
+        """Return the stream itself, reduced to these columns."""
         if columns is None or columns == self._schema.names:
             return self
         kept = pa.schema([self._schema.field(name) for name in columns])

@@ -1,4 +1,4 @@
-"""What a text must contain to satisfy a condition; a row whose text lacks it can be left out."""
+"""Substrings that a text must contain to satisfy a condition; other rows can be pruned."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _ESCAPE = "\\"
 
 
 def need_of(leaf: Leaf, dtype: pa.DataType) -> Need:
-    """Return what the text of a column must contain for a condition about it alone to be true."""
+    """Return the substrings that a column must contain for a condition on it to be true."""
     match leaf:
         case TextMatch():
             return Contains(leaf.text)
@@ -69,7 +69,7 @@ def _of_like(node: Expr) -> Need:
 
 
 def _between_wildcards(pattern: str) -> list[str]:
-    """Return the parts of a LIKE pattern that are taken as they are; escapes end a part."""
+    """Return the literal parts of a LIKE pattern; an escape ends a part."""
     parts, is_escaped = [""], False
     for letter in pattern:
         if is_escaped or letter in _WILDCARDS:

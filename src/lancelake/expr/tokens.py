@@ -1,4 +1,4 @@
-"""SQL text as tokens, as far as quoting and names are concerned."""
+"""Tokenizer of SQL text for quoting and names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.errors import InvalidExpressionError
 
 
 class TokenKind(Enum):
-    """What a piece of SQL text is."""
+    """Kinds of tokens."""
 
     SPACE = "space"
     COMMENT = "comment"
@@ -23,7 +23,7 @@ class TokenKind(Enum):
 
 
 BLANK = (TokenKind.SPACE, TokenKind.COMMENT)
-"""Tokens without a meaning of their own."""
+"""Whitespace and comments."""
 
 
 class Token(NamedTuple):
@@ -57,13 +57,13 @@ _TOKEN = re.compile(
 
 
 def tokenize(sql: str) -> list[Token]:
-    """Cut SQL text into tokens that join to the same text."""
+    """Split SQL text into tokens; joined, they are the same text."""
     tokens: list[Token] = []
     position = 0
     while position < len(sql):
         match = _TOKEN.match(sql, position)
         if match is None or match.lastgroup is None:
-            problem = f"expression {shown(sql)!r} cannot be read from position {position}"
+            problem = f"expression {shown(sql)!r} cannot be parsed from position {position}"
             raise InvalidExpressionError(problem, text=shown(sql), position=position)
         tokens.append(Token(_KINDS[match.lastgroup], match.group()))
         position = match.end()
@@ -71,5 +71,5 @@ def tokenize(sql: str) -> list[Token]:
 
 
 def shown(text: str) -> str:
-    """Return a text as messages show it: only the start of a long one."""
+    """Shorten a long text for messages."""
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -1,1 +1,1 @@
-"""What the bytes of a table mean: pure values and codecs, no input or output."""
+"""The Lance table format: values and codecs of its files, without I/O."""

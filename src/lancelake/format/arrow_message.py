@@ -1,4 +1,4 @@
-"""How large would an Arrow record batch be in memory? Read before anything is decompressed.
+"""Size of a compressed Arrow record batch in memory, read before it is decompressed.
 
 The layouts are those of Arrow's `File.fbs` and `Message.fbs`, as flatbuffers write them.
 """
@@ -10,15 +10,15 @@ import struct
 _HEADER, _ROWS, _BUFFERS, _COMPRESSION = 2, 0, 2, 3
 _RECORD_BATCHES = 3
 _BLOCK = struct.Struct("<qi4xq")
-_FILE_END = 10  # the length of the footer, and a mark
+_FILE_END = 10  # the length of the footer, and the magic bytes
 _BUFFER = struct.Struct("<qq")
 _LENGTH = struct.Struct("<q")
 
 
 def first_batch_size(data: bytes) -> tuple[int, int]:
-    """Return the rows that a file's first record batch claims, and its bytes when decompressed.
+    """Return the row count of a file's first record batch, and its decompressed size in bytes.
 
-    Bytes of another shape are a ValueError.
+    Raises ValueError for malformed bytes.
     """
     try:
         (length,) = struct.unpack_from("<i", data, len(data) - _FILE_END)
@@ -29,7 +29,7 @@ def first_batch_size(data: bytes) -> tuple[int, int]:
         start, meta_bytes, body_bytes = _BLOCK.unpack_from(footer, _pointed(footer, blocks) + 4)
         if min(start, meta_bytes, body_bytes) < 0:
             raise ValueError("a record batch outside of the file")
-        # A mark and the length precede the message.
+        # A continuation marker and the length precede the message.
         message = data[start + 8 : start + meta_bytes]
         body = data[start + meta_bytes : start + meta_bytes + body_bytes]
         return _batch_size(message, body)
@@ -63,7 +63,7 @@ def _buffers(data: bytes, header: int) -> list[tuple[int, int]]:
 
 
 def _unpacked(body: bytes, offset: int, length: int) -> int:
-    """Size of a compressed buffer, which begins with it; -1 says that it is stored as it is."""
+    """Size of a compressed buffer, which begins with it; -1 means that it is not compressed."""
     if length < _LENGTH.size:
         return max(0, length)
     if offset < 0:
@@ -78,7 +78,7 @@ def _pointed(data: bytes, position: int) -> int:
 
 
 def _member(data: bytes, table: int, number: int) -> int | None:
-    """Return where a member of a table is; None when it is left out."""
+    """Return the position of a member of a table; None when it is absent."""
     (back,) = struct.unpack_from("<i", data, table)
     vtable = table - back
     if vtable < 0:

@@ -1,4 +1,4 @@
-"""Table schemas <-> Arrow schemas: as data files keep them, and as users see them."""
+"""Conversion between table schemas and Arrow schemas, stored and user-facing."""
 
 from __future__ import annotations
 
@@ -42,15 +42,15 @@ _BLOB_LAYOUTS = (["data", "uri"], ["data", "uri", "position", "size"])
 
 
 def storage_schema(schema: Schema) -> pa.Schema:
-    """Return the schema in which data files keep a table; extension types stay metadata."""
+    """Return the Arrow schema of data files; extension types stay metadata."""
     return pa.schema([storage_field(f) for f in schema.fields], dict(schema.metadata) or None)
 
 
 def storage_field(field: Field) -> pa.Field:
-    """Return the field in which data files keep a column; extension types stay metadata."""
+    """Return the Arrow field of a column in data files; extension types stay metadata."""
     metadata = dict(field.metadata)
     if field.is_json:
-        # Below the top level, releases of the 4 line leave the name that the data came with.
+        # Below the top level, releases 4.x keep the name of the written data.
         metadata[EXTENSION_NAME] = JSON.encode()
     children = [storage_field(child) for child in field.children]
     return _arrow_field(field, logical_types.to_arrow(field.logical_type, children), metadata)
@@ -70,7 +70,7 @@ def public_field(field: Field) -> pa.Field:
 def from_arrow(schema: pa.Schema, *, first_id: int = 0) -> Schema:
     """Return the table schema for this data, its fields numbered in pre-order from `first_id`.
 
-    Ids under the metadata key `lance:field_id` stand; the other fields count on from the highest.
+    Ids under the metadata key `lance:field_id` are kept; other fields continue from the highest.
     """
     _ensure_names(schema.names)
     fields = tuple(_converted(field, (field.name,)) for field in schema)
@@ -82,9 +82,9 @@ def from_arrow(schema: pa.Schema, *, first_id: int = 0) -> Schema:
 
 
 def expression_scope(schema: pa.Schema) -> Schema:
-    """Return the schema of values that expressions look at and that are never stored.
+    """Return the schema of values that are used in expressions and never stored.
 
-    The same column may be in it twice, so key marks and ids under `lance:field_id` do not count.
+    A column may occur twice, so primary keys and ids under `lance:field_id` are ignored.
     """
     plain = tuple(_unmarked(_converted(field, (field.name,))) for field in schema)
     return Schema(fields=_numbered(plain, 0))
@@ -118,7 +118,7 @@ def _arrow_field(field: Field, dtype: pa.DataType, metadata: Mapping[str, bytes]
 
 
 def _ensure_shows(schema: Schema) -> None:
-    """Raise when a field names an extension type that does not take the field's storage type."""
+    """Raise when a field's extension type does not support the field's storage type."""
     try:
         public_schema(schema)
     except CorruptTableError as error:
@@ -129,7 +129,7 @@ def _ensure_names(names: Sequence[str]) -> None:
     for position, name in enumerate(names):
         if "." in name:
             msg = f"column {name!r} has a dot in its name"
-            action = "Rename it, or make it a member of a struct."
+            action = "Rename it, or use a member of a struct."
             raise InvalidNameError(msg, column=name, action=action)
         if name in RESERVED_NAMES:
             raise InvalidNameError(f"column name {name!r} is reserved", column=name)
@@ -146,7 +146,7 @@ def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:
     if logical_type == "json":
         metadata[EXTENSION_NAME] = JSON.encode()
     if len(path) > MAX_DEPTH:
-        raise UnsupportedError(f"column {where} is nested too deep", column=where)
+        raise UnsupportedError(f"column {where} is nested too deeply", column=where)
     is_key, position = primary_key.marks(metadata)
     is_dictionary = logical_type.startswith("dict:")
     return Field(
@@ -171,13 +171,13 @@ def _logical_type(dtype: pa.DataType, metadata: Mapping[str, bytes], where: str)
         return "json"
     is_struct = pa.types.is_struct(dtype)
     if extension == BLOB_V2 and not (is_struct and dtype.names in _BLOB_LAYOUTS):
-        msg = f"column {where} of type {dtype} does not have the members of a {BLOB_V2}"
+        msg = f"column {where} of type {dtype} does not have the members of {BLOB_V2}"
         action = "Give it the members data and uri."
         raise UnsupportedError(msg, column=where, found=str(dtype), action=action)
     try:
         return logical_types.from_arrow(dtype)
     except UnsupportedError as error:
-        msg = f"column {where} has type {dtype}, which has no place in the Lance format"
+        msg = f"column {where} has type {dtype}, which the Lance format does not support"
         action = "Cast the column to another type."
         raise UnsupportedError(msg, column=where, found=str(dtype), action=action) from error
 
@@ -215,11 +215,11 @@ def _with_text(metadata: Mapping[bytes, bytes], where: str) -> dict[str, bytes]:
 
 
 def _explicit_id(value: bytes | None, where: str) -> FieldId:
-    """Read an id from metadata; a negative one counts as none."""
+    """Parse a field id of metadata; a negative one is ignored."""
     if value is None:
         return _UNNUMBERED
     if not _INTEGER.fullmatch(value) or not -_MAX_ID - 1 <= int(value) <= _MAX_ID:
-        msg = f"column {where} asks for field id {value.decode()!r}, which is not a 32-bit number"
+        msg = f"column {where} requests field id {value.decode()!r}, which is not a 32-bit number"
         raise InvalidRequestError(msg, column=where)
     return FieldId(max(int(value), _UNNUMBERED))
 
@@ -228,7 +228,7 @@ def _numbered(fields: tuple[Field, ...], first_id: int) -> tuple[Field, ...]:
     nodes = [node for top in fields for node in top.walk()]
     taken = [node.id for node in nodes if node.id != _UNNUMBERED]
     if len(set(taken)) < len(taken):
-        msg = f"a field id is asked for twice: {', '.join(map(str, sorted(taken)))}"
+        msg = f"field ids are requested twice: {', '.join(map(str, sorted(taken)))}"
         raise InvalidRequestError(msg)
     start = max(first_id, *(i + 1 for i in taken)) if taken else first_id
     if start + len(nodes) - len(taken) > _MAX_ID + 1:

@@ -1,4 +1,4 @@
-"""Base paths: places outside the table's root where its files may lie."""
+"""Base paths: locations outside the table's root where its files may be stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Blob columns: where each value lies, and what readers are shown."""
+"""Blob columns: descriptors of where values are stored, and the fields readers see."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _V2 = (
 
 
 class BlobKind(IntEnum):
-    """Where a blob of the second kind lies."""
+    """Kinds of storage for a value of blob encoding v2."""
 
     INLINE = 0
     PACKED = 1
@@ -32,18 +32,18 @@ class BlobKind(IntEnum):
 
 
 def side_file(data_file: str, blob_id: int) -> str:
-    """Path of the file with blobs that do not lie in the data file itself."""
+    """Path of the file for blobs that are stored outside of the data file."""
     name = f"{blob_id:0{_ID_BITS}b}"[::-1] + ".blob"
     return f"{data_file.removesuffix('.lance')}/{name}"
 
 
 def has_blobs(field: Field) -> bool:
-    """Whether a field is, or holds, a blob."""
+    """Whether a field is a blob or has one below it."""
     return any(node.is_blob_v1 or node.is_blob_v2 for node in field.walk())
 
 
 def described(field: Field) -> Field:
-    """Return the field with every blob in it turned into its descriptor."""
+    """Return the field with every blob in it replaced by its descriptor."""
     if field.is_blob_v1:
         return replace(field, logical_type="struct", children=_members(_V1, nullable=True))
     if field.is_blob_v2:
@@ -58,12 +58,12 @@ def described(field: Field) -> Field:
 
 
 def described_schema(schema: Schema) -> Schema:
-    """Return the schema with every blob turned into its descriptor."""
+    """Return the schema with every blob replaced by its descriptor."""
     return replace(schema, fields=tuple(described(field) for field in schema.fields))
 
 
 def valued(field: Field) -> Field:
-    """Return the field with every blob in it turned into its bytes."""
+    """Return the field with every blob in it replaced by its bytes."""
     if field.is_blob_v1:
         return field
     if field.is_blob_v2:

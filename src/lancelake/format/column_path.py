@@ -1,4 +1,4 @@
-"""Paths of columns: names with dots between, in backticks where a name has a dot itself."""
+"""Column paths: names separated by dots, in backticks if a name contains a dot."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lancelake.errors import InvalidRequestError
 
 
 def split_path(path: str) -> tuple[str, ...]:
-    """Cut a path at its dots; a segment in backticks may hold dots and doubled backticks."""
+    """Split a path at its dots; a segment in backticks may have dots and doubled backticks."""
     segments: list[str] = []
     rest = path
     while True:
@@ -29,17 +29,17 @@ def split_path(path: str) -> tuple[str, ...]:
 
 
 def quote_segment(name: str) -> str:
-    """Quote one segment of a path where it would be cut otherwise."""
+    """Quote a segment of a path if it needs quotes."""
     return quoted_name(name) if "." in name or "`" in name else name
 
 
 def join_path(names: Iterable[str]) -> str:
-    """Return the path that `split_path` cuts into these names."""
+    """Return the path that `split_path` splits into these names."""
     return ".".join(map(quote_segment, names))
 
 
 def quoted_name(name: str) -> str:
-    """Return a name in backticks, as Lance's SQL, Spark's SQL and the codec take any name."""
+    """Return a name in backticks, as Lance SQL, Spark SQL and the codec accept it."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -1,7 +1,7 @@
-"""Attributes that are computed when first asked for, without a lock.
+"""Cached properties without a lock.
 
 Python 3.11's `functools.cached_property` holds one lock for all objects of a class while it
-computes, so that a file which is slow to open on one thread would stop every other thread.
+computes, so that a slow file on one thread would block all other threads.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 class computed_once(Generic[T]):  # noqa: N801  # a decorator
-    """A property whose value is kept; two threads at once may both compute it."""
+    """A cached property; concurrent threads may both compute it."""
 
     def __init__(self, compute: Callable[[Any], T]) -> None:
         self._compute = compute
@@ -32,7 +32,7 @@ class computed_once(Generic[T]):  # noqa: N801  # a decorator
     def __get__(self, instance: object | None, owner: type) -> T | computed_once[T]:
         if instance is None:
             return self
-        # Python looks here first from now on: this descriptor cannot be set.
+        # Python finds it here from now on, because this descriptor has no setter.
         value = self._compute(instance)
         vars(instance)[self._name] = value
         return value

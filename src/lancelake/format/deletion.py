@@ -1,4 +1,4 @@
-"""Deleted rows of a fragment, in the two encodings of deletion files."""
+"""Deletion files: the deleted rows of a fragment in two encodings."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PADDING = 64
 
 
 def decode(data: bytes, encoding: DeletionFileType, *, rows: int | None = None) -> BitMap:
-    """Read the set of deleted row offsets of a fragment with so many rows, if that is known."""
+    """Decode the deleted row offsets of a fragment with this many rows, if known."""
     if encoding is DeletionFileType.BITMAP:
         found = decode_bitmap(data, what="deletion file")
     else:
@@ -43,7 +43,7 @@ def encode(rows: BitMap, encoding: DeletionFileType) -> bytes:
 
 
 def choose_encoding(count: int, before: DeletionFileType | None) -> DeletionFileType:
-    """Return what official writers choose: bitmaps for many rows, and once a bitmap, always."""
+    """Return the encoding of official writers: a bitmap for many rows, or after a bitmap."""
     if before is DeletionFileType.BITMAP:
         return DeletionFileType.BITMAP
     limit = BITMAP_THRESHOLD if before is None else BITMAP_THRESHOLD + 1
@@ -51,7 +51,7 @@ def choose_encoding(count: int, before: DeletionFileType | None) -> DeletionFile
 
 
 def decode_bitmap(data: bytes, *, what: str) -> BitMap:
-    """Read a portable 32-bit Roaring bitmap, refusing damaged bytes."""
+    """Decode a portable 32-bit Roaring bitmap; raise for damaged bytes."""
     try:
         roaring.ensure_well_formed(data)
         return BitMap.deserialize(data)
@@ -82,14 +82,14 @@ def _decode_arrow(data: bytes, most_rows: int) -> BitMap:
 
 
 def _ensure_bounded(data: bytes, most_rows: int) -> None:
-    """Refuse a file that claims more rows than there can be, before it is decompressed."""
+    """Raise for a file that claims too many rows, before it is decompressed."""
     claimed, size = first_batch_size(data)
     if claimed > most_rows or size > _bytes_of(most_rows):
         raise _corrupt("deletion file", f"it claims {claimed} rows of {most_rows} in {size} bytes")
 
 
 def _bytes_of(rows: int) -> int:
-    """Bytes of so many row offsets and their validity, each padded."""
+    """Size in bytes of row offsets and their validity, each padded."""
     return rows * 4 + rows // 8 + 2 * _PADDING
 
 

@@ -1,10 +1,10 @@
-"""How are durations written in a table's config?"""
+"""Durations in a table's config, such as `14days`."""
 
 from __future__ import annotations
 
 import re
 
-# A year and a month are averages, as the format's own tools take them.
+# Average years and months, as official tools define them.
 _NAMED = (("year", 31_557_600), ("month", 2_630_016), ("day", 86_400))
 _SHORT = (("h", 3_600), ("m", 60), ("s", 1))
 _SECOND = 1_000_000_000
@@ -24,7 +24,7 @@ _PART = re.compile(r"(\d+)\s*([a-zA-Z]+)\s*")
 
 
 def duration_text(seconds: int) -> str:
-    """Write seconds as years, months, days, hours, minutes and seconds: `1day 1h 30m`."""
+    """Format seconds as years, months, days, hours, minutes and seconds: `1day 1h 30m`."""
     words: list[str] = []
     rest = seconds
     for name, size in _NAMED:
@@ -39,7 +39,7 @@ def duration_text(seconds: int) -> str:
 
 
 def parse_duration(text: str) -> int:
-    """Read nanoseconds from numbers with units, as `2weeks 1day 12h`; units as the format's tools.
+    """Parse numbers with units, such as `2weeks 1day 12h`, to nanoseconds; units of official tools.
 
     Raises `ValueError` for anything else.
     """

@@ -1,4 +1,4 @@
-"""How does a schema change? Columns added, dropped, altered and put in another order."""
+"""Schema evolution: adding, dropping, altering and reordering columns."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.schema import Field, Schema, follow
+from lancelake.suggest import suggestion
 
 _KEY_AND_VALUE = 2
 
@@ -32,9 +33,9 @@ class Widened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alteration:
-    """What is to change about one field; None leaves a property as it is.
+    """Changes of one field; None keeps a property.
 
-    `retyped` is the field of the next type, whose name, ids and place do not count.
+    `retyped` is a field of the new type, whose name, ids and position are ignored.
     """
 
     path: str
@@ -59,7 +60,7 @@ def first_free_id(schema: Schema, fragments: Iterable[Fragment]) -> int:
 
 
 def widen(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -> Widened:
-    """Add columns at the end; members of structs that exist go to the end of these."""
+    """Add columns at the end; new members of existing structs are added at their end."""
     fresh = itertools.count(first_id)
     merge = _Merge(version=version, fresh=fresh)
     fields, added = merge.level(schema.fields, new.fields, ())
@@ -72,7 +73,7 @@ def widen(schema: Schema, new: Schema, *, first_id: int, version: FileVersion) -
 
 
 def drop(schema: Schema, paths: Iterable[str]) -> Schema:
-    """Leave out columns and members; a parent without any members left goes with them."""
+    """Remove columns and members, and parents without members."""
     gone = {resolve(schema, path)[-1].id for path in paths}
     fields = _without(schema.fields, gone)
     if not fields:
@@ -81,7 +82,7 @@ def drop(schema: Schema, paths: Iterable[str]) -> Schema:
 
 
 def alter(schema: Schema, alterations: Sequence[Alteration], *, first_id: int) -> Altered:
-    """Rename, retype and change what may be null; paths are those of the schema as it is."""
+    """Rename and retype columns and change nullability; paths refer to the current schema."""
     by_id: dict[FieldId, Alteration] = {}
     for change in alterations:
         field = resolve(schema, change.path)[-1]
@@ -100,9 +101,9 @@ def alter(schema: Schema, alterations: Sequence[Alteration], *, first_id: int) -
 
 
 def reorder(schema: Schema, names: Sequence[str]) -> Schema:
-    """Put columns first, in this order; the others follow in theirs."""
+    """Move columns to the front, in this order; the others keep their order."""
     if len(set(names)) < len(names):
-        raise InvalidRequestError(f"a column is named twice: {', '.join(names)}")
+        raise InvalidRequestError(f"columns are listed twice: {', '.join(names)}")
     first = [resolve(schema, quote_segment(name))[0] for name in names]
     rest = [field for field in schema.fields if field not in first]
     return replace(schema, fields=(*first, *rest))
@@ -113,17 +114,17 @@ def resolve(schema: Schema, path: str) -> tuple[Field, ...]:
     names = split_path(path)
     trail = follow(schema.fields, names, exact=True, opens=lambda node: not node.is_blob_v2)
     if len(trail) < len(names):
-        known = ", ".join(schema.names)
-        problem = f"Column {path} does not exist in the dataset; the table has: {known}"
-        raise InvalidRequestError(problem, column=path)
+        problem = f"Column {path} does not exist in the dataset"
+        advice = suggestion(path, schema.names, "columns")
+        raise InvalidRequestError(problem, column=path, action=advice)
     return trail
 
 
 def forbids_more_nulls(before: Schema, after: Schema) -> bool:
     """Whether rows written for the schema before may be invalid for the one after.
 
-    Below a new column that may be null nothing counts: the rows just lack it. A struct that must
-    not be null and gets a member counts, as in official releases.
+    Fields below a new nullable column are ignored: old rows are null. A non-nullable struct with a
+    new member counts, as in official releases.
     """
     known = before.by_id()
 
@@ -141,7 +142,7 @@ def forbids_more_nulls(before: Schema, after: Schema) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Merge:
-    """Columns of two schemas put together; all that is new gets fresh ids in pre-order."""
+    """Merges the columns of two schemas; new fields get new ids in pre-order."""
 
     version: FileVersion
     fresh: Iterator[int]
@@ -149,7 +150,7 @@ class _Merge:
     def level(
         self, known: tuple[Field, ...], new: tuple[Field, ...], path: tuple[Field, ...]
     ) -> tuple[tuple[Field, ...], tuple[Field, ...]]:
-        """Return all fields of a level, and those of them that are new or hold something new."""
+        """Return all fields of a level, and those that are new or have new fields below."""
         fields = {field.name: field for field in known}
         added: list[Field] = []
         parent_id = path[-1].id if path else NO_PARENT
@@ -190,7 +191,7 @@ class _Merge:
 
 
 def numbered(field: Field, parent_id: FieldId, fresh: Iterator[int]) -> Field:
-    """Give a field and all below it fresh ids."""
+    """Assign new ids to a field and all fields below."""
     field_id = FieldId(next(fresh))
     children = tuple(numbered(child, field_id, fresh) for child in field.children)
     return replace(field, id=field_id, parent_id=parent_id, children=children)
@@ -237,7 +238,7 @@ def _altered(field: Field, by_id: dict[FieldId, Alteration], fresh: Iterator[int
     if change is None:
         return after
     if change.retyped is not None:
-        # What is below goes with the type, and with it what was to change there.
+        # Fields below are replaced with the type, and so are their changes.
         retyped = numbered(change.retyped, field.parent_id, fresh)
         after = replace(retyped, name=field.name, nullable=field.nullable)
     return replace(
@@ -248,7 +249,7 @@ def _altered(field: Field, by_id: dict[FieldId, Alteration], fresh: Iterator[int
 
 
 def _changed(before: Field, after: Field, retyped: set[FieldId]) -> tuple[Field, Field] | None:
-    """Cut a field before and after alterations down to what has another type."""
+    """Reduce a field before and after alterations to the parts with another type."""
     if before.id in retyped:
         return before, after
     below = [

@@ -1,4 +1,4 @@
-"""Arrow extension types <-> their storage type and two keys of field metadata."""
+"""Conversion between Arrow extension types and storage types with field metadata."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class _ArrowSchema(ctypes.Structure):
 
 
 class _Exported:
-    """A schema that shows nothing but its C form, so that pyarrow imports it anew."""
+    """A schema in its C form only, so that pyarrow imports it again."""
 
     def __init__(self, schema: pa.Schema) -> None:
         self._schema = schema
@@ -40,7 +40,7 @@ def opened(field: pa.Field) -> tuple[pa.DataType, dict[bytes, bytes]]:
     """Return the storage type, and the metadata with the extension's name and parameters in it."""
     if not isinstance(field.type, pa.BaseExtensionType):
         return field.type, dict(field.metadata or {})
-    # pyarrow gives the parameters of its built-in types away in the C data interface only.
+    # pyarrow exposes the parameters of its built-in types in the C data interface only.
     capsule = field.__arrow_c_schema__()
     address = _capsule_pointer(capsule, b"arrow_schema")
     metadata = _ArrowSchema.from_address(address).metadata
@@ -48,16 +48,16 @@ def opened(field: pa.Field) -> tuple[pa.DataType, dict[bytes, bytes]]:
 
 
 def resolved(schema: pa.Schema) -> pa.Schema:
-    """Turn storage types whose metadata names a registered extension type into that type."""
+    """Replace storage types by the registered extension types that their metadata names."""
     try:
         return pa.schema(_Exported(schema))
-    except Exception as error:  # whoever registered a type decides what its code raises
+    except Exception as error:  # the code of a registered type may raise anything
         msg = f"an extension type of the schema cannot be built: {error}"
         raise CorruptTableError(msg) from error
 
 
 def _read_metadata(address: int) -> dict[bytes, bytes]:
-    """Read a count and then as many pairs, each part behind its length."""
+    """Decode length-prefixed pairs after their count."""
     position = address
 
     def number() -> int:

@@ -1,4 +1,4 @@
-"""Versions of data files, by the three ways in which they are written down."""
+"""Versions of data files, by name and by number."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def from_name(name: str) -> FileVersion:
     try:
         return _BY_NAME[name.lower()]
     except KeyError:
-        msg = f"data file version {name!r} is not known"
+        msg = f"unknown data file version {name!r}"
         raise UnsupportedError(msg, found=name) from None
 
 
@@ -69,7 +69,7 @@ def from_numbers(major: int, minor: int) -> FileVersion:
     try:
         return _BY_NUMBERS[(major, minor)]
     except KeyError:
-        msg = f"data file version {major}.{minor} is not known"
+        msg = f"unknown data file version {major}.{minor}"
         raise UnsupportedError(msg, found=f"{major}.{minor}") from None
 
 
@@ -78,5 +78,5 @@ def only(versions: set[FileVersion]) -> FileVersion:
     if len(versions) == 1:
         return next(iter(versions))
     names = ", ".join(sorted(v.value for v in versions))
-    msg = f"data files of different versions ({names}) in a table that does not name its version"
+    msg = f"data files of different versions ({names}) in a table without a data file version"
     raise CorruptTableError(msg, found=names)

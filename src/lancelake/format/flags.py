@@ -1,4 +1,4 @@
-"""Feature flags: which bits there are, who must know them, what to do about strangers."""
+"""Reader and writer feature flags, and checks for unsupported ones."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _KNOWN_TO_4_0 = (
     | FeatureFlags.NO_TRANSACTION_FILES
 )
 
-# Covering columns and tagged fragment reuse concern what an index holds, never the rows themselves.
+# Covering columns and tagged fragment reuse only affect the content of indices, not rows.
 READABLE = (
     _KNOWN_TO_4_0
     | FeatureFlags.COVERING_INDICES
@@ -42,12 +42,12 @@ WRITABLE = _KNOWN_TO_4_0
 
 
 def unknown_reader_flags(flags: int) -> int:
-    """Bits that forbid reading."""
+    """Unsupported flags for reading."""
     return flags & ~int(READABLE)
 
 
 def unknown_writer_flags(flags: int) -> int:
-    """Bits that forbid writing."""
+    """Unsupported flags for writing."""
     return flags & ~int(WRITABLE)
 
 
@@ -62,5 +62,5 @@ def ensure_writable(flags: int) -> None:
     """Raise when a writer of this release would damage the table."""
     if unknown := unknown_writer_flags(flags):
         msg = f"the table needs writer features that are not supported (flags {unknown:#x})"
-        action = "Open it for reading only, or upgrade."
+        action = "Upgrade, or only read the table."
         raise UnsupportedError(msg, flags=unknown, action=action)

@@ -1,4 +1,4 @@
-"""A fragment and the files it is made of, as values and as protobuf."""
+"""Fragments and their data files and deletion files."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.proto import table_pb2
 
 
 class DeletionFileType(Enum):
-    """How a deletion file is encoded; the value is the file's suffix."""
+    """Encodings of deletion files; the value is the file's suffix."""
 
     ARROW_ARRAY = "arrow"
     BITMAP = "bin"
@@ -23,7 +23,7 @@ class DeletionFileType(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataFile:
-    """A file that holds some columns of a fragment."""
+    """A file with some columns of a fragment."""
 
     path: str
     fields: tuple[FieldId, ...]
@@ -54,7 +54,7 @@ class DeletionFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalFile:
-    """A slice of a file that holds what would otherwise be inline."""
+    """A slice of a file with metadata that is not inline."""
 
     path: str
     offset: int
@@ -66,7 +66,7 @@ Sequenced = bytes | ExternalFile | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragment:
-    """Rows of the table, and the files with their columns."""
+    """A part of the table's rows, and the files with their columns."""
 
     id: FragmentId
     files: tuple[DataFile, ...]
@@ -79,12 +79,12 @@ class Fragment:
 
     @property
     def num_deleted_rows(self) -> int | None:
-        """Deleted rows, None when only the deletion file knows."""
+        """Number of deleted rows, None when only the deletion file has it."""
         return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
 
     @property
     def live_rows(self) -> int | None:
-        """Rows that are not deleted, None when the manifest does not say."""
+        """Number of live rows, None when the manifest does not state it."""
         deleted = self.num_deleted_rows
         if self.physical_rows is None or deleted is None:
             return None
@@ -92,7 +92,7 @@ class Fragment:
 
 
 def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fragment:
-    """Read a fragment; counts by writers known to be wrong come out as unknown."""
+    """Decode a fragment; counts of writers with known errors become None."""
     deletion = message.deletion_file if message.HasField("deletion_file") else None
     ensure_understood(message)
     return Fragment(
@@ -108,7 +108,7 @@ def decode(message: table_pb2.DataFragment, *, trust_counts: bool = True) -> Fra
 
 
 def ensure_understood(message: table_pb2.DataFragment) -> None:
-    """Raise when rows of a fragment cannot be addressed or its deletions not be read."""
+    """Raise for a fragment with too many rows, or an invalid deletion file."""
     if message.id > MAX_FRAGMENT_ID or message.physical_rows > MAX_ROWS:
         msg = f"fragment {message.id} of {message.physical_rows} rows cannot be addressed"
         raise CorruptTableError(msg, fragment=message.id)
@@ -179,7 +179,7 @@ def _decode_deletion_type(value: int) -> DeletionFileType:
         case table_pb2.DeletionFile.BITMAP:
             return DeletionFileType.BITMAP
         case _:
-            msg = f"deletion file type {value} is not known"
+            msg = f"unknown deletion file type {value}"
             raise UnsupportedError(msg, found=value)
 
 

@@ -1,4 +1,4 @@
-"""Fragments as bytes, to travel from a worker to the driver."""
+"""Fragments as bytes, sent from workers to the driver."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _FORMAT = b"\x01"
 
 
 def to_bytes(fragments: Iterable[Fragment]) -> bytes:
-    """Write fragments; the first byte tells the format."""
+    """Encode fragments; the first byte is the format."""
     message = Transaction.Append(fragments=[fragment.encode(f) for f in fragments])
     return _FORMAT + message.SerializeToString()
 
 
 def from_bytes(data: bytes) -> tuple[Fragment, ...]:
-    """Read what `to_bytes` wrote."""
+    """Decode the output of `to_bytes`."""
     if data[:1] != _FORMAT:
-        raise CorruptTableError("fragments of a worker are in a format that is not known")
+        raise CorruptTableError("fragments of a worker have an unknown format")
     try:
         message = Transaction.Append.FromString(data[1:])
     except DecodeError as error:

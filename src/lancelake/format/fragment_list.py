@@ -1,4 +1,4 @@
-"""The fragments of a version: decoded one by one, encoded anew only where they changed."""
+"""Fragments of a version, decoded on access and encoded only where they changed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lancelake.proto import columns_pb2, table_pb2
 
 
 class FragmentList(Sequence[Fragment]):
-    """Behaves as the tuple of its fragments.
+    """Sequence of fragments, used like a tuple.
 
-    A manifest may list 100,000 fragments of which a change touches one: what is asked about all
-    of them is answered from their bytes, and those untouched are written as they were read.
+    A manifest may list 100,000 fragments of which a change affects one: questions about all of
+    them are answered from their bytes, and unchanged ones are written as they were read.
     """
 
     __slots__ = (
@@ -39,9 +39,9 @@ class FragmentList(Sequence[Fragment]):
         traits: list[Traits] | None = None,
         ids: list[FragmentId] | None = None,
     ) -> None:
-        """List fragments; those without a value are in `encoded` or in `payloads`."""
+        """Create a list; fragments without a value are in `encoded` or in `payloads`."""
         self._values = values
-        # Values tell more than what is written of them.
+        # Values have more information than their encoding.
         self._is_given = encoded is None and payloads is None
         self._encoded = encoded
         self._payloads = payloads
@@ -52,12 +52,12 @@ class FragmentList(Sequence[Fragment]):
 
     @classmethod
     def of(cls, fragments: Sequence[Fragment]) -> FragmentList:
-        """List fragments that are given as values."""
+        """Create a list of fragment values."""
         return fragments if isinstance(fragments, cls) else cls(list(fragments))
 
     @classmethod
     def in_manifest(cls, body: bytes) -> FragmentList:
-        """List the fragments of an encoded manifest."""
+        """Create the list of an encoded manifest."""
         only = columns_pb2.FragmentPayloads.FromString(body)
         only.DiscardUnknownFields()
         return cls([None] * len(only.fragments), encoded=only.SerializeToString())
@@ -91,7 +91,7 @@ class FragmentList(Sequence[Fragment]):
 
     @property
     def ids(self) -> list[FragmentId]:
-        """The ids of all fragments, in the order of the list."""
+        """Ids of all fragments, in list order."""
         if self._ids is None:
             self._ids = self._read_ids()
         return self._ids
@@ -102,7 +102,7 @@ class FragmentList(Sequence[Fragment]):
         return all(map(int.__lt__, self.ids, self.ids[1:]))
 
     def encoded(self) -> bytes:
-        """Return the fragments as they are written into a manifest."""
+        """Return the fragments as encoded in a manifest."""
         if self._encoded is None:
             self._encoded = _joined(self.payloads())
         return self._encoded
@@ -129,7 +129,7 @@ class FragmentList(Sequence[Fragment]):
             yield from (self._at(i) for i, t in enumerate(self._all_traits()) if t in wanted)
 
     def live_rows(self) -> int | None:
-        """Count the rows that are not deleted, None when a fragment does not say."""
+        """Count the live rows, None when a fragment does not state its count."""
         known = self._surveyed()
         if known is not None:
             return known.live_rows
@@ -149,7 +149,7 @@ class FragmentList(Sequence[Fragment]):
     def exchanged(
         self, updated: Iterable[Fragment], *, removed: Collection[FragmentId] = ()
     ) -> FragmentList:
-        """Return the list with fragments replaced by those of the same id, and without others."""
+        """Return the list with fragments replaced by id, and without the removed ones."""
         by_id = {f.id: f for f in updated}
         gone = frozenset(removed)
         kept = [i for i, number in enumerate(self.ids) if number not in gone]
@@ -181,7 +181,7 @@ class FragmentList(Sequence[Fragment]):
         return _ById(self, self._places)
 
     def changed_since(self, before: FragmentList) -> list[Fragment]:
-        """Return the fragments that were not there, or not the same, before."""
+        """Return the fragments that are new or changed since `before`."""
         if self.encoded().startswith(before.encoded()):
             return [self._at(i) for i in range(len(before), len(self))]
         known = frozenset(before.payloads())
@@ -230,7 +230,7 @@ class FragmentList(Sequence[Fragment]):
 
 
 class _ById(Mapping[FragmentId, Fragment]):
-    """Fragments by id; only those asked for are decoded."""
+    """Fragments by id, decoded on access."""
 
     __slots__ = ("_list", "_places")
 

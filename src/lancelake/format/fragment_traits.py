@@ -1,4 +1,4 @@
-"""What do fragments have in common, as far as it decides how they are treated?"""
+"""Traits of fragments that decide how they are processed, read from encoded fragments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import TOMBSTONE, FragmentId
 from lancelake.proto import columns_pb2, table_pb2
 
-# The field id of a replaced column (-2) as it is encoded; other bytes may look the same.
+# The encoded field id of a replaced column (-2); other bytes may be the same.
 _TOMBSTONE_BYTES = b"\xfe" + b"\xff" * 8 + b"\x01"
 
 FileNumbers = tuple[int, int]
@@ -26,7 +26,7 @@ _Columns = columns_pb2.FragmentColumns.Fragments
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Traits:
-    """What decides how a fragment is treated; there is one object of each kind."""
+    """Traits of a fragment; equal traits are one object."""
 
     file_numbers: frozenset[FileNumbers]
     has_several_files: bool
@@ -41,9 +41,9 @@ class Traits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What was learnt about many fragments at once; None where it takes a look at each.
+    """Traits of many fragments; None where each must be inspected.
 
-    `apart_from_deletions` are the traits of all fragments, the deleted rows of some left out.
+    `apart_from_deletions` are the traits of all fragments without the deletions of some.
     """
 
     ids: list[FragmentId] | None
@@ -53,7 +53,7 @@ class Survey:
 
 
 def survey(encoded: bytes, payloads: list[bytes]) -> Survey | None:
-    """Look at encoded fragments column by column; None when they cannot be read like that."""
+    """Inspect encoded fragments column by column; None when they cannot be read this way."""
     try:
         columns = columns_pb2.FragmentColumns.FromString(encoded).fragments
     except DecodeError:
@@ -87,7 +87,7 @@ def of_each(payloads: Iterable[bytes], known: Survey | None) -> list[Traits]:
 
 
 def of(value: Fragment) -> Traits:
-    """Return the traits of a value, which tells no rows from an unknown number of them."""
+    """Return the traits of a value, in which zero rows differ from an unknown count."""
     lacks_count = value.num_deleted_rows is None
     files = [
         (f.file_major_version, f.file_minor_version, f.file_size_bytes is None) for f in value.files
@@ -125,7 +125,7 @@ def _mentioned(encoded: bytes) -> bool:
 
 
 def _ids(columns: _Columns, payloads: list[bytes]) -> list[FragmentId] | None:
-    # The number 0, which is not written, can only be told from its place when it is the first.
+    # The value 0 is not encoded, so it can only be recognized when it is the first.
     found = [FragmentId(i) for i in columns.id]
     starts_at_zero = (
         len(found) == len(payloads) - 1 and table_pb2.DataFragment.FromString(payloads[0]).id == 0

@@ -1,4 +1,4 @@
-"""A mapping that cannot change."""
+"""Immutable mapping."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ V = TypeVar("V")
 
 
 class FrozenMap(Mapping[K, V]):
-    """A mapping that cannot change, can be hashed and can be pickled."""
+    """Immutable mapping that can be hashed and pickled."""
 
     __slots__ = ("_items",)
 

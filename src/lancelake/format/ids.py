@@ -1,4 +1,4 @@
-"""The kinds of numbers a table is made of, kept apart by type."""
+"""Types of ids and version numbers."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ DETACHED_BIT = 1 << 63
 
 
 def is_detached(version: int) -> bool:
-    """Whether a version lies outside the table's main line."""
+    """Whether a version is detached, that is, outside the main line."""
     return bool(version & DETACHED_BIT)

@@ -1,4 +1,4 @@
-"""What kind an index is and how it was set up, as far as its entry in the manifest tells."""
+"""Kind and parameters of an index, from its entry in the manifest."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lancelake.format.index_meta import IndexDetails
 from lancelake.format.unknown import parse
 from lancelake.proto import index_pb2
 
-Parameters = Mapping[str, Any]  # what JSON can hold, as official releases show it
+Parameters = Mapping[str, Any]  # JSON values, as official releases show them
 
 UNKNOWN = "Unknown"
 
@@ -44,8 +44,8 @@ _DEFAULT_BLOCK_SIZE = 128
 def describe(details: IndexDetails | None) -> tuple[str | None, Parameters]:
     """Return the name of the kind, and the parameters.
 
-    The name is None for a vector index whose entry does not say which: its files do. A kind that
-    is not known is called `Unknown`, with the type URL among its parameters.
+    The name is None for a vector index whose kind is stored in its files only. An unknown kind
+    is called `Unknown`, with the type URL among its parameters.
     """
     if details is None:
         return UNKNOWN, {}

@@ -1,4 +1,4 @@
-"""Index entries of a manifest: what is indexed, by which files, for which fragments."""
+"""Index entries of a manifest: fields, files and covered fragments of index segments."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class IndexMetadata:
 
     @property
     def is_system(self) -> bool:
-        """Whether the entry serves the table itself and not a query."""
+        """Whether the entry is a system index, which queries do not use."""
         return self.name in (FRAGMENT_REUSE, MEM_WAL)
 
     def fragments(self) -> BitMap | None:
-        """Covered fragments; None when the entry does not say."""
+        """Covered fragments; None when the entry does not state them."""
         if not self.fragment_bitmap:
             return None
         what = f"fragment bitmap of index {self.name!r}"
@@ -125,7 +125,7 @@ def encode(index: IndexMetadata) -> table_pb2.IndexMetadata:
 def decode_uuid(message: table_pb2.UUID) -> uuid.UUID:
     """Read a uuid of sixteen bytes."""
     if len(message.uuid) != _UUID_BYTES:
-        msg = f"a uuid of {len(message.uuid)} bytes"
+        msg = f"a uuid has {len(message.uuid)} bytes"
         raise CorruptTableError(msg)
     return uuid.UUID(bytes=message.uuid)
 

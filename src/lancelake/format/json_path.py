@@ -1,4 +1,4 @@
-"""Which values of a JSON document does a path lead to?
+"""JSONPath: parsing, and selection of values in binary JSON.
 
 A path is `$` and steps: `.name`, `."name"`, `["name"]`, `.*`, `.**`, `[0]`, `[last - 1]`,
 `[0 to 2]`, `[0, 2]`, `[*]`. The `$` can be left out before a name.
@@ -36,20 +36,20 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """Items of an array by place, each range with both ends; places from the end are negative."""
+    """Items of an array by position, in ranges with both ends included."""
 
     spans: tuple[tuple[Place, Place], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A place in an array, counted from the first or, if `from_last`, back from the last item."""
+    """A position in an array, from the first or, if `from_last`, from the last item."""
 
     number: int
     from_last: bool = False
 
     def of(self, count: int) -> int:
-        """Return the place in an array of so many items."""
+        """Return the position in an array of this length."""
         return count - 1 - self.number if self.from_last else self.number
 
 
@@ -73,7 +73,7 @@ Step = Member | Items | EveryItem | EveryMember | EveryDepth
 
 @functools.lru_cache(maxsize=_PATHS)
 def parse_path(text: str) -> tuple[Step, ...]:
-    """Understand a path."""
+    """Parse a path."""
     rest = text.strip()
     if rest.startswith("$"):
         rest = rest[1:]
@@ -93,7 +93,7 @@ def parse_path(text: str) -> tuple[Step, ...]:
 
 
 def select(root: JsonNode, path: tuple[Step, ...]) -> list[JsonNode]:
-    """Return the values a path leads to, in the order of the document."""
+    """Return the values that a path selects, in document order."""
     found = [root]
     for step in path:
         found = [inner for node in found for inner in _follow(node, step)]

@@ -1,4 +1,4 @@
-"""Which value does a JSON text stand for, in the dialect that Lance writers accept?"""
+"""Parser of JSON text in the dialect that Lance writers accept."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from lancelake.errors import SchemaMismatchError
 JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, JsonValue] | None"
 
 MAX_DEPTH = 2000
-"""Containers inside containers: official releases read this many and abort on 5000."""
+"""Maximum nesting: official releases read this many levels and abort on 5000."""
 
 
 def parse_standard(text: str) -> JsonValue:
-    """Return the value of a JSON text, fast; ValueError or RecursionError say nothing yet.
+    """Parse standard JSON fast; after ValueError or RecursionError, `parse_extended` decides.
 
-    A half surrogate pair comes through: such a string cannot be encoded, and only
-    `parse_extended` knows what it stands for.
+    A half surrogate pair is accepted here: such a string cannot be encoded, and only
+    `parse_extended` handles it.
     """
     value: JsonValue = _STANDARD.decode(text)
     return value
 
 
 def parse_extended(text: str) -> JsonValue:
-    """Return the value of a text in the whole dialect, or raise `SchemaMismatchError`.
+    """Parse a text in the whole dialect, or raise `SchemaMismatchError`.
 
-    Beyond JSON it has: nothing for null, words in any case, NaN and Infinity, signs, leading
-    zeros, hexadecimal numbers, single quotes, bare member names and empty array elements.
+    In addition to JSON it has: nothing for null, words in any case, NaN and Infinity, signs,
+    leading zeros, hexadecimal numbers, single quotes, bare member names and empty array elements.
     """
     return _ExtendedParser(text).parse()
 
@@ -129,7 +129,7 @@ class _ExtendedParser:
         return None, self._peek() in (",", "]")
 
     def _place(self, value: JsonValue) -> tuple[JsonValue, bool]:
-        """Put a finished value where it belongs; say whether the whole text is read."""
+        """Add a finished value to its container; return whether the whole text is read."""
         while self._open:
             container = self._open[-1]
             if isinstance(container, list):
@@ -187,7 +187,7 @@ class _ExtendedParser:
         fraction = match.group(1) or match.group(2) or "."
         if fraction == "." and match.group(3) is None:
             digits = match.group().rstrip(".")
-            # A longer one does not fit 64 bits, and Python refuses to convert very long ones.
+            # A longer one does not fit into 64 bits, and Python cannot convert very long ones.
             if len(digits.lstrip("+-0")) <= _MAX_INT_DIGITS:
                 return int(digits)
         return float(match.group())
@@ -234,7 +234,7 @@ def _hex_value(match: re.Match[str], position: int) -> int | float:
 
 
 def _unescaped(match: re.Match[str], position: int) -> str:
-    """Return what one escape sequence, or one pair of surrogates, stands for."""
+    """Decode one escape sequence, or one pair of surrogates."""
     simple = match.group(7)
     if simple is not None:
         if simple not in _SIMPLE_ESCAPES:

@@ -1,4 +1,4 @@
-"""Which JSON text do the bytes of a json column stand for, and the other way round?"""
+"""Binary JSON of json columns: conversion from and to JSON text."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def decode_array(array: pa.Array) -> pa.StringArray:
     result = pa.array(texts, pa.string())
     if not isinstance(result, pa.StringArray):
         raise InvalidRequestError(
-            f"{len(array)} rows of a json column hold more than 2 GiB of text",
+            f"{len(array)} rows of a json column have more than 2 GiB of text",
             action="Read fewer rows at a time.",
             rows=len(array),
         )
@@ -134,14 +134,14 @@ def _plain_text(data: bytes) -> str:
 
 
 def _fits_container(header: int, size_bytes: int) -> bool:
-    """Tell a container from text: the first letters of a text are a far too big count."""
+    """Distinguish a container from text, whose first letters are far too large a count."""
     entry_bytes = _ENTRY_BYTES.get(header & _CONTAINER_KIND)
     return entry_bytes is not None and 4 + entry_bytes * (header & _COUNT) <= size_bytes
 
 
 @dataclass(slots=True)
 class _OpenContainer:
-    """A container whose first elements are printed."""
+    """A container while its elements are printed."""
 
     labels: Iterator[str]
     entries: Iterator[int]
@@ -250,12 +250,12 @@ def _number_text(data: bytes, start: int, end: int, limit: int) -> str:
 
 def _unsupported(what: str) -> UnsupportedError:
     return UnsupportedError(
-        f"A value of a json column holds {what}, which has no counterpart in JSON", found=what
+        f"A value of a json column has {what}, which JSON cannot express", found=what
     )
 
 
 def _float_text(value: float) -> str:
-    """Return the shortest digits that give the value back, from 1e-5 to 1e16 without exponent."""
+    """Return the shortest digits that round-trip, from 1e-5 to 1e16 without exponent."""
     if not math.isfinite(value):
         return "null"
     text = repr(value)
@@ -271,7 +271,7 @@ def _float_text(value: float) -> str:
 
 @dataclass(slots=True)
 class _Unfinished:
-    """A container whose first elements are encoded."""
+    """A container while its elements are encoded."""
 
     kind: int
     count: int
@@ -332,7 +332,7 @@ def _checked_size(size_bytes: int) -> int:
 
 
 def _scalar_bytes(value: float | str | None) -> tuple[int, bytes]:
-    """Return the entry (kind and length) of a value that is no container, and its bytes."""
+    """Return the entry (kind and length) of a scalar, and its bytes."""
     if isinstance(value, str):
         data = value.encode()
         return _STRING | _checked_size(len(data)), data

@@ -1,4 +1,4 @@
-"""Values inside binary JSON, found without decoding what lies around them."""
+"""Navigation of binary JSON without decoding the whole value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OBJECT = 0x40000000
 
 
 class JsonKind(Enum):
-    """What a value is."""
+    """Kinds of values."""
 
     NULL = 0x00000000
     STRING = _STRING
@@ -36,7 +36,7 @@ class JsonKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class JsonNode:
-    """A value: the bytes it lies in, the entry that describes it, and where it starts."""
+    """A value: the bytes that contain it, its entry, and its position."""
 
     data: bytes
     entry: int
@@ -44,7 +44,7 @@ class JsonNode:
 
     @staticmethod
     def root(data: bytes) -> JsonNode:
-        """Return the whole of a stored value, which may be JSON text as well."""
+        """Return the root of a stored value, which may also be JSON text."""
         if not jsonb.is_binary(data):
             data = jsonb.from_text(jsonb.to_text(data))
         (header,) = _U32.unpack_from(data)
@@ -54,7 +54,7 @@ class JsonNode:
 
     @property
     def kind(self) -> JsonKind:
-        """What the value is."""
+        """Kind of the value."""
         kind = self.entry & _VALUE_KIND
         if kind != _CONTAINER:
             return JsonKind(kind)

@@ -1,4 +1,4 @@
-"""The keys an upsert inserted, as it records them for later conflict checks."""
+"""Key filters: keys that an upsert inserted, recorded for conflict checks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class BloomKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyExistenceFilter:
-    """Which fields form the key, and which keys were inserted."""
+    """Fields of the key, and a filter of the inserted keys."""
 
     field_ids: tuple[FieldId, ...]
     keys: ExactKeys | BloomKeys
@@ -51,7 +51,7 @@ def decode(message: Transaction.KeyExistenceFilter) -> KeyExistenceFilter:
                 probability=message.bloom.probability or DEFAULT_PROBABILITY,
             )
         case _:
-            raise CorruptTableError("a key filter without keys")
+            raise CorruptTableError("a key filter has no keys")
     return KeyExistenceFilter(field_ids=tuple(FieldId(f) for f in message.field_ids), keys=keys)
 
 

@@ -1,4 +1,4 @@
-"""Every path of a table in one place, relative to the table's root."""
+"""Paths of a table's files, relative to its root."""
 
 from __future__ import annotations
 

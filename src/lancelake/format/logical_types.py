@@ -1,4 +1,4 @@
-"""Type strings of the format <-> Arrow types."""
+"""Conversion between logical type strings of the format and Arrow types."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _MAX_NESTING = 32
 
 
 def to_arrow(logical_type: str, children: Sequence[pa.Field] = ()) -> pa.DataType:
-    """Return the Arrow type in which data files keep values of this type."""
+    """Return the Arrow type of this type's values in data files."""
     simple = _SIMPLE.get(logical_type)
     if simple is not None and not children:
         return simple
@@ -74,7 +74,7 @@ def from_arrow(dtype: pa.DataType) -> str:
     if name is None:
         name = _nested_from_arrow(dtype) or _parametric_from_arrow(dtype)
     if name is None:
-        msg = f"Arrow type {dtype} has no place in the Lance format"
+        msg = f"Arrow type {dtype} is not supported by the Lance format"
         raise UnsupportedError(msg, found=str(dtype), action="Cast the column to another type.")
     return name
 
@@ -118,7 +118,7 @@ def _parametric_to_arrow(logical_type: str) -> pa.DataType:
             value, index, _ordered = rest.rsplit(":", 2)
             return pa.dictionary(to_arrow(index), to_arrow(value))
         case _:
-            msg = f"type {logical_type!r} is not known"
+            msg = f"unknown type {logical_type!r}"
             raise UnsupportedError(msg, found=logical_type)
 
 
@@ -161,7 +161,7 @@ def _parametric_from_arrow(dtype: pa.DataType) -> str | None:
 
 
 def _dictionary_name(dtype: pa.DataType) -> str | None:
-    """Name a dictionary whose values have a one-word type: official readers cut at each colon."""
+    """Name a dictionary with values of a one-word type: official readers split at each colon."""
     value = _SIMPLE_NAMES.get(dtype.value_type)
     if value is None or ":" in value:
         return None

@@ -1,4 +1,4 @@
-"""One version of a table."""
+"""Manifest: the content of one version of a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class WriterVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """What a version consists of."""
+    """Content of a version: schema, fragments, config and base paths."""
 
     schema: Schema
     fragments: Sequence[Fragment]

@@ -30,7 +30,7 @@ _MAX_SECONDS = 253_402_300_799
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestFile:
-    """A manifest with the sections that lie beside it, still encoded."""
+    """A manifest with the other sections of its file, still encoded."""
 
     manifest: Manifest
     index_section: bytes | None = None
@@ -76,7 +76,7 @@ def encode(
 
 
 def decode_fragments(message: table_pb2.Manifest, body: bytes) -> FragmentList:
-    """Give access to the fragments; counts by writers before 0.8 are not trusted."""
+    """Return the fragments; counts of writers before 0.8 are ignored."""
     if message.HasField("writer_version"):
         return FragmentList.in_manifest(body)
     return FragmentList.of([fragment.decode(f, trust_counts=False) for f in message.fragments])
@@ -85,7 +85,7 @@ def decode_fragments(message: table_pb2.Manifest, body: bytes) -> FragmentList:
 def manifest_bytes(data: bytes) -> bytes:
     """Return the encoded manifest within its file."""
     if len(data) < _FOOTER.size + _LENGTH.size:
-        msg = f"manifest file of {len(data)} bytes is cut off"
+        msg = f"manifest file of {len(data)} bytes is truncated"
         raise CorruptTableError(msg)
     position, _major, _minor, magic = _FOOTER.unpack_from(data, len(data) - _FOOTER.size)
     if magic != MAGIC:
@@ -93,28 +93,28 @@ def manifest_bytes(data: bytes) -> bytes:
         raise CorruptTableError(msg)
     end = len(data) - _FOOTER.size
     if not 0 <= position <= end - _LENGTH.size:
-        msg = f"manifest position {position} lies outside the file"
+        msg = f"manifest position {position} is outside of the file"
         raise CorruptTableError(msg)
     (length,) = _LENGTH.unpack_from(data, position)
     start = position + _LENGTH.size
     if length != end - start:
-        msg = f"manifest length {length} does not match the {end - start} bytes there are"
+        msg = f"manifest length {length} does not match its {end - start} bytes"
         raise CorruptTableError(msg)
     return data[start:end]
 
 
 def section(data: bytes, message: Message, name: str) -> bytes | None:
-    """Return what lies in the file where the manifest says that `name` begins."""
+    """Return the section `name`, whose position is in the manifest."""
     if not message.HasField(name):
         return None
     position = getattr(message, name)
     if position + _LENGTH.size > len(data):
-        msg = f"{name} at {position} lies outside the manifest file"
+        msg = f"{name} at {position} is outside of the manifest file"
         raise CorruptTableError(msg)
     (length,) = _LENGTH.unpack_from(data, position)
     start = position + _LENGTH.size
     if start + length > len(data):
-        msg = f"{name} of {length} bytes reaches past the manifest file"
+        msg = f"{name} of {length} bytes ends after the manifest file"
         raise CorruptTableError(msg)
     return data[start : start + length]
 
@@ -178,7 +178,7 @@ def _timestamp(message: table_pb2.Manifest) -> int | None:
         return None
     seconds, nanos = message.timestamp.seconds, message.timestamp.nanos
     if not (_MIN_SECONDS <= seconds <= _MAX_SECONDS and 0 <= nanos < _NANOS):
-        msg = f"timestamp {seconds}s {nanos}ns lies outside the calendar"
+        msg = f"timestamp {seconds}s {nanos}ns is outside of the calendar"
         raise CorruptTableError(msg)
     return seconds * _NANOS + nanos
 
@@ -211,7 +211,7 @@ def _encode_fields(manifest: Manifest) -> bytes:
 
 
 def _encode_rest(manifest: Manifest) -> table_pb2.Manifest:
-    """Write all but fields and fragments, which come first and as they are."""
+    """Encode all but fields and fragments, which are written first and unchanged."""
     message = table_pb2.Manifest(
         version=manifest.version,
         version_aux_data=manifest.version_aux_data,

@@ -1,4 +1,4 @@
-"""How far the MemWAL of a region has been merged into the table."""
+"""MemWAL progress of a region: the last generation merged into the table."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lancelake.proto import table_pb2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedGeneration:
-    """The last generation of a region that the table holds."""
+    """The last generation of a region that is merged into the table."""
 
     region_id: uuid.UUID
     generation: int

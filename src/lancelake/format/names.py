@@ -1,4 +1,4 @@
-"""How files of a table are named, and which names of tags and branches are allowed."""
+"""Names of manifests and data files, and validation of tag and branch names."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ManifestNaming(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ManifestName:
-    """A manifest's file name, taken apart."""
+    """A parsed manifest file name."""
 
     name: str
     version: Version
@@ -40,7 +40,7 @@ def manifest_name(version: int, naming: ManifestNaming) -> str:
 
 
 def parse_manifest_name(name: str) -> ManifestName | None:
-    """Take a file name apart; None for anything that is not a manifest."""
+    """Parse a file name; None when it is not a manifest."""
     if not name.endswith(_MANIFEST_SUFFIX):
         return None
     stem = name.removesuffix(_MANIFEST_SUFFIX)
@@ -62,7 +62,7 @@ def parse_manifest_name(name: str) -> ManifestName | None:
 
 
 def data_file_name(unique: uuid.UUID) -> str:
-    """Return a data file name that spreads over object store partitions."""
+    """Return a data file name whose prefix spreads over object store partitions."""
     prefix = f"{int.from_bytes(unique.bytes[:3], 'big'):024b}"
     return f"{prefix}{unique.bytes[3:].hex()}.lance"
 
@@ -73,16 +73,16 @@ def transaction_file_name(read_version: int, unique: str) -> str:
 
 
 def ensure_tag_name(name: str) -> None:
-    """Raise unless `name` may name a tag."""
+    """Raise unless `name` is a valid tag name."""
     if not name:
         _refuse(name, "a tag name must not be empty")
     _ensure_characters(name, "tag")
     if name.startswith(".") or name.endswith((".", ".lock")) or ".." in name:
-        _refuse(name, "a tag name must not begin or end with '.', hold '..' or end in '.lock'")
+        _refuse(name, "a tag name must not start or end with '.', contain '..' or end in '.lock'")
 
 
 def ensure_branch_name(name: str) -> None:
-    """Raise unless `name` may name a branch; segments are separated by a slash."""
+    """Raise unless `name` is a valid branch name; segments are separated by slashes."""
     if not name or name == "main":
         _refuse(name, "a branch name must not be empty or 'main'")
     if name.startswith("/") or name.endswith("/") or "//" in name or "\\" in name:
@@ -92,7 +92,7 @@ def ensure_branch_name(name: str) -> None:
         if segment == ".":
             _refuse(name, "a branch name must not have the segment '.'")
     if ".." in name or name.endswith(".lock"):
-        _refuse(name, "a branch name must not hold '..' or end in '.lock'")
+        _refuse(name, "a branch name must not contain '..' or end in '.lock'")
 
 
 def _ensure_characters(part: str, kind: str) -> None:

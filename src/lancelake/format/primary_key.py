@@ -1,4 +1,4 @@
-"""Which fields form the unenforced primary key: marks in metadata, and the rules for them."""
+"""Unenforced primary key: its metadata keys and validation."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MAX_POSITION = (1 << 32) - 1
 
 
 def marks(metadata: Mapping[str, bytes]) -> tuple[bool, int]:
-    """Read whether a field is part of the key, and its place (from 1; 0 for no stated place)."""
+    """Return whether a field is part of the key, and its position (from 1; 0 without one)."""
     position = metadata.get(POSITION, b"")
     if _NUMBER.fullmatch(position) and int(position) <= _MAX_POSITION:
         return True, int(position)
@@ -56,7 +56,7 @@ def _refuse(path: str, rule: str) -> None:
 
 
 def key_names(schema: Schema) -> tuple[str, ...]:
-    """Return the columns of the key, those with a stated place first; nothing without a key."""
+    """Return the columns of the key, those with a position first; empty without a key."""
     marked = [field for field in schema.fields if field.unenforced_primary_key]
     placed = sorted(
         marked,

@@ -16,7 +16,7 @@ _MAX_DOCUMENT = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tag:
-    """A name for a version, possibly of a branch."""
+    """A named version, of the main line or a branch."""
 
     branch: str | None
     version: Version
@@ -29,7 +29,7 @@ class Tag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fork:
-    """One step of a branch's lineage: the parent's version, and an id for the step."""
+    """One step of a branch's lineage: the parent's version, and an id of the step."""
 
     version: Version
     uuid: str
@@ -37,7 +37,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branch:
-    """A line of versions that forked from another."""
+    """A branch and the version it was created from."""
 
     parent_branch: str | None
     parent_version: Version

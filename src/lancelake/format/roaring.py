@@ -1,4 +1,4 @@
-"""Portable Roaring bitmaps: made of arrays, and checked before C code trusts their bytes."""
+"""Portable Roaring bitmaps: creation from arrays, and validation of their bytes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNS_WITHOUT_OFFSETS = 4
 
 
 def of(numbers: npt.NDArray[np.uint32]) -> BitMap:
-    """Return the bitmap of numbers; from a NumPy array pyroaring would take them one by one."""
+    """Return the bitmap of numbers; pyroaring would read a NumPy array one by one."""
     return BitMap(array("I", numbers.tobytes()))
 
 
@@ -30,7 +30,7 @@ def ensure_well_formed(data: bytes) -> None:
 
 
 def end_of(data: memoryview, start: int) -> int:
-    """Return where the bitmap that starts at a position ends; ValueError if it is damaged."""
+    """Return the end of the bitmap at a position; ValueError if it is damaged."""
     return start + _size(data[start:])
 
 

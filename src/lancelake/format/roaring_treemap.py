@@ -15,14 +15,14 @@ _HIGH = struct.Struct("<I")
 
 
 def encode(parts: Mapping[int, BitMap]) -> bytes:
-    """Write the low words of each high word; bitmaps without a number are left out."""
+    """Write the low words of each high word; empty bitmaps are omitted."""
     present = sorted((high, part) for high, part in parts.items() if part)
     entries = [_HIGH.pack(high) + bytes(part.serialize()) for high, part in present]
     return _COUNT.pack(len(entries)) + b"".join(entries)
 
 
 def decode(data: bytes, *, what: str) -> dict[int, BitMap]:
-    """Read the low words of each high word, refusing damaged bytes."""
+    """Decode the low words of each high word; raise for damaged bytes."""
     view = memoryview(data)
     parts: dict[int, BitMap] = {}
     try:

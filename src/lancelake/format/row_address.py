@@ -13,7 +13,7 @@ from lancelake.format.ids import FragmentId
 from lancelake.format.rowids.segment import U64Array
 
 OFFSET_BITS = 32
-"""Bits of an address that hold the offset of the row within its fragment."""
+"""Bits of a row address for the row within its fragment."""
 
 MAX_ROWS = 1 << OFFSET_BITS
 """Number of rows of the largest fragment."""
@@ -48,7 +48,7 @@ def by_fragment(addresses: U64Array) -> dict[FragmentId, BitMap]:
     """Return the offsets of addresses, in any order and with repeats, by fragment."""
     if not len(addresses):
         return {}
-    # The two halves side by side cost nothing to take apart.
+    # A view as 32-bit halves splits the addresses without a copy.
     halves = np.ascontiguousarray(addresses, dtype="<u8").view("<u4")
     offsets, fragments = halves[::2], halves[1::2]
     if fragments[0] == fragments[-1] and (fragments == fragments[0]).all():

@@ -1,4 +1,4 @@
-"""The schema of a table: fields with ids, found by id or by path."""
+"""Schema of a table: fields with ids, and lookup by id or path."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from lancelake.format.column_path import join_path, split_path
 from lancelake.format.frozen import EMPTY_MAP, FrozenMap
 from lancelake.format.ids import NO_PARENT, FieldId
 from lancelake.format.logical_types import BLOB_V2, EXTENSION_NAME
+from lancelake.suggest import suggestion
 
 BLOB_KEY = "lance-encoding:blob"
 _PACKED_KEYS = ("packed", "lance-encoding:packed")
@@ -28,7 +29,7 @@ class Encoding(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DictionaryPage:
-    """Where a legacy manifest keeps the values of a dictionary column."""
+    """Position of a dictionary column's values in a legacy manifest."""
 
     offset: int
     length: int
@@ -63,7 +64,7 @@ class Field:
         return next((c for c in self.children if c.name == name), None)
 
     def with_children(self, children: tuple[Field, ...]) -> Field:
-        """Return this node above other children."""
+        """Return this node with other children."""
         return replace(self, children=children)
 
     @property
@@ -74,30 +75,30 @@ class Field:
 
     @property
     def is_json(self) -> bool:
-        """Whether values are JSON, kept in binary form in data files."""
+        """Whether values are JSON, stored as binary JSON."""
         return self.logical_type == "json"
 
     @property
     def is_packed(self) -> bool:
-        """Whether a struct lies in a single column."""
+        """Whether a struct is packed into a single column."""
         values = (self.metadata.get(key, b"").lower() for key in _PACKED_KEYS)
         return self.logical_type == "struct" and b"true" in values
 
     @property
     def is_blob_v1(self) -> bool:
-        """Whether values are kept aside in the data file, with descriptors in the column."""
+        """Whether values are stored apart in the data file, with descriptors in the column."""
         if self.logical_type == "blob":
             return True
         return self.logical_type in ("large_binary", "binary") and BLOB_KEY in self.metadata
 
     @property
     def is_blob_v2(self) -> bool:
-        """Whether the column holds descriptors of blobs in side files."""
+        """Whether the column has descriptors of blobs in other files."""
         return self.extension_name == BLOB_V2
 
     @property
     def owns_column(self) -> bool:
-        """Whether a data file of version 2.1 or later has a column for this very node."""
+        """Whether a data file of version 2.1 or later has a column for this node."""
         return not self.children or self.is_packed or self.is_blob_v2
 
 
@@ -124,7 +125,7 @@ class Schema:
         return max((f.id for f in self.walk()), default=-1)
 
     def by_id(self) -> dict[FieldId, Field]:
-        """Return the nodes by id; of two with one id the first stands."""
+        """Return the nodes by id; of two with the same id, the first."""
         found: dict[FieldId, Field] = {}
         for node in self.walk():
             found.setdefault(node.id, node)
@@ -135,7 +136,7 @@ class Schema:
         return self._find(split_path(path), exact=True) or self._find(split_path(path), exact=False)
 
     def resolve(self, path: str) -> tuple[Field, ...]:
-        """Like `find`, but a path that leads nowhere is an error."""
+        """Like `find`, but raise for an unknown path."""
         found = self.find(path)
         if found is None:
             raise self._unknown_column(path)
@@ -170,9 +171,8 @@ class Schema:
         return found
 
     def _unknown_column(self, path: str) -> InvalidRequestError:
-        known = ", ".join(self.names)
-        msg = f"Column {path} does not exist; the table has: {known}"
-        return InvalidRequestError(msg, column=path)
+        advice = suggestion(path, self.names, "columns")
+        return InvalidRequestError(f"Column {path} does not exist", column=path, action=advice)
 
     def _find(self, segments: tuple[str, ...], *, exact: bool) -> tuple[Field, ...] | None:
         trail = follow(self.fields, segments, exact=exact)
@@ -186,9 +186,9 @@ def follow(
     exact: bool,
     opens: Callable[[Field], bool] = lambda _: True,
 ) -> tuple[Field, ...]:
-    """Return the nodes that names lead to from the top, as far as there are any.
+    """Resolve names from the top; return the nodes up to the first unknown name.
 
-    Names go on below a node only where `opens` allows it.
+    Children of a node are searched only where `opens` allows it.
     """
     trail: list[Field] = []
     level = fields

@@ -1,4 +1,4 @@
-"""The schema tree <-> the flat list of protobuf fields."""
+"""Protobuf codec of schemas: conversion between the tree and the flat field list."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ENCODINGS: dict[int, Encoding] = {encoding.value: encoding for encoding in Enco
 
 
 def decode(fields: Iterable[file_pb2.Field], metadata: Mapping[str, bytes]) -> Schema:
-    """Build the tree; a child before its parent, or too deep a tree, is an error."""
+    """Build the tree; raise for a child before its parent, or too deep a tree."""
     messages = list(fields)
     parents = _parent_positions(messages)
     children: list[list[Field]] = [[] for _ in messages]
     top: list[Field] = []
-    # From the end, so that the children of a node are complete when it is made.
+    # From the end, so that the children of a node are complete when it is created.
     for position in reversed(range(len(messages))):
         node = _decode_field(messages[position], tuple(reversed(children[position])))
         parent = parents[position]
@@ -43,7 +43,7 @@ def _parent_positions(nodes: list[file_pb2.Field]) -> list[int | None]:
         parent_id = node.parent_id
         parent = None if parent_id == NO_PARENT else seen.get(parent_id)
         if parent is None and parent_id != NO_PARENT:
-            msg = f"field {node.name!r} names parent {parent_id}, which does not precede it"
+            msg = f"field {node.name!r} has parent {parent_id}, which does not precede it"
             raise CorruptTableError(msg, field=node.name, parent_id=parent_id)
         depth.append(0 if parent is None else depth[parent] + 1)
         if depth[-1] > MAX_DEPTH:

@@ -20,7 +20,7 @@ _WORD_BITS = 8 * _WORD_BYTES
 BLOCK_BYTES = WORDS * _WORD_BYTES
 _MIN_LOG2_BYTES = 5
 _MAX_LOG2_BYTES = 27
-# Summands of the false-positive rate; further ones do not change a 64-bit number.
+# Terms of the false-positive rate; further ones do not change a 64-bit number.
 _SUMMANDS = 750
 _SALTS = np.array(
     [
@@ -41,7 +41,7 @@ Blocks: TypeAlias = npt.NDArray[np.uint32]
 
 @functools.lru_cache(maxsize=64)
 def size_bytes(items: int, probability: float) -> int:
-    """Return the size of a filter: the least power of two that keeps false positives so rare."""
+    """Return the size of a filter: the least power of two for a false-positive rate."""
     low, high = 0, 64
     while high > low + 1:
         middle = (low + high) // 2
@@ -53,7 +53,7 @@ def size_bytes(items: int, probability: float) -> int:
 
 
 def empty(size: int) -> Blocks:
-    """Return a filter of a size in bytes that has no value."""
+    """Return an empty filter of a size in bytes."""
     return np.zeros((size // BLOCK_BYTES, WORDS), dtype=np.uint32)
 
 
@@ -68,7 +68,7 @@ def insert(blocks: Blocks, hashes: U64) -> None:
 
 
 def block_numbers(hashes: U64, blocks: int) -> npt.NDArray[np.int64]:
-    """Return the block of each value in a filter of so many blocks."""
+    """Return the block of each value in a filter with this many blocks."""
     return (((hashes >> np.uint64(32)) * np.uint64(blocks)) >> np.uint64(32)).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""The envelope of a commit: what was read, what was done, and why."""
+"""Transaction: an operation, the version it was based on, and its properties."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Transaction:
 
     @property
     def message(self) -> str | None:
-        """What the committer had to say."""
+        """The commit message."""
         return self.properties.get(COMMIT_MESSAGE)
 
 

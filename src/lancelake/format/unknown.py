@@ -1,4 +1,4 @@
-"""Fields of a newer writer: split off when decoding, put back when encoding."""
+"""Unknown protobuf fields of newer writers, preserved by decoding and encoding."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lancelake.errors import CorruptTableError
 
 
 def parse(message: Message, data: bytes, *, what: str) -> None:
-    """Fill `message` from bytes, or say that `what` is damaged."""
+    """Decode `message` from bytes, or raise that `what` cannot be decoded."""
     try:
         message.ParseFromString(data)
     except (DecodeError, RecursionError, ValueError) as error:
@@ -18,7 +18,7 @@ def parse(message: Message, data: bytes, *, what: str) -> None:
 
 
 def unknown_bytes(message: Message) -> bytes:
-    """Return the fields of `message` itself that this library has no name for."""
+    """Return the unknown fields of `message` itself."""
     if len(UnknownFieldSet(message)) == 0:
         return b""
     rest = type(message)()
@@ -29,6 +29,6 @@ def unknown_bytes(message: Message) -> bytes:
 
 
 def restore_unknown(message: Message, data: bytes) -> None:
-    """Put fields split off by `unknown_bytes` back into `message`."""
+    """Add fields returned by `unknown_bytes` to `message`."""
     if data:
         message.MergeFromString(data)

@@ -1,4 +1,4 @@
-"""Which rows did an update in place change? A field of Update that newer releases write."""
+"""Updated row offsets: a field of Update that newer releases write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a version consist of, in outline? Read from its manifest without decoding the rest."""
+"""Version outline: a version and its files, without decoding the whole manifest."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _EXTERNAL: tuple[
 ] = ("external_row_ids", "external_last_updated_at_versions", "external_created_at_versions")
 
 
-# A tuple: versions are read by the thousand.
+# A tuple, because thousands of versions are read.
 class VersionOutline(NamedTuple):
     """A version; its fragments are still encoded, and equal ones are equal bytes."""
 
@@ -36,15 +36,15 @@ class VersionOutline(NamedTuple):
     transaction_file: str
     index_section: bytes | None
     names_writer: bool
-    """Whether it says who wrote it; the oldest writers did not, and miscounted."""
+    """Whether it states its writer; the oldest writers did not, and had wrong counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileNames:
-    """The names of files as versions know them, wherever they lie.
+    """Names of files as versions refer to them, without their location.
 
-    A deletion file is known by the version that was read and its id. `data` includes files that
-    hold sequences of row ids.
+    A deletion file is identified by the version that was read and its id. `data` includes files
+    with row id sequences.
     """
 
     data: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ def files_of_fragment(encoded: bytes) -> tuple[list[str], list[str]]:
 
 
 def files_of_transaction(encoded: bytes) -> FileNames:
-    """Return the files that a transaction mentions, those that it takes away included."""
+    """Return the files that a transaction refers to, including removed ones."""
     message = transaction_pb2.Transaction()
     parse(message, encoded, what="transaction")
     data: list[str] = []

@@ -25,7 +25,7 @@ def hash_rows(rows: U8) -> U64:
 
 
 def hash_slices(data: U8, offsets: I64) -> U64:
-    """Hash the bytes between each offset and the next one; those of one length together."""
+    """Hash the bytes between consecutive offsets, grouped by length."""
     lengths = np.diff(offsets)
     hashes = np.empty(len(lengths), dtype=np.uint64)
     source = _Bytes(data)
@@ -37,7 +37,7 @@ def hash_slices(data: U8, offsets: I64) -> U64:
 
 
 class _Bytes:
-    """Bytes that are read as numbers, at any place."""
+    """Bytes that are read as numbers at any offset."""
 
     def __init__(self, data: U8) -> None:
         padded = np.concatenate([data, np.zeros(8, dtype=np.uint8)])
@@ -47,20 +47,20 @@ class _Bytes:
         self._ones = padded
 
     def eight(self, places: I64) -> U64:
-        """Return the numbers of eight bytes that begin at these places."""
+        """Return the eight-byte numbers at these offsets."""
         return self._eights[places].astype(np.uint64, copy=False)
 
     def four(self, places: I64) -> U64:
-        """Return the numbers of four bytes that begin at these places."""
+        """Return the four-byte numbers at these offsets."""
         return self._fours[places].astype(np.uint64)
 
     def one(self, places: I64) -> U64:
-        """Return the bytes at these places."""
+        """Return the bytes at these offsets."""
         return self._ones[places].astype(np.uint64)
 
 
 def _hashed(data: _Bytes, starts: I64, length: int) -> U64:
-    """Hash the bytes of one length that begin at these places."""
+    """Hash byte strings of one length at these offsets."""
     whole = length - length % _STRIPE
     state = _stripes(data, starts, whole) if whole else np.full(len(starts), _P5)
     return _avalanche(_tail(state + np.uint64(length), data, starts + whole, length - whole))

@@ -1,1 +1,1 @@
-"""Indices: kinds of them, each a module of one shape; bytes, arrays and row ids, no table."""
+"""Indices: kinds of indices over arrays and row ids, independent of tables."""

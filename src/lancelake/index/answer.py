@@ -1,7 +1,7 @@
-"""Answers of indices about a condition: rows for which it is true and false, as bounds.
+"""Search results of indices: bounds of the rows for which a condition is true or false.
 
-Rows that are in neither set are null. What an index does not know exactly it bounds from both
-sides, so that answers can be joined by AND, OR and NOT without losing a row.
+Rows in neither set are null. Where an index is not exact it gives bounds, so that results can be
+combined by AND, OR and NOT without losing a row.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lancelake.index.row_ids import EMPTY, RowIds
 
 @dataclass(frozen=True, slots=True)
 class RowMask:
-    """Some rows: those of a set or, where it is inverted, all but those."""
+    """Rows of a set or, if inverted, all others."""
 
     ids: RowIds
     is_inverted: bool = False
@@ -52,29 +52,29 @@ class Answer:
 
     @staticmethod
     def exact(true: RowIds, null: RowIds = EMPTY) -> Answer:
-        """Return the answer of an index that knows the rows, and those that are null."""
+        """Return the result of an index with exact rows and null rows."""
         hits, misses = RowMask(true), RowMask(true | null, is_inverted=True)
         return Answer(hits, hits, misses, misses)
 
     @staticmethod
     def never_false(true: RowIds) -> Answer:
-        """Return the answer about a condition that is null wherever it is not true."""
+        """Return the result of a condition that is null where it is not true."""
         hits = RowMask(true)
         return Answer(hits, hits, NO_ROWS, NO_ROWS)
 
     @staticmethod
     def true_only(true: RowIds) -> Answer:
-        """Return the answer of an index that knows the rows, but not which others are null."""
+        """Return the result of an index with exact rows and unknown nulls."""
         hits = RowMask(true)
         return Answer(hits, hits, NO_ROWS, ~hits)
 
     @staticmethod
     def at_most(true: RowIds) -> Answer:
-        """Return the answer of an index that knows only where a condition can be true."""
+        """Return the result of an index with candidate rows only."""
         return Answer(NO_ROWS, RowMask(true), NO_ROWS, ALL_ROWS)
 
     def mapped(self, change: Callable[[RowIds], RowIds]) -> Answer:
-        """Return the answer with other ids for the same rows; what was exact stays exact."""
+        """Return the answer with other ids for the same rows; exact answers stay exact."""
         true, false = (
             RowMask(change(mask.ids), mask.is_inverted)
             for mask in (self.maybe_true, self.maybe_false)
@@ -118,4 +118,4 @@ class Answer:
 
 
 UNKNOWN = Answer(NO_ROWS, ALL_ROWS, NO_ROWS, ALL_ROWS)
-"""The answer about a condition that no index serves."""
+"""Result of a condition that no index supports."""

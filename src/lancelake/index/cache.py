@@ -1,6 +1,6 @@
-"""What searches keep of index files, within one budget of bytes for the process.
+"""Cache of index file content, with a byte limit for the process.
 
-Files of an index are never changed, so that what was read of one stays right.
+Index files never change, so cached content stays valid.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from lancelake.data.recently_used import RecentlyUsed
 T = TypeVar("T")
 
 _BUDGET_BYTES = 512 << 20
-# What a value costs beside its bytes.
+# Overhead of a cached value.
 _OVERHEAD_BYTES = 512
 
 
@@ -30,18 +30,18 @@ _kept: RecentlyUsed[tuple[str, Hashable], _Weighed] = RecentlyUsed(
 
 
 def find(uri: str, part: Hashable) -> object | None:
-    """Return a part of the file at a URI if it is kept."""
+    """Return a cached part of the file at a URI."""
     item = _kept.find((uri, part))
     return None if item is None else item.value
 
 
 def keep(uri: str, part: Hashable, value: object, size: int) -> None:
-    """Keep a part of the file at a URI, which takes so many bytes."""
+    """Cache a part of the file at a URI with its size in bytes."""
     _kept.put((uri, part), _Weighed(value, size + _OVERHEAD_BYTES))
 
 
 def kept(uri: str, part: Hashable, make: Callable[[], T], size: Callable[[T], int]) -> T:
-    """Return a part of the file at a URI, made if it is not kept."""
+    """Return a part of the file at a URI; create it if it is not cached."""
     item = find(uri, part)
     if item is not None:
         return cast(T, item)

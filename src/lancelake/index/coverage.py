@@ -1,6 +1,6 @@
-"""Coverage: the fragments of a version that an index segment answers for, and the ids it knows.
+"""Coverage: the fragments of a version that an index segment covers, and the ids it stores.
 
-Index files are not rewritten when rows are deleted, updated or moved; what they say is masked.
+Index files are not rewritten when rows are deleted, updated or moved; their answers are masked.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from lancelake.txn.fragment_reuse import Move
 
 @runtime_checkable
 class NamesFragments(Protocol):
-    """A segment whose files tell of which fragments they have entries."""
+    """A segment whose files record the fragments of their entries."""
 
     def fragments(self) -> BitMap:
-        """Return the fragments of the entries, as they were when the segment was built."""
+        """Return the fragments of the entries at the time when the segment was built."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Coverage:
-    """The rows of a version that a segment answers for: those of `fragments`, and no others."""
+    """Rows of a version that a segment covers: those of `fragments`."""
 
     fragments: BitMap
     stored: IdKind
@@ -39,7 +39,7 @@ class Coverage:
     fragment_moves: tuple[Move, ...] = ()
 
     def trusted(self, segment: OpenSegment) -> Coverage:
-        """Return the coverage without fragments that the segment has no entry of.
+        """Return the coverage without fragments for which the segment has no entries.
 
         Release 4.0.2 lets zone maps and bloom filters of tables with stable row ids cover
         fragments that were written after they were built.
@@ -50,11 +50,11 @@ class Coverage:
         return replace(self, fragments=self.fragments & known)
 
     def current(self, answer: Answer) -> Answer:
-        """Return what a segment answers about the rows of the covered fragments today.
+        """Return the answer of a segment, mapped to the rows of the covered fragments now.
 
-        Addresses follow the rows, and those in other fragments are dropped: their values may have
-        changed since. Stable row ids stay as they are; which of them are live, and where, only
-        the fragments of the version say.
+        Addresses follow moved rows, and those in other fragments are dropped: their values may have
+        changed. Stable row ids are not changed; only the fragments of the version record which of
+        them are live, and their addresses.
         """
         return answer.mapped(self._current) if self.stored is IdKind.ADDRESS else answer
 
@@ -64,7 +64,7 @@ class Coverage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexedVersion:
-    """What a version of a table says about its indices.
+    """State of a version that determines the coverage of its indices.
 
     Moves that are recorded in a file must have been read into their entry.
     """
@@ -74,16 +74,16 @@ class IndexedVersion:
     has_stable_row_ids: bool
 
     def kind_of(self, entry: IndexMetadata, kinds: Sequence[IndexKind]) -> IndexKind | None:
-        """Return the kind of a segment; None if it, or its version, is not known."""
+        """Return the kind of a segment; None if the kind or its version is unknown."""
         found = None if entry.details is None else entry.details.kind
         kind = next((kind for kind in kinds if kind.details_type == found), None)
         is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
         return kind if is_known else None
 
     def coverage(self, entry: IndexMetadata, kind: IndexKind) -> Coverage | None:
-        """Return what a segment covers; None if its entry does not say.
+        """Return the coverage of a segment; None if its entry does not record it.
 
-        Raise UnsupportedError if it stores addresses, and rows moved in a way that is not known.
+        Raise UnsupportedError if it stores addresses and the moves of rows cannot be read.
         """
         covered = entry.fragments()
         if covered is None or entry.is_system:
@@ -101,6 +101,6 @@ class IndexedVersion:
 
 
 def common(coverages: Collection[Coverage]) -> BitMap:
-    """Return the fragments for which conditions on several indices can be joined."""
+    """Return the fragments for which conditions on several indices can be combined."""
     found = [coverage.fragments for coverage in coverages]
     return BitMap.intersection(*found) if found else BitMap()

@@ -1,7 +1,7 @@
-"""Rows that compactions moved without touching the indices: from old addresses to new ones.
+"""Fragment reuse: new addresses of rows that compactions moved without updating indices.
 
-All recorded moves apply to every index of addresses, whatever its entry says it covers: a later
-compaction advances the coverage of an entry, never the addresses in its files.
+All recorded moves apply to every index of addresses, regardless of the coverage in its entry: a
+later compaction updates the coverage of an entry, never the addresses in its files.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class MovedGroup:
 
     old: frozenset[int]
     survivors: dict[int, BitMap]
-    """Rows of each old fragment that were live."""
+    """Live rows of each old fragment."""
     firsts: dict[int, int]
-    """How many live rows come before those of an old fragment."""
+    """Number of live rows before those of an old fragment."""
     new_fragments: U64Array
     new_ends: U64Array
-    """How many rows there are up to the end of each new fragment."""
+    """Cumulative row count at the end of each new fragment."""
 
     @staticmethod
     def of(message: table_pb2.FragmentReuseIndexDetails.Group) -> MovedGroup:
-        """Read a group; refuse one that moves more rows than the new fragments have."""
+        """Decode a group; raise if it moves more rows than the new fragments have."""
         old = frozenset(f.id for f in message.old_fragments)
         what = "addresses of moved rows"
         survivors = roaring_treemap.decode(message.changed_row_addrs, what=what)
@@ -53,7 +53,7 @@ class MovedGroup:
         ends = np.cumsum([f.physical_rows for f in message.new_fragments], dtype=np.uint64)
         room = int(ends[-1]) if len(ends) else 0
         if total > room or not survivors.keys() <= old:
-            msg = f"{total} rows of fragments {sorted(old)} were moved to {room} places"
+            msg = f"{total} rows of fragments {sorted(old)} were moved to fragments of {room} rows"
             raise CorruptTableError(msg)
         return MovedGroup(
             old=old,
@@ -80,7 +80,7 @@ class MovedGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMoves:
-    """Everything that is recorded about moved rows: the groups of each compaction, in order."""
+    """Recorded moves of rows: the groups of each compaction, in order."""
 
     compactions: tuple[tuple[MovedGroup, ...], ...] = ()
 
@@ -106,7 +106,7 @@ class RowMoves:
         return bool(self.compactions)
 
     def row_map(self, ids: U64Array) -> U64Array:
-        """Return where rows are today; `DROPPED` for those that a compaction left out."""
+        """Return the current addresses of rows; `DROPPED` for those that a compaction removed."""
         now = ids.copy()
         for groups in self.compactions:
             before = now.copy()
@@ -119,7 +119,7 @@ class RowMoves:
         return now
 
     def rows(self, ids: RowIds) -> RowIds:
-        """Return the set of rows where they are today."""
+        """Return a set of rows by their current addresses."""
         for groups in self.compactions:
             old = {fragment for group in groups for fragment in group.old}
             if not old.isdisjoint(ids.parts):
@@ -133,7 +133,7 @@ NO_MOVES = RowMoves()
 
 @functools.lru_cache(maxsize=8)
 def _read(record: bytes) -> RowMoves:
-    """Read a record; every segment of a version asks for the same one."""
+    """Decode a record; cached because all segments of a version use the same one."""
     versions = table_pb2.FragmentReuseIndexDetails.FromString(record).inline.versions
     compactions = sorted(versions, key=lambda version: version.dataset_version)
     return RowMoves(

@@ -1,7 +1,7 @@
 """Conditions on the indexed column as ranges of keys.
 
-A bound is a cut between keys, just before or just after one; both zeros of floating-point
-numbers are on the same side of it.
+A bound is a cut between keys, just before or after one; both floating-point zeros are on the same
+side of it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _LAST_BYTE = 0xFF
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """A place just before a key, or just after it."""
+    """A cut just before or after a key."""
 
     key: Key
     is_after: bool
@@ -50,7 +50,7 @@ class KeyPoints:
 
 
 def range_of(leaf: Leaf) -> KeyRange | None:
-    """Return the range that a condition asks for; None if it is not one range.
+    """Return the key range of a condition; None if it is not a single range.
 
     The truth of a boolean column and the start of a text are ranges too.
     """
@@ -118,7 +118,7 @@ def _starting(text: bytes) -> KeyRange:
 
 
 def _innermost(one: Cut | None, other: Cut | None, *, is_lower: bool) -> Cut | None:
-    """Return the cut that leaves fewer keys."""
+    """Return the more selective cut."""
     if one is None or other is None:
         return one if other is None else other
     cuts = sorted((one, other), key=lambda cut: (cut.key, cut.is_after))

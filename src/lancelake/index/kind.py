@@ -1,4 +1,4 @@
-"""The shape of an index kind: what it accepts, how it is built, searched, merged and remapped."""
+"""Interface of index kinds: build, search, merge and remap of segments."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ Parameters = Mapping[str, Any]
 
 VALUE = "value"
 ROW_ID = "_rowid"
-"""Columns of the batches that an index is built from: the indexed value, and what is stored."""
+"""Columns of the batches that an index is built from: the indexed value and the row id."""
 
 
 class Order(Enum):
-    """The order in which a kind wants the rows that it is built from."""
+    """Order of the rows that an index is built from."""
 
     VALUE = "value"
     ROW = "row"
 
 
 class IdKind(Enum):
-    """What an index stores for a row."""
+    """Row reference that an index stores."""
 
     ADDRESS = "address"
     STABLE_ID = "stable id"
@@ -48,7 +48,7 @@ class BuiltSegment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildInput:
-    """Rows to index: batches of `VALUE` and `ROW_ID`, in the order that the kind asks for."""
+    """Rows to index: batches of `VALUE` and `ROW_ID`, in the order of the kind."""
 
     dtype: pa.DataType
     batches: Iterable[pa.RecordBatch]
@@ -57,7 +57,7 @@ class BuildInput:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentFacts:
-    """What an entry of the manifest, and the table, say about a segment."""
+    """Metadata of a segment from its manifest entry and the table."""
 
     folder: SegmentFolder
     dtype: pa.DataType
@@ -67,7 +67,7 @@ class SegmentFacts:
 
 
 RowMap = Callable[[U64Array], U64Array]
-"""Old row ids -> new ones; `DROPPED` where a row is gone."""
+"""Map of old row ids to new ones; `DROPPED` for removed rows."""
 
 DROPPED = (1 << 64) - 1
 
@@ -76,21 +76,21 @@ class OpenSegment(Protocol):
     """A segment that can be searched."""
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer a condition about the indexed column; None if the kind does not serve it."""
+        """Search a condition on the indexed column; None if the kind does not support it."""
         ...
 
     def entries(self) -> Iterator[pa.RecordBatch]:
-        """Stream what is indexed in the order of the kind, to be merged into another segment."""
+        """Stream the indexed rows in the order of the kind, for a merge."""
         ...
 
     def statistics(self) -> Mapping[str, Any]:
-        """Return the numbers that official releases show for a segment of this kind."""
+        """Return the statistics that official releases show for a segment of this kind."""
         ...
 
 
 @runtime_checkable
 class RangeSegment(Protocol):
-    """A segment that answers several bounds on its column at once, which is cheaper than each."""
+    """A segment that answers several bounds on its column together, which is cheaper."""
 
     def answer_range(self, wanted: KeyRange) -> Answer:
         """Answer a condition that is true for the keys of a range."""
@@ -101,7 +101,7 @@ class IndexKind(Protocol):
     """One kind of index."""
 
     name: str
-    """As users name it, in capitals."""
+    """Name of the kind, in capitals."""
     details_type: str
     """Last part of the type URL of its details, in lower case."""
     max_version: int
@@ -112,7 +112,7 @@ class IndexKind(Protocol):
         ...
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell what a segment of a version stores in a table."""
+        """Return which row references a segment of a version stores."""
         ...
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
@@ -120,7 +120,7 @@ class IndexKind(Protocol):
         ...
 
     def open(self, facts: SegmentFacts) -> OpenSegment:
-        """Open a segment; what a search needs is read when it is searched."""
+        """Open a segment; files are read by searches."""
         ...
 
     def merge(
@@ -129,9 +129,9 @@ class IndexKind(Protocol):
         rows: BuildInput,
         folder: SegmentFolder,
     ) -> BuiltSegment:
-        """Write one segment of several and of new rows.
+        """Merge several segments and new rows into one.
 
-        Of a segment only ids of the set beside it are taken, all where there is none.
+        Each segment comes with the set of ids to keep, or None for all.
         """
         ...
 

@@ -1,6 +1,6 @@
-"""The order of values in indices, as keys: integers, bytes or decimals that compare alike.
+"""Sort keys of indexed values: integers, bytes or decimals with the same order.
 
-Floating-point numbers have their total order, texts that of their bytes. Nulls have no key; in
+Floating-point numbers have their total order, strings that of their bytes. Nulls have no key; in
 index files they come first.
 """
 
@@ -66,7 +66,7 @@ def key_of(value: pa.Scalar) -> Key:
 
 
 def search(keys: pa.Array, wanted: pa.Array, side: Literal["left", "right"]) -> Positions:
-    """Return where wanted keys belong among ascending ones, before or after those that are equal.
+    """Return the insertion points of keys among ascending ones, before or after equal keys.
 
     Neither has nulls.
     """
@@ -125,7 +125,7 @@ _KEYS_BY_WIDTH = {16: pa.int16(), 32: pa.int32(), 64: pa.int64()}
 def _key_type(dtype: pa.DataType) -> pa.DataType:
     if _is_time(dtype):
         return _KEYS_BY_WIDTH[dtype.bit_width]
-    # Of decimals only the digits are compared: one column has one scale.
+    # Decimals of a column have the same scale, so only digits are compared.
     if pa.types.is_decimal128(dtype):
         return pa.decimal128(38, 0)
     if pa.types.is_decimal256(dtype):

@@ -1,11 +1,10 @@
-"""Kinds of indices that are known, by their name and by the details of an index entry.
+"""Registry of index kinds, by name and by index entry.
 
-An index of any other kind, or of a newer version, is kept by every commit and never used.
+Indices of other kinds, or of newer versions, are preserved by commits and never used.
 """
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection
 
 import pyarrow as pa
@@ -21,6 +20,7 @@ from lancelake.index.scalar.keyed_sets import FILE as BITMAP_FILE
 from lancelake.index.scalar.label_list import LABEL_LIST
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
+from lancelake.suggest import suggestion
 
 KINDS: tuple[IndexKind, ...] = (
     BTREE,
@@ -33,7 +33,7 @@ KINDS: tuple[IndexKind, ...] = (
 
 
 def kind_of(entry: IndexMetadata) -> IndexKind | None:
-    """Return the kind of an entry; None for one that must not be used."""
+    """Return the kind of an entry; None for an index that must not be used."""
     if entry.details is None:
         return None
     kind = next((kind for kind in KINDS if kind.details_type == entry.details.kind), None)
@@ -48,13 +48,11 @@ def kind_of_files(names: Collection[str], dtype: pa.DataType) -> IndexKind | Non
 
 
 def kind_named(name: str) -> IndexKind:
-    """Return the kind that users call by a name."""
+    """Return the kind of a name."""
     wanted = name.upper()
     kind = next((kind for kind in KINDS if kind.name == wanted), None)
     if kind is not None:
         return kind
     names = [kind.name for kind in KINDS]
-    close = difflib.get_close_matches(wanted, names, n=1)
-    guess = f"; did you mean {close[0]}?" if close else ""
-    problem = f"{name!r} is not a kind of index: there are {', '.join(names)}{guess}"
-    raise InvalidRequestError(problem, found=name)
+    advice = suggestion(name, names, "kinds")
+    raise InvalidRequestError(f"{name!r} is not a kind of index", found=name, action=advice)

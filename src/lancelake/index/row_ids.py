@@ -1,4 +1,4 @@
-"""Sets of 64-bit row ids, kept as one bitmap of low words per high word.
+"""Sets of 64-bit row ids: one bitmap of low words per high word.
 
 For row addresses the high word is the fragment and the low word the row within it.
 """
@@ -27,13 +27,13 @@ _ENTRY = struct.Struct("<II")
 
 @dataclass(frozen=True, slots=True)
 class RowIds:
-    """A set of row ids; no bitmap of it is empty, and none is changed."""
+    """Immutable set of row ids without empty bitmaps."""
 
     parts: Mapping[int, BitMap] = field(default_factory=dict)
 
     @staticmethod
     def of(ids: U64Array) -> RowIds:
-        """Return the set of these ids, in whatever order they come."""
+        """Return the set of these ids, in any order."""
         return RowIds(dict(row_address.by_fragment(ids).items())) if len(ids) else EMPTY
 
     @staticmethod
@@ -51,7 +51,7 @@ class RowIds:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory the set takes."""
+        """Estimate of the memory of the set."""
         found = [part.get_statistics() for part in self.parts.values()]
         return sum(
             of["n_bytes_array_containers"]
@@ -61,7 +61,7 @@ class RowIds:
         )
 
     def tester(self) -> Callable[[U64Array], BoolArray]:
-        """Return a function that tells which of some ids are in the set, fast for many calls."""
+        """Return a membership test for arrays of ids, fast for many calls."""
         tables = {high: _bit_table(part) for high, part in self.parts.items()}
 
         def test(ids: U64Array) -> BoolArray:
@@ -129,7 +129,7 @@ def union(sets: Iterable[RowIds]) -> RowIds:
 
 
 def encode_tree_map(ids: RowIds) -> bytes:
-    """Write a set as index files keep it: a bitmap for each high word, ascending."""
+    """Encode a set for index files: a bitmap for each high word, ascending."""
     out = [_HEAD.pack(len(ids.parts))]
     for high, part in sorted(ids.parts.items()):
         data = bytes(part.serialize())
@@ -140,7 +140,7 @@ def encode_tree_map(ids: RowIds) -> bytes:
 def decode_tree_map(
     data: bytes, *, rows_of: Callable[[int], int | None] = lambda _: None, what: str = "row ids"
 ) -> RowIds:
-    """Read a set; an entry without bytes means all rows of a fragment, whose number is asked."""
+    """Decode a set; an entry without bytes means all rows of a fragment."""
     parts: dict[int, BitMap] = {}
     view = memoryview(data)
     try:
@@ -165,6 +165,6 @@ def decode_tree_map(
 def _whole(high: int, rows_of: Callable[[int], int | None], what: str) -> BitMap:
     rows = rows_of(high)
     if rows is None:
-        msg = f"{what} name all rows of fragment {high}, which the table does not have"
+        msg = f"{what} refer to all rows of fragment {high}, which the table does not have"
         raise CorruptTableError(msg)
     return BitMap(range(rows))

@@ -1,4 +1,4 @@
-"""Rows in value order: sorted within bounded memory, and merged from streams that are sorted."""
+"""External sort and merge of rows in value order."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def row_schema(dtype: pa.DataType) -> pa.Schema:
 
 
 def value_sorted(dtype: pa.DataType, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield rows in value order, nulls first; what does not fit into memory is spilled to disk."""
+    """Yield rows in value order, nulls first, spilling to disk if they do not fit into memory."""
     schema = row_schema(dtype)
     rows = (batch.select([VALUE, ROW_ID]).cast(schema) for batch in batches)
     for batch in stream_query(_QUERY, schema, rows, batch_rows=_BATCH_ROWS):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lancelake.commit.locked import CommitLock
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
-from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.errors import InvalidRequestError, UnsupportedError, naming
 from lancelake.pylance._dataset.base_path import DatasetBasePath
 from lancelake.pylance._dataset.guarded import lock_of
 from lancelake.pylance._dataset.index_values import Index, IndexFile
@@ -81,7 +81,8 @@ def dataset(
         raise InvalidRequestError("Must provide 'uri'")
     if version is None and asof is not None:
         place = Location.parse(uri, storage_options, confine_to=confine_to)
-        found = open_snapshot(place, time_reference(to_datetime(asof)))
+        with naming(place.uri):
+            found = open_snapshot(place, time_reference(to_datetime(asof)))
         lock = commit_lock_of(commit_lock)
         return LanceDataset._of(found, default_scan_options, uri_of(uri), lock=lock)
     return LanceDataset(

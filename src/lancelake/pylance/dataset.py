@@ -37,6 +37,7 @@ from lancelake.pylance._dataset.index_values import (
 from lancelake.pylance._dataset.merge import MergeInsertBuilder  # noqa: F401  # found here too, as in pylance
 from lancelake.pylance._dataset.optimizing import DatasetMaintenance
 from lancelake.pylance._dataset.optimizing import DatasetOptimizer as DatasetOptimizer  # noqa: PLC0414  # a name of pylance's
+from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._dataset.reading import DatasetReads
 from lancelake.pylance._dataset.reference import VersionLike, reference
 from lancelake.pylance._dataset.refs import Branches, Tags
@@ -279,6 +280,7 @@ class LanceDataset(
         """Return one fragment, or None."""
         return LanceFragment(self, fragment_id) if fragment_id in self._fragments() else None
 
+    @names_dataset
     def scanner(
         self,
         columns: Columns = None,
@@ -353,6 +355,7 @@ class LanceDataset(
         chosen = _IDS.sample(total, num_rows)
         return self.take(chosen if randomize_order else sorted(chosen), columns, **kwargs)
 
+    @os_errors()
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
         """Count the rows, or those a filter keeps."""
         if filter is None and not kwargs:

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypedDict
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, naming
 from lancelake.format.ids import FragmentId
 from lancelake.pylance._values.fragment_metadata import (
     FragmentMetadata,
@@ -18,6 +18,7 @@ from lancelake.pylance._values.fragment_metadata import (
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.scan.request import Ordering
+from lancelake.suggest import suggestion
 from lancelake.table.compact import options as core_options
 from lancelake.table.compact import plan as planning
 from lancelake.table.compact.commit import Rewritten, land
@@ -236,7 +237,8 @@ def _at(snapshot: Snapshot, version: int) -> Snapshot:
 
 
 def _chosen(base: Snapshot, options: CompactionOptions) -> core_options.CompactionSettings:
-    return _to_options(options, core_options.from_config(base.manifest.config))
+    with naming(base.location.uri, base.version):
+        return _to_options(options, core_options.from_config(base.manifest.config))
 
 
 def _to_options(
@@ -246,7 +248,8 @@ def _to_options(
     chosen: dict[str, Json] = {}
     for name, value in given.items():
         if name not in known | _WITHOUT_EFFECT:
-            raise InvalidRequestError(f"Invalid compaction option: {name}")
+            advice = suggestion(name, sorted(known), "compaction options")
+            raise InvalidRequestError(f"Invalid compaction option: {name}", action=advice)
         if value is None or name in _WITHOUT_EFFECT:
             continue
         chosen[name] = _READERS[name](value) if name in _READERS else value

@@ -1,1 +1,1 @@
-"""From a request to rows: plan, tasks, execution."""
+"""Table scans: request, plan, tasks and execution."""

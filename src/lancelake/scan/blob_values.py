@@ -1,4 +1,4 @@
-"""Descriptions of blobs -> their bytes, in batches of bounded size."""
+"""Reading of blob values for a scan, in batches of bounded size."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Found = list[StoredBlob | None]
 
 
 def with_blob_values(task: ScanTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task with blobs as bytes, if the scan asks for them."""
+    """Yield the rows of a task, with blobs as bytes if requested."""
     if task.spec.valued_schema is None:
         return batches
     return _filled(task, batches)
@@ -47,7 +47,7 @@ def _filled(task: ScanTask, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Re
 
 
 def _located(task: ScanTask, stored: Field, array: pa.Array) -> list[_Found]:
-    """Find the blobs of each blob column that a field is or holds."""
+    """Find the blobs of each blob column of a field."""
     if stored.is_blob_v1 or stored.is_blob_v2:
         return [locate(task.spec.files, task.fragment, stored, array)]
     members = zip(stored.children, _members(stored, array), strict=True)
@@ -55,7 +55,7 @@ def _located(task: ScanTask, stored: Field, array: pa.Array) -> list[_Found]:
 
 
 def _valued(stored: Field, array: pa.Array, found: Iterator[_Found]) -> pa.Array:
-    """Put bytes in the place of descriptions, one column of them after the other."""
+    """Replace descriptors by bytes, one column after the other."""
     if stored.is_blob_v1 or stored.is_blob_v2:
         return pa.array(read_all(next(found)), pa.large_binary())
     if not has_blobs(stored):
@@ -69,13 +69,13 @@ def _valued(stored: Field, array: pa.Array, found: Iterator[_Found]) -> pa.Array
 def _members(stored: Field, array: pa.Array) -> Sequence[pa.Array]:
     if stored.logical_type != "struct":
         where = quote_segment(stored.name)
-        msg = f"column {where} holds blobs inside a {stored.logical_type}, which are not read"
+        msg = f"column {where} has blobs inside a {stored.logical_type}, which cannot be read"
         raise UnsupportedError(msg, action="Read their descriptions.", column=where)
     return [array.field(i) for i in range(array.type.num_fields)]
 
 
 def _spans(rows: int, columns: Sequence[_Found]) -> Iterator[tuple[int, int]]:
-    """Cut rows into spans that stay within the bytes of a batch, if single rows do."""
+    """Split rows into spans within the byte limit of a batch."""
     start, total = 0, 0
     for row in range(rows):
         size = sum(blob.size for blobs in columns if (blob := blobs[row]) is not None)

@@ -1,4 +1,4 @@
-"""How many live rows a fragment or a version has."""
+"""Counting of live rows of fragments and versions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTHING = Schema(fields=())
 
 
 def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int:
-    """Count the rows of a fragment that are not deleted, from the manifest where it knows."""
+    """Count the rows of a fragment that are not deleted, from the manifest if it states them."""
     known = fragment.live_rows
     if known is not None:
         return known

@@ -1,4 +1,4 @@
-"""A scan task -> record batches; the same on a laptop and on an executor."""
+"""Execution of scan tasks to record batches, locally or on a cluster."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from lancelake.scan.row_width import row_bytes, value_bytes
 from lancelake.scan.scan_columns import ScanColumns
 
 _BATCH_BYTES = 32 << 20
-# A chunk of more bytes falls out of the processor's cache before it is used; one of more rows
-# leaves the codec nothing to decode beside it.
+# Larger chunks do not fit into the CPU cache; chunks of more rows leave the codec nothing to
+# decode in parallel.
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
-# Each column of a chunk has a price, so that many columns need larger chunks.
+# Each column of a chunk has a fixed cost, so many columns need larger chunks.
 _CHUNK_COLUMN_BYTES = 8 << 10
-# The codec fetches all that it is asked for as fast as it can, and holds what nobody took yet.
+# The codec fetches a whole request as fast as it can and keeps it in memory.
 _WINDOW_BYTES = 64 << 20
-# Each evaluation of a filter has a price, so it is given several chunks at once.
+# Each evaluation of a filter has a fixed cost, so several chunks are evaluated at once.
 _FILTER_ROWS = 1 << 19
-# Whether rows are fetched or filtered out of a stream is decided for so many at once.
+# Rows per decision whether to fetch rows or to filter a stream.
 _SELECT_ROWS = 1 << 21
 
 
@@ -51,7 +51,7 @@ def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.R
 
 
 def fetch(task: ScanTask) -> pa.RecordBatch:
-    """Return the rows of a task that names them, in one batch; deleted ones too."""
+    """Return the selected rows of a task in one batch, including deleted rows."""
     try:
         rows = _TaskRun(task).rows_at(_offsets(task.rows or BitMap()))
         parts = list(with_blob_values(task, iter([rows])))
@@ -102,7 +102,7 @@ class _TaskRun:
         return self._unfiltered() if self._spec.predicate is None else self._filtered()
 
     def matching(self, rows: AbstractBitMap) -> BitMap:
-        """Return the live rows among these that the predicate keeps, where it is to be checked."""
+        """Return the live rows among these that match the predicate, if it has to be checked."""
         within = BitMap(rows) & BitMap(range(self._start, self._stop))
         live = within if self._spec.include_deleted_rows else within - self._deleted
         if self._spec.predicate is None or not self._task.recheck:
@@ -118,10 +118,10 @@ class _TaskRun:
         return found
 
     def _unfiltered(self) -> Iterator[pa.RecordBatch]:
-        """Yield all live rows, or as many of the first as are wanted."""
+        """Yield all live rows, or the first ones up to the limit."""
         stop, limit = self._stop, self._task.row_limit
         if limit is not None:
-            # The codec reads ahead what it is asked for, wanted or not.
+            # The codec prefetches the whole request.
             stop = self._live.stop_after(limit, self._start, stop)
         yield from self._live_batches(self._start, stop)
 
@@ -150,7 +150,7 @@ class _TaskRun:
         yield from self._fetched(few)
 
     def _selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
-        """Yield chosen rows: one by one where they are few, else out of a stream of all."""
+        """Yield selected rows: fetched if they are few, otherwise filtered from a stream."""
         width, cost = self._fetching(self._columns.output)
         for first in range(self._start, self._stop, _SELECT_ROWS):
             last = min(first + _SELECT_ROWS, self._stop)
@@ -193,7 +193,7 @@ class _TaskRun:
         """Yield the live rows of a range, or those of them to keep."""
         reader = self._outputs
         rows = self._output_rows
-        # Large chunks cost less per row to decode; slices of them cost nothing.
+        # Large chunks are cheaper to decode per row, and slices are free.
         chunk = self._chunk_rows(reader.schema, _CHUNK_ROWS)
         chunk_rows = rows * max(1, chunk // rows)
         first = start
@@ -214,7 +214,7 @@ class _TaskRun:
     def _windows(
         self, reader: FragmentReader, start: int, stop: int, batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows in order, asking for no more at once than may lie in memory."""
+        """Yield rows in order, requesting no more at once than fits into memory."""
         most = self._bounded_rows(reader.schema, stop - start, _WINDOW_BYTES)
         step = batch_rows * max(1, most // batch_rows)
         for first in range(start, stop, step):
@@ -242,7 +242,7 @@ class _TaskRun:
             return to_mask(predicate(rows))
         if not predicate.needs_datafusion:
             return to_mask(predicate(rows)) & live
-        # A deleted value must not fail, or be shown by, an expression.
+        # Deleted values must not make an expression fail, nor appear in its result.
         keep = np.zeros(batch.num_rows, dtype=np.bool_)
         keep[live] = to_mask(predicate(rows.filter(pa.array(live))))
         return keep
@@ -250,7 +250,7 @@ class _TaskRun:
     def _with_meta(
         self, predicate: Predicate, batch: pa.RecordBatch, offsets: RowOffsets
     ) -> pa.RecordBatch:
-        """Add the meta columns that the predicate looks at."""
+        """Add the metadata columns of the predicate."""
         named = {path[0] for path in predicate.paths}
         for name in META_NAMES:
             if name in named and name not in batch.schema.names:
@@ -301,7 +301,7 @@ class _TaskRun:
 
     @computed_once
     def _output_rows(self) -> int:
-        """Rows per batch: as asked, or as many as fit in a batch of bounded size."""
+        """Rows per batch: as requested, or as many as fit into the byte limit."""
         rows = self._spec.batch_rows or self._bounded_rows(
             self._outputs.schema, DEFAULT_BATCH_ROWS, _BATCH_BYTES
         )

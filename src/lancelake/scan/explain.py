@@ -1,4 +1,4 @@
-"""A plan in words."""
+"""Description of a scan plan as text."""
 
 from __future__ import annotations
 

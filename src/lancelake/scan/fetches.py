@@ -1,4 +1,4 @@
-"""Single rows of a fragment, fetched in parts of bounded size."""
+"""Fetching of single rows of a fragment in parts of bounded size."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.row_width import Widths, row_bytes, value_bytes
 
-# What one fetch may read, and what it may return.
+# Limits of what one fetch reads and returns.
 _READ_BYTES = 128 << 20
 _RESULT_BYTES = 32 << 20
-# Small values are stored in chunks, of which a whole one is read for each value.
+# Small values are stored in chunks; a whole chunk is read for each value.
 _CHUNK_BYTES = 8 << 10
 _SMALL_VALUE_BYTES = 256
 # Fetching a row, or one value of many columns, costs as much as streaming this many bytes.
@@ -52,7 +52,7 @@ class FetchLimits:
         )
 
     def parts(self, offsets: RowOffsets) -> Iterator[RowOffsets]:
-        """Cut offsets, which ascend, into one part for each fetch."""
+        """Split sorted offsets into one part for each fetch."""
         first = 0
         while first < len(offsets):
             end_of_span = offsets[first] + np.uint64(self.span_rows)

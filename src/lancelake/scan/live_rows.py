@@ -1,4 +1,4 @@
-"""Rows of a fragment by number: which are live, which are kept, where they stand."""
+"""Live rows of a fragment: masks, counts and positions."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def to_mask(truth: pa.BooleanArray) -> Mask:
-    """Return true where a condition holds; where it is null it does not."""
+    """Return true where a condition is true, false where it is null."""
     if not len(truth):
         return np.zeros(0, dtype=np.bool_)
     validity, values = truth.buffers()

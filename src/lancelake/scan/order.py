@@ -13,7 +13,7 @@ from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 
 
 def ordered(plan: ScanPlan, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows in the order the plan asks for, and only as many as it asks for."""
+    """Yield the rows in the order of the plan, up to its limit."""
     if plan.limit == 0:
         return
     limit = "" if plan.limit is None else f" LIMIT {plan.limit}"
@@ -33,7 +33,7 @@ def sorted_batches(
 ) -> Iterator[pa.RecordBatch]:
     """Yield all rows in this order; rows that do not fit into memory are spilled to disk.
 
-    A few batches of each spilled part are in memory at a time, so wide rows ask for small ones.
+    A few batches of each spilled part are in memory at a time, so wide rows need small ones.
     """
     query = _query(schema, order_by)
     for batch in stream_query(query, schema, batches, batch_rows=batch_rows):

@@ -1,4 +1,4 @@
-"""Columns read from files -> the outputs that were asked for."""
+"""Output builder: computes the requested outputs from stored columns."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Finisher:
 
 
 def needed_paths(outputs: Sequence[Output]) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of all values that the outputs are made of."""
+    """Return the paths of all columns that the outputs need."""
     paths: dict[tuple[str, ...], None] = {}
     for output in outputs:
         if isinstance(output, ColumnOutput):

@@ -1,4 +1,4 @@
-"""Which columns a scan returns, and how each is made."""
+"""Output columns of a scan: stored, metadata and computed columns."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.request import ScanRequest
+from lancelake.suggest import suggestion
 
 BINARY_JSON = b"lance.json"
-"""The extension name of JSON as it is stored."""
+"""Extension name of stored JSON."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +33,14 @@ class ColumnOutput:
     shown: Field
 
     def stored_blobs(self, schema: Schema) -> Field | None:
-        """Return the field as it is stored if it is, or holds, a blob."""
+        """Return the stored field if it is or contains a blob."""
         trail = _exact(schema, self.path)
         return trail[-1] if trail is not None and has_blobs(trail[-1]) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetaOutput:
-    """A column computed from where a row lies."""
+    """A column computed from the position of a row."""
 
     name: str
     meta: MetaColumn
@@ -57,7 +58,7 @@ Output = ColumnOutput | MetaOutput | ExpressionOutput
 
 
 def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
-    """Turn the request's columns into outputs; names must not repeat."""
+    """Resolve the request's columns to outputs; names must be unique."""
     requested = _requested(schema, request.columns)
     seen: set[str] = set()
     for output in requested:
@@ -69,7 +70,7 @@ def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
     metas = [MetaColumn.ROW_ID] if request.with_row_id else []
     metas += [MetaColumn.ROW_ADDRESS] if request.with_row_address else []
     last = [MetaOutput(name=meta.value, meta=meta) for meta in metas]
-    # Asked for by name and by flag, they come once, in the place that the flag gives them.
+    # Requested by name and by flag, they are returned once, at the position of the flag.
     return tuple(output for output in requested if output not in last) + tuple(last)
 
 
@@ -86,7 +87,7 @@ def output_field(output: Output, schema: Schema, *, blob_values: bool = False) -
 
 
 def expression_schema(schema: Schema) -> pa.Schema:
-    """Return the Arrow schema that expressions are evaluated against, meta columns included."""
+    """Return the Arrow schema that expressions are evaluated on, with metadata columns."""
     fields = [pa.field(name, META_TYPE) for name in META_NAMES]
     return pa.schema([*storage_schema(described_schema(schema)), *fields])
 
@@ -106,12 +107,12 @@ def _named(schema: Schema, name: str) -> Output:
         return MetaOutput(name=name, meta=MetaColumn(name))
     trail = _exact(schema, (name,)) or _exact(schema, split_path(name))
     if trail is None:
-        known = ", ".join(schema.names)
-        problem = f"Schema error: No field named {name}; the table has: {known}"
-        raise InvalidRequestError(problem, column=name)
+        problem = f"Schema error: No field named {name}"
+        advice = suggestion(name, schema.names, "columns")
+        raise InvalidRequestError(problem, column=name, action=advice)
     for parent in trail[:-1]:
         if parent.logical_type != "struct":
-            problem = f"column {name} lies inside {parent.name}, which is not a struct"
+            problem = f"column {name} is inside {parent.name}, which is not a struct"
             raise InvalidRequestError(problem, column=name)
     return ColumnOutput(name=name, path=tuple(f.name for f in trail), shown=described(trail[-1]))
 

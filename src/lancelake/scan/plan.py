@@ -1,4 +1,4 @@
-"""A scan as values: what every task does, and the tasks. Frozen and picklable."""
+"""Scan plan: the tasks of a scan as frozen, picklable values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lancelake.storage.table_files import FileAt, TableFiles
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanSpec:
-    """What every task of a scan does."""
+    """Specification that all tasks of a scan share."""
 
     files: TableFiles
     manifest_at: FileAt
@@ -35,7 +35,7 @@ class ScanSpec:
     include_deleted_rows: bool
     remembers_small: bool = False
     valued_schema: pa.Schema | None = None
-    """Set to the schema of rows with the bytes of blobs where these are asked for."""
+    """Schema of rows with blob values, if those are requested."""
 
     @property
     def row_schema(self) -> pa.Schema:
@@ -56,7 +56,7 @@ class ScanTask:
     rows: FrozenBitMap | None = None
     """Offsets of the rows to read; None for all live rows."""
     recheck: bool = True
-    """Whether the predicate decides about `rows`; without it they are known to match."""
+    """Whether the predicate has to be evaluated for `rows`; otherwise they are known to match."""
 
     def matching(self, rows: BitMap) -> ScanTask:
         """Return the task for rows that are known to match."""
@@ -65,7 +65,7 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:
-    """The tasks in row order, and what is done to their rows together."""
+    """Tasks in row order, and the steps after them: offset, limit and order."""
 
     spec: ScanSpec
     tasks: tuple[ScanTask, ...]

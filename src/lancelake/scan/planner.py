@@ -1,4 +1,4 @@
-"""A version and a request -> a plan. Opens no data file unless a row count is missing."""
+"""Scan planner: a version and a request to tasks, without opening data files."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import islice
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Predicate, predicate
@@ -27,8 +27,8 @@ from lancelake.scan.prune import Places, fragment_test
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_width import column_widths
 
-# The codec decodes ahead by itself; a second fragment fills the gap between two, and lets filters
-# be evaluated while it is decoded. More of them hide the latency of a network.
+# The codec prefetches within a fragment; a second fragment avoids the gap between two, and is
+# decoded while filters are evaluated. More of them hide network latency.
 _LOCAL_READAHEAD = 2
 _REMOTE_READAHEAD = 4
 # Opening a small file takes longer than reading it.
@@ -37,11 +37,12 @@ _SMALL_ROWS = 4096
 _SAMPLED_FRAGMENTS = 16
 
 
+@names_table
 def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     """Plan a scan of one version."""
     schema = snapshot.manifest.schema
     wanted = resolve_outputs(schema, request)
-    # Rows without columns are all alike, so there is nothing to sort.
+    # Rows without columns are all equal, so there is nothing to sort.
     outputs = wanted + _sort_keys(wanted, snapshot, request) if wanted else ()
     valued = request.blob_values and any(
         isinstance(output, ColumnOutput) and output.stored_blobs(schema) for output in outputs
@@ -83,7 +84,7 @@ def _readahead(snapshot: Snapshot) -> int:
 
 
 def _has_small_fragments(snapshot: Snapshot) -> bool:
-    """Whether the first fragments are small; to look at all would decode all."""
+    """Whether the first fragments are small; checking all would decode all."""
     fragments = snapshot.manifest.fragments
     sampled = islice(fragments, _SAMPLED_FRAGMENTS)
     is_small = all((f.physical_rows or _SMALL_ROWS) < _SMALL_ROWS for f in sampled)
@@ -91,7 +92,7 @@ def _has_small_fragments(snapshot: Snapshot) -> bool:
 
 
 def chosen_fragments(snapshot: Snapshot, request: ScanRequest) -> Sequence[Fragment]:
-    """Return the fragments a request names, in the order of the request, or all."""
+    """Return the fragments of a request, in its order, or all."""
     if request.fragment_ids is None:
         return snapshot.manifest.fragments
     by_id = {f.id: f for f in snapshot.manifest.fragments}
@@ -118,7 +119,7 @@ def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:
 
 
 def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:
-    """Whether to read outputs after filtering: as asked, or None to decide by what is found."""
+    """Whether to read outputs after filtering, or None to decide by selectivity."""
     asked = request.late_materialization
     if isinstance(asked, tuple):
         return any(o.path[0] in asked for o in outputs if isinstance(o, ColumnOutput))
@@ -140,7 +141,7 @@ def _sort_keys(
 def _possible(
     snapshot: Snapshot, fragments: Sequence[Fragment], spec: ScanSpec
 ) -> Sequence[Fragment]:
-    """Leave out fragments that hold no row for which the predicate can be true."""
+    """Prune fragments without a row for which the predicate can be true."""
     if spec.predicate is None:
         return fragments
     addresses = [MetaColumn.ROW_ADDRESS.value]

@@ -1,4 +1,4 @@
-"""Streams of batches run ahead on threads, and are handed over in order."""
+"""Prefetch of streams of batches on threads, in order."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Stream = Callable[[], Iterator[pa.RecordBatch]]
 
 
 def in_order(streams: Iterable[Stream], at_once: int) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of all streams in order, while some of them run ahead."""
+    """Yield the batches of all streams in order, prefetching some of them."""
     waiting = iter(streams)
     crew = _Crew(max(1, at_once))
     try:
@@ -35,7 +35,7 @@ def in_order(streams: Iterable[Stream], at_once: int) -> Iterator[pa.RecordBatch
 
 
 class _Crew:
-    """Threads, one for each stream that runs; one whose stream has ended takes the next."""
+    """Threads, one for each running stream; a free thread takes the next stream."""
 
     def __init__(self, size: int) -> None:
         self.running: deque[_Producer] = deque()
@@ -50,7 +50,7 @@ class _Crew:
         return len(self.running) < self._size
 
     def start(self, stream: Stream) -> None:
-        """Run a stream, too."""
+        """Start a stream."""
         producer = _Producer(stream)
         self.running.append(producer)
         self._given.put(producer)
@@ -60,14 +60,14 @@ class _Crew:
             thread.start()
 
     def stop(self) -> None:
-        """Let the threads end soon, whether or not their streams have."""
+        """Signal the threads to stop."""
         for producer in list(self.running):
             producer.stop()
         for _ in self._threads:
             self._given.put(None)
 
     def join(self, timeout_s: float) -> None:
-        """Wait until the threads have ended, but not forever."""
+        """Wait for the threads to stop, with a timeout."""
         for thread in self._threads:
             thread.join(timeout_s)
 
@@ -78,7 +78,7 @@ def _work(given: queue.SimpleQueue[_Producer | None]) -> None:
 
 
 class _Producer:
-    """One stream, never more than a few batches ahead of who takes them."""
+    """One stream, which is prefetched by a few batches."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
@@ -88,18 +88,18 @@ class _Producer:
         self._stopped = threading.Event()
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what the stream yields; raise what it raises."""
+        """Yield the batches of the stream, or raise its error."""
         while (item := self._queue.get()) is not None:
             if isinstance(item, BaseException):
                 raise item
             yield item
 
     def stop(self) -> None:
-        """Make no more batches."""
+        """Stop the prefetch."""
         self._stopped.set()
 
     def run(self) -> None:
-        """Make the batches, until they end or are no longer wanted."""
+        """Produce the batches until they end or the prefetch is stopped."""
         try:
             for batch in self._stream():
                 if not self._put(batch):
@@ -123,7 +123,7 @@ _crews: weakref.WeakSet[_Crew] = weakref.WeakSet()
 
 @atexit.register
 def _end_threads() -> None:
-    """End the threads of scans that were left early: within the codec they must not be cut off."""
+    """Stop the threads of abandoned scans, because they must not be killed inside the codec."""
     at_work = list(_crews)
     for crew in at_work:
         crew.stop()

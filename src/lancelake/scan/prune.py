@@ -1,4 +1,4 @@
-"""Fragments that a scan can leave out, since a condition on row addresses cannot hold there."""
+"""Fragment pruning by conditions on row addresses and row ids."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from lancelake.expr.condition import (
 
 MayHold = Callable[[int], bool]
 Places = Mapping[Path, int]
-"""Columns whose values tell the fragment of a row, and the bits below the fragment's id."""
+"""Columns whose values include the fragment of a row, and the bits below its id."""
 
 
 def fragment_test(condition: Condition, places: Places) -> MayHold | None:
-    """Return a test whether a condition can hold in a fragment; None if it says nothing."""
+    """Return a test whether a condition can be true in a fragment; None if it is always true."""
     match condition:
         case Constant():
             return None if condition.truth else lambda _: False

@@ -1,4 +1,4 @@
-"""What a scan is asked for."""
+"""Scan request: columns, filter, limit and order."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Ordering:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanRequest:
-    """Columns, rows and order; None stands for all or for the default."""
+    """Columns, rows and order of a scan; None means all or the default."""
 
     columns: tuple[str, ...] | FrozenMap[str, str] | None = None
     filter: Filter | None = None
@@ -41,11 +41,11 @@ class ScanRequest:
     include_deleted_rows: bool = False
     strict_batch_size: bool = False
     blob_values: bool = False
-    """Whether blobs come as bytes instead of descriptions of where they lie."""
+    """Whether blobs are returned as bytes instead of descriptors."""
     remembers_small: bool = False
-    """Whether columns of small fragments are kept for the next scan of the same columns."""
+    """Whether columns of small fragments are cached."""
     json_binary: bool = False
-    """Whether JSON comes as it is stored instead of as text."""
+    """Whether JSON is returned in its stored form instead of as text."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 0:

@@ -1,4 +1,4 @@
-"""Where do the rows with these ids lie?"""
+"""Lookup of row addresses by row id."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.count import physical_rows
 
 MISSING = np.uint64((1 << 64) - 1)
-"""Stands for the address of a row that is not there."""
+"""Address of a row that does not exist."""
 
 
 def addresses_of(snapshot: Snapshot, row_ids: U64Array) -> U64Array:
-    """Return the address of each row, in the order asked for; `MISSING` for rows not there.
+    """Return the address of each row, in request order; `MISSING` for rows that do not exist.
 
-    Without stable row ids the ids are the addresses. An offset that a fragment never had is
-    refused; a fragment that is not part of the version, or a deleted row, is missing.
+    Without stable row ids the ids are the addresses. An offset outside of its fragment raises an
+    error; a row that is deleted, or whose fragment is not part of the version, is missing.
     """
     unique, inverse = np.unique(row_ids, return_inverse=True)
     stable = snapshot.manifest.has_stable_row_ids
@@ -31,7 +31,7 @@ def addresses_of(snapshot: Snapshot, row_ids: U64Array) -> U64Array:
 
 
 def live_addresses(snapshot: Snapshot, addresses: U64Array) -> U64Array:
-    """Return the addresses with `MISSING` in place of rows that are deleted or never were."""
+    """Return the addresses, with `MISSING` for rows that are deleted or never existed."""
     unique, inverse = np.unique(addresses, return_inverse=True)
     return _by_address(snapshot, unique)[inverse]
 

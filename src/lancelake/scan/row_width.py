@@ -1,4 +1,4 @@
-"""How many bytes a row takes, before it is read."""
+"""Estimates of bytes per row."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def column_widths(schema: Schema) -> Widths:
 def row_bytes(fragment: Fragment, widths: Widths, wanted: Schema) -> float:
     """Estimate the bytes per row of the wanted columns.
 
-    Fixed-width columns are known; what is left of a file's size is spread over its other columns.
+    Fixed-width columns are known; the rest of a file's size is spread over its other columns.
     """
     return sum(value_bytes(fragment, widths, wanted))
 

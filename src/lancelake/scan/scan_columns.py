@@ -12,14 +12,14 @@ from lancelake.scan.plan import ScanSpec
 
 
 class Density:
-    """How large a part of the rows a filter has kept so far."""
+    """Selectivity of a filter so far."""
 
     def __init__(self) -> None:
         self._seen = 0
         self._kept = 0
 
     def add(self, seen: int, kept: int) -> None:
-        """Take note of a chunk."""
+        """Add the counts of a chunk."""
         self._seen += seen
         self._kept += kept
 
@@ -30,7 +30,7 @@ class Density:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanColumns:
-    """The columns that the tasks of a scan read, worked out once."""
+    """Columns that the tasks of a scan read, computed once."""
 
     output: Schema
     filter: Schema
@@ -40,7 +40,7 @@ class ScanColumns:
 
     @staticmethod
     def of(spec: ScanSpec) -> ScanColumns:
-        """Work out what to read for the outputs, for the filter, and for the outputs alone."""
+        """Compute the columns for outputs and filter, for the filter, and for the outputs."""
         outputs = needed_paths(spec.outputs)
         filters = () if spec.predicate is None else spec.predicate.paths
 

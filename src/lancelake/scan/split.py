@@ -1,4 +1,4 @@
-"""Which rows does each Spark partition read? Small fragments are packed, large ones divided."""
+"""Splitting of a scan into partitions: small fragments are packed, large ones divided."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _MIN_SPLIT_ROWS = 65_536
 _SLACK = 0.1
 # Opening one more file costs about as much as reading this many bytes.
 _OPEN_BYTES = 4 << 20
-# Every batch has a price on its way to the JVM; a large one falls out of the processor's cache.
+# Every batch sent to the JVM has a fixed cost; a large one does not fit into the CPU cache.
 _BATCH_BYTES = 8 << 20
 _MOST_BATCH_ROWS = 1 << 16
 _LEAST_BATCH_ROWS = 64
@@ -24,7 +24,7 @@ _SAMPLED = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SplitLimits:
-    """How much one partition should read at most, and into how many cores' work to divide.
+    """Maximum size of a partition, and the number of cores to divide the work for.
 
     With `whole_fragments`, all rows of a fragment are read by one partition.
     """
@@ -44,11 +44,11 @@ class _Weighed:
 
     @property
     def cost(self) -> float:
-        # The narrowest row has a price too.
+        # Even the narrowest row has a cost.
         return self.rows * max(self.row_bytes, 1.0) + self.open_bytes
 
     def cut(self, rows: int) -> tuple[_Weighed, _Weighed] | None:
-        """Divide after so many rows; None when a part would be too small or nothing is known."""
+        """Return the rows per part; None when parts would be too small or sizes are unknown."""
         task, end = self.task, self.task.stop or self.task.fragment.physical_rows
         if min(rows, self.rows - rows) < _MIN_SPLIT_ROWS or end is None:
             return None
@@ -80,7 +80,7 @@ def split(plan: ScanPlan, limits: SplitLimits) -> list[tuple[ScanTask, ...]]:
 def _filled(
     tasks: Sequence[_Weighed], quota: float, limits: SplitLimits
 ) -> Iterator[tuple[ScanTask, ...]]:
-    """Fill partitions up to a cost; a task that goes beyond it is divided where it can be."""
+    """Fill partitions up to a cost; divide a task that exceeds it if possible."""
     held: list[ScanTask] = []
     room = quota
     for task in tasks:
@@ -102,14 +102,14 @@ def _filled(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanSize:
-    """Rows that a plan looks at, and the bytes of the columns that it returns of them."""
+    """Number of rows that a plan reads, and bytes of its output columns."""
 
     rows: int
     bytes: float
 
 
 def plan_size(plan: ScanPlan) -> PlanSize:
-    """Estimate how much a plan returns when its predicate holds for every row."""
+    """Estimate the output size of a plan whose predicate is true for every row."""
     weighed = _weighed(plan, plan.tasks, with_predicate=False)
     return PlanSize(
         rows=sum(task.rows for task in weighed),
@@ -118,7 +118,7 @@ def plan_size(plan: ScanPlan) -> PlanSize:
 
 
 def batch_rows(plan: ScanPlan) -> int:
-    """Return how many rows to hand over at once: many, unless they are wide."""
+    """Return the rows per batch: many, unless they are wide."""
     sample = _weighed(plan, plan.tasks[:_SAMPLED])
     width = max((task.row_bytes for task in sample), default=0.0)
     fitting = int(_BATCH_BYTES / width) if width else _MOST_BATCH_ROWS

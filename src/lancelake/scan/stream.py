@@ -1,4 +1,4 @@
-"""A plan of a scan -> its rows in order, or their number."""
+"""Running of a scan plan: its rows in order, or their count."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
 
 
 def _evaluates(plan: ScanPlan) -> bool:
-    """Whether SQL is evaluated, which a thread of DataFusion that asks for rows must not do."""
+    """Whether SQL is evaluated, which must not happen on a thread of DataFusion."""
     computed = any(isinstance(output, ExpressionOutput) for output in plan.spec.outputs)
     predicate = plan.spec.predicate
     return computed or (predicate is not None and predicate.needs_datafusion)

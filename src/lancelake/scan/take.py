@@ -1,4 +1,4 @@
-"""Single rows by number or address, in the order they are asked for."""
+"""Take: single rows by number or address, in request order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.projection import project
@@ -43,7 +43,7 @@ def take_from_fragment(
     """Return rows by their number among the live rows of one fragment."""
     rows = live_rows(snapshot.files, snapshot.manifest_at, fragment)
     if len(numbers) and int(numbers.max()) >= rows:
-        problem = f"row {int(numbers.max())} was asked for, but fragment {fragment.id} has {rows}"
+        problem = f"row {int(numbers.max())} is out of range: fragment {fragment.id} has {rows}"
         raise OutOfRangeError(problem, table=snapshot.files.root.uri)
     scan = _plan(snapshot, request)
     unique, inverse = np.unique(numbers, return_inverse=True)
@@ -52,7 +52,7 @@ def take_from_fragment(
 
 
 def take_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa.Table:
-    """Return the rows at these addresses, each of which is one of the version."""
+    """Return the rows at these addresses, which must exist in the version."""
     scan = _plan(snapshot, request)
     unique, inverse = np.unique(addresses, return_inverse=True)
     tasks = {task.fragment.id: task for task in scan.tasks}
@@ -65,6 +65,7 @@ def take_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa
     return _gathered(scan.schema, picks, inverse)
 
 
+@names_table
 def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     """Plan with members of a struct together in that struct, each column once."""
     columns = request.columns
@@ -94,7 +95,7 @@ def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[Scan
             picks.append(_picked(task, _offsets(snapshot, fragment, ranks)))
         before, position = after, end
     if position < len(numbers):
-        problem = f"row {int(numbers[-1])} was asked for, but there are only {before} rows"
+        problem = f"row {int(numbers[-1])} is out of range: there are only {before} rows"
         raise OutOfRangeError(
             problem, table=snapshot.files.root.uri, version=snapshot.manifest.version
         )

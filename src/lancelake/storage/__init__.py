@@ -1,1 +1,1 @@
-"""Bytes at paths: local disk, memory, S3, Google Cloud and Azure behind one protocol."""
+"""Object stores: local disk, memory, S3, Google Cloud Storage and Azure behind one protocol."""

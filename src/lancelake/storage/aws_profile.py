@@ -1,4 +1,4 @@
-"""What does the user's AWS profile say that nobody said more directly?"""
+"""Credentials and region of the user's AWS profile."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from lancelake.errors import InvalidRequestError
 
 _KEYS = ("aws_access_key_id", "aws_secret_access_key", "aws_session_token")
-# Whoever gives one of these says how to sign requests.
+# Options that choose how requests are signed.
 _SIGNERS = (
     "aws_access_key_id",
     "aws_skip_signature",
@@ -21,9 +21,9 @@ _REGIONS = ("aws_region", "aws_default_region")
 
 
 def profile_settings(given: Mapping[str, str], environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the key and region of the profile, unless options or environment have their own.
+    """Return the key and region of the profile, unless options or environment set them.
 
-    Only keys written into the files are used; profiles that run a login are not.
+    Only keys in the profile's files are used; profiles that need a login are ignored.
     """
     said = {*given, *(name.lower() for name in environment)}
     needs_key = not said.intersection(_SIGNERS)
@@ -53,7 +53,7 @@ def _section(path: Path, name: str) -> dict[str, str]:
     try:
         parser.read_string(path.read_text("utf-8"))
     except OSError:
-        # Most machines have no such file, and some let nobody read it.
+        # Most machines have no such file, and some do not allow reading it.
         return {}
     except (configparser.Error, UnicodeDecodeError) as error:
         raise InvalidRequestError(f"{path} is not an AWS settings file", path=str(path)) from error

@@ -1,4 +1,4 @@
-"""How does one reach S3, Google Cloud Storage and Azure?"""
+"""Clients of S3, Google Cloud Storage and Azure."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ Pairs = tuple[tuple[str, str], ...]
 
 
 def cloud_store(location: Location) -> ObstoreStore:
-    """Return the store at a cloud location; clients are shared and keep their connections.
+    """Return the store at a cloud location; clients and their connections are shared.
 
-    Options win over the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`), and that over a profile.
+    Options override the environment (`AWS_*`, `GOOGLE_*`, `AZURE_*`), which overrides a profile.
     """
     client = _client(location.scheme, location.authority, _settings(location), _environment())
     return ObstoreStore(client, prefix=location.key, abilities=abilities(location))
 
 
 def abilities(location: Location) -> Abilities:
-    """Say what the store at a location can do."""
+    """Return the capabilities of the store at a location."""
     match location.scheme:
         case "s3" | "s3+ddb":
             options = settings(location.storage_options, S3)
@@ -62,7 +62,7 @@ def _settings(location: Location) -> Pairs:
 
 @functools.lru_cache(maxsize=64)
 def _client(scheme: str, authority: str, pairs: Pairs, environment: Pairs) -> Client:
-    del environment  # obstore reads it by itself; a change asks for another client
+    del environment  # obstore reads the environment itself; a change needs another client
     config = dict(pairs)
     _ensure_urls(config)
     try:
@@ -78,12 +78,12 @@ def _client(scheme: str, authority: str, pairs: Pairs, environment: Pairs) -> Cl
     except (BaseError, ValueError) as error:
         raise InvalidRequestError(
             f"{scheme}://{authority} cannot be reached with these options: {shown(str(error))}",
-            action="Fix the storage options or the environment.",
+            action="Check the storage options and the environment.",
         ) from without_secrets(error)
 
 
 def _ensure_urls(config: dict[str, str]) -> None:
-    """Refuse an endpoint that is no URL: the client would panic."""
+    """Raise for an endpoint that is not a URL: the client would panic."""
     for key, value in config.items():
         if key.endswith(_URL_OPTIONS) and _URL.fullmatch(value) is None:
             raise InvalidRequestError(
@@ -94,11 +94,11 @@ def _ensure_urls(config: dict[str, str]) -> None:
 
 
 def _masked_url(value: str) -> str:
-    """Return a URL without what may be secret in it."""
+    """Return a URL without parts that may be secret."""
     return repr(value.partition("?")[0].rpartition("@")[2])
 
 
-# Retries are made by RetryingStore, so the clients make none.
+# RetryingStore retries, so the clients do not.
 def _s3(bucket: str, config: dict[str, str]) -> S3Store:
     if _is_express(bucket, config):
         config = {**config, "aws_s3_express": "true"}
@@ -106,7 +106,7 @@ def _s3(bucket: str, config: dict[str, str]) -> S3Store:
 
 
 def _gcs(bucket: str, config: dict[str, str]) -> GCSStore:
-    # A name that Lance knows and obstore does not.
+    # Supported by Lance, unknown to obstore.
     if (token := os.environ.get("GOOGLE_STORAGE_TOKEN")) is not None:
         config = {"google_bearer_token": token, **config}
     return GCSStore(bucket, config=config, retry_config={"max_retries": 0})  # type: ignore[arg-type]  # its keys are written with a prefix

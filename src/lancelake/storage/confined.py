@@ -1,4 +1,4 @@
-"""Which paths stay below a table's root?"""
+"""Validation of relative paths: they must stay below a table's root."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from urllib.parse import unquote
 
 from lancelake.errors import CorruptTableError, InvalidRequestError
 
-# Without control characters, and neither empty nor `.` nor `..`. What was matched is not given up
-# again: every call of a store looks at its path.
+# Without control characters, and neither empty nor `.` nor `..`. Possessive, for speed: every
+# call of a store checks its path.
 _NAME = r"(?!\.\.?(?:/|\Z))[^/\x00-\x1f\x7f]++"
 _PLAIN = re.compile(rf"{_NAME}(?:/{_NAME})*+")
-# Names as writers give them, which read the same in every way.
+# Names of writers, which are the same in every encoding.
 _ORDINARY = re.compile(r"[0-9A-Za-z_][-.0-9A-Za-z_]*+")
 _DRIVE = re.compile(r"[A-Za-z]:")
 _MOST_LAYERS = 8
 
 
 def confined_path(relative: str) -> str:
-    """Return a path taken from a table's metadata, or refuse one that could leave the root."""
+    """Return a path of a table's metadata, or raise for one that could leave the root."""
     if _ORDINARY.fullmatch(relative):
         return relative
     for reading in _readings(relative):
         if not is_plain(reading.replace("\\", "/")) or _DRIVE.match(reading) or "://" in reading:
             raise CorruptTableError(f"path {relative!r} leaves the table", path=relative)
     if "\\" in relative:
-        raise CorruptTableError(f"path {relative!r} holds a backslash", path=relative)
+        raise CorruptTableError(f"path {relative!r} has a backslash", path=relative)
     return relative
 
 
@@ -35,16 +35,16 @@ def is_plain(path: str) -> bool:
 
 
 def ensure_plain(path: str) -> None:
-    """Refuse a path that is not plain: the caller built it wrongly."""
+    """Raise for a path that is not plain, which is an error of the caller."""
     if _PLAIN.fullmatch(path) is None:
         raise InvalidRequestError(f"not a relative object path: {path!r}", path=path)
 
 
 def _readings(path: str) -> list[str]:
-    """Return the path as written and as any number of percent-decodings would read it."""
+    """Return the path as written and after each possible percent-decoding."""
     readings = [path]
     while (decoded := unquote(readings[-1])) != readings[-1]:
         readings.append(decoded)
         if len(readings) > _MOST_LAYERS:
-            raise CorruptTableError(f"path {path!r} is encoded too often", path=path)
+            raise CorruptTableError(f"path {path!r} is percent-encoded too often", path=path)
     return readings

@@ -1,4 +1,4 @@
-"""How many calls does an operation make?"""
+"""Store wrapper that counts calls and bytes, for I/O budgets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lancelake.storage.store import ObjectInfo, ObjectStore
 
 
 class CountingStore:
-    """Passes every call on and keeps an account, for I/O budgets."""
+    """Forwards every call and counts it."""
 
     def __init__(self, inner: ObjectStore) -> None:
         """Count the calls made to `inner` through this store."""
@@ -28,7 +28,7 @@ class CountingStore:
         return self.calls.total()
 
     def reset(self) -> None:
-        """Forget what was counted."""
+        """Reset the counters."""
         self.calls.clear()
         self.paths.clear()
         self.bytes_read = 0
@@ -56,7 +56,7 @@ class CountingStore:
         return self._inner.head(path)
 
     def exists(self, path: str) -> bool:
-        """True if an object lies at this path."""
+        """Whether an object exists at this path."""
         self._count("exists", path)
         return self._inner.exists(path)
 
@@ -76,9 +76,9 @@ class CountingStore:
         return self._inner.list_dirs(directory)
 
     def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
-        """Return the first names of a folder in ascending order, if the store keeps one.
+        """Return the first names of a folder in ascending order, if the store lists in order.
 
-        Not counted when the store has to be asked in another way.
+        Not counted when the store does not support it.
         """
         names = self._inner.smallest_names(directory, limit=limit)
         if names is not None:
@@ -103,7 +103,7 @@ class CountingStore:
         self.bytes_written += len(data)
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
-        """Replace an object that still holds `expected`, and say whether it did."""
+        """Replace an object if its content is `expected`, and return whether it was replaced."""
         self._count("swap", path)
         is_done = self._inner.swap(path, data, expected=expected)
         self.bytes_written += len(data) if is_done else 0
@@ -115,12 +115,12 @@ class CountingStore:
         self._inner.copy(source, target)
 
     def delete(self, path: str) -> None:
-        """Remove an object if it is there."""
+        """Remove an object if it exists."""
         self._count("delete", path)
         self._inner.delete(path)
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects that are there."""
+        """Remove objects that exist."""
         every = tuple(paths)
         self._count("delete_many", *every)
         self._inner.delete_many(every)

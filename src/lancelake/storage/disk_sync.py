@@ -1,7 +1,7 @@
-"""Is what was written to local disk on the disk when a call returns?
+"""Durability of writes to local disk (fsync).
 
-It is, so that a machine that stops loses nothing that was acknowledged. Whoever does not need that
-sets the environment variable `LANCELAKE_FSYNC` to `off` and waits less.
+Files are synced before a call returns, so that a crash of the machine loses no acknowledged
+write. The environment variable `LANCELAKE_FSYNC=off` disables this for speed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ _choice = {"waits": os.environ.get("LANCELAKE_FSYNC", "on") != "off"}
 
 
 def sync(fd: int) -> None:
-    """Wait until what was written to an open file or folder is on disk, unless told otherwise."""
+    """Sync an open file or folder to disk, unless that is disabled."""
     if _choice["waits"]:
         os.fsync(fd)
 
 
 @contextmanager
 def waiting(*, waits: bool) -> Iterator[None]:
-    """Choose for a while, in all threads, whether to wait."""
+    """Enable or disable syncing in all threads within a `with` block."""
     before = _choice["waits"]
     _choice["waits"] = waits
     try:

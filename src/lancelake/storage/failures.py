@@ -1,4 +1,4 @@
-"""Which error of ours does a store's failure mean?"""
+"""Translation of errors of stores and the operating system."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _TRANSIENT_KIND = re.compile(
     r"kind: (?:Connect|Request|Timeout|Interrupted|Decode|Body)\b|TimedOut"
 )
 _THROTTLED = re.compile(r"SlowDown|Throttl|RequestTimeout|ServerBusy|InternalError")
-# Address from which cloud machines get credentials: asked only when there are no others.
+# Address of the cloud metadata service, used only without other credentials.
 _MACHINE_CREDENTIALS = re.compile(r"169\.254\.169\.254|169\.254\.170\.2|metadata\.google\.internal")
 _NO_BUCKET = re.compile(r"NoSuchBucket|ContainerNotFound|The specified bucket does not exist")
 _WRONG_REGION = re.compile(r"PermanentRedirect|AuthorizationHeaderMalformed")
@@ -41,7 +41,7 @@ _LONGEST_TEXT = 400
 
 @dataclass(frozen=True, slots=True)
 class DiskErrors:
-    """Turns the operating system's errors within a `with` block into ours."""
+    """Translates the operating system's errors within a `with` block."""
 
     path: str
     writes: bool = False
@@ -58,7 +58,7 @@ class DiskErrors:
 
 @dataclass(frozen=True, slots=True)
 class ClientErrors:
-    """Turns obstore's errors within a `with` block into ours."""
+    """Translates obstore's errors within a `with` block."""
 
     path: str
 
@@ -77,17 +77,17 @@ class ClientErrors:
             raise InvalidRequestError(
                 f"{self.path!r}: the store's client failed: {shown(str(error))}",
                 path=self.path,
-                action="Fix the storage options or the environment: the endpoint may be no URL.",
+                action="Check the storage options and the environment, such as the endpoint.",
             ) from None
 
 
 def without_secrets(error: Exception) -> Exception:
-    """Return the same error without the queries of URLs, which may hold signatures."""
+    """Return the same error without query strings of URLs, which may include signatures."""
     return type(error)(_masked(str(error)))
 
 
 def from_client(error: Exception, path: str) -> LanceTableError:
-    """Name the failure of an obstore call on `path`."""
+    """Return the error for a failed obstore call on `path`."""
     text = str(error)
     problem = f"{path!r}: {shown(text)}"
     if _NO_BUCKET.search(text):
@@ -96,7 +96,7 @@ def from_client(error: Exception, path: str) -> LanceTableError:
         case FileNotFoundError():
             return ObjectNotFoundError(f"no object at {path!r}", path=path)
         case obs.AlreadyExistsError() | obs.PreconditionError() | obs.NotModifiedError():
-            return AlreadyExistsError(f"an object is already at {path!r}", path=path)
+            return AlreadyExistsError(f"an object already exists at {path!r}", path=path)
         case obs.PermissionDeniedError() | obs.UnauthenticatedError() | PermissionError():
             return StorageDeniedError(problem, path=path)
         case obs.NotSupportedError() | NotImplementedError():
@@ -108,7 +108,7 @@ def from_client(error: Exception, path: str) -> LanceTableError:
 
 
 def from_disk(error: OSError, path: str, *, writes: bool) -> LanceTableError:
-    """Name the failure of a call of the operating system on `path`."""
+    """Return the error for a failed system call on `path`."""
     if isinstance(error, _NO_FILE) and not writes:
         return ObjectNotFoundError(f"no object at {path!r}", path=path)
     problem = f"{path!r}: {error.strerror or error}"
@@ -129,7 +129,7 @@ def _from_text(text: str, problem: str, path: str) -> LanceTableError:
     status = status_in(text)
     if _MACHINE_CREDENTIALS.search(text):
         return StorageDeniedError(
-            problem, path=path, action="Give credentials as storage options or in the environment."
+            problem, path=path, action="Set credentials in the storage options or the environment."
         )
     if status in _DENIED_STATUS:
         return StorageDeniedError(problem, path=path)
@@ -152,6 +152,6 @@ def _masked(text: str) -> str:
 
 
 def shown(text: str) -> str:
-    """Return the part of an obstore message that is meant for people."""
+    """Return the readable part of an obstore message."""
     summary = _masked(text.split("\n\nDebug source", 1)[0])
     return " ".join(summary.split())[:_LONGEST_TEXT]

@@ -1,4 +1,4 @@
-"""What remains on local disk once the objects of a table are deleted, and how does it go?
+"""Removal of empty folders, links and unfinished files on local disk.
 
 Object stores have no folders. On disk, empty folders would look like a table or a branch.
 """
@@ -20,7 +20,7 @@ from lancelake.storage.store import ObjectInfo
 def remove_leftovers(location: Location, below: str = "", *, keep: tuple[str, ...] = ()) -> None:
     """Remove links, unfinished files and empty folders in a folder of a table on local disk.
 
-    Links are removed, never followed. What is below the paths in `keep` stays.
+    Links are removed, never followed. Paths below those in `keep` stay.
     """
     if location.scheme != "file" or has_link(location.uri, below):
         return
@@ -36,7 +36,7 @@ def remove_leftovers(location: Location, below: str = "", *, keep: tuple[str, ..
 
 
 def unfinished_files(location: Location, folders: Iterable[str]) -> Iterator[ObjectInfo]:
-    """Describe the files that writers left unfinished in some folders; stores do not list them."""
+    """List unfinished files of writers in some folders, which stores do not list."""
     if location.scheme != "file":
         return
     for start in folders:
@@ -51,14 +51,14 @@ def unfinished_files(location: Location, folders: Iterable[str]) -> Iterator[Obj
 
 
 def remove_empty_folders(location: Location) -> None:
-    """Remove the folders at and below a place on local disk that hold nothing but folders."""
+    """Remove the folders at and below a path on local disk that contain only folders."""
     if location.scheme == "file":
         for folder, _ in _folders(location.uri):
             _remove_if_empty(folder)
 
 
 def _folders(root: str) -> Iterator[tuple[str, list[str]]]:
-    """Yield folders from the lowest up, each with what it holds that is no folder."""
+    """Yield folders bottom-up, each with its entries that are not folders."""
     for folder, below, files in os.walk(root, topdown=False):
         links = [name for name in below if Path(folder, name).is_symlink()]
         yield folder, [*links, *files]

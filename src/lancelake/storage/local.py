@@ -1,4 +1,4 @@
-"""How does a folder on disk serve as a store?"""
+"""Store on local disk."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from lancelake.storage.failures import DiskErrors, from_disk
 from lancelake.storage.store import ObjectInfo, ensure_range, ensure_whole
 from lancelake.storage.trust import ensure_below
 
-# A pipe or a terminal is opened without waiting for it, and then refused.
+# Pipes and terminals are opened without blocking, and then refused.
 _READ = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 _STAGE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MODE = 0o666
 _CHUNK_BYTES = 1024 * 1024
-# Unfinished files are named `<name>#<number>`, as object_store names them: each hides the other's.
+# Unfinished files are named `<name>#<number>`, as in object_store: both ignore each other's.
 _STAGED = re.compile(r"#\d+\Z")
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS}
 
@@ -42,10 +42,9 @@ class LocalStore:
     __slots__ = ("_root", "_within")
 
     def __init__(self, root: str, *, within: tuple[str, ...] | None = None) -> None:
-        """Serve the folder `root`, an absolute path that need not exist yet.
+        """Create a store in the folder `root`, an absolute path that may not exist yet.
 
-        With `within`, folders without links in their paths, nothing outside of them is reached,
-        whatever links there are.
+        With `within`, folders without links in their paths, links cannot lead outside of them.
         """
         self._root = root.rstrip("/")
         self._within = within
@@ -61,7 +60,7 @@ class LocalStore:
         if length == 0:
             return b""
         with DiskErrors(path), self._opened(path) as (fd, size):
-            # What the file does not have is not asked for: room is made for what is.
+            # Memory is allocated for the whole range, so it is limited to the file.
             data = _read(fd, min(start, size), max(0, min(length, size - start)))
         return ensure_whole(data, path, start, length)
 
@@ -82,7 +81,7 @@ class LocalStore:
             return _info(path, found)
 
     def exists(self, path: str) -> bool:
-        """True if an object lies at this path."""
+        """Whether an object exists at this path."""
         try:
             self.head(path)
         except ObjectNotFoundError:
@@ -122,7 +121,7 @@ class LocalStore:
         *,
         limit: int,  # noqa: ARG002  # the protocol asks for it
     ) -> builtins.list[str] | None:
-        """None: folders list in no order."""
+        """Return None: folders are not listed in order."""
         return None
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -139,9 +138,9 @@ class LocalStore:
         self._publish(path, lambda fd: _write_all(fd, (data,)), _link)
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
-        """Replace an object that still holds `expected`, and say whether it did.
+        """Replace an object if its content is `expected`, and return whether it was replaced.
 
-        Swaps in one folder wait for each other; a plain `put` meanwhile is not held up.
+        Swaps in a folder are serialized; a concurrent `put` is not blocked.
         """
         with DiskErrors(path), _held(_parent(self._full(path))):
             if self.get(path) != expected:
@@ -155,11 +154,11 @@ class LocalStore:
             self._publish(target, lambda staged: _write_all(staged, _chunks(fd)), _replace)
 
     def delete(self, path: str) -> None:
-        """Remove an object if it is there."""
+        """Remove an object if it exists."""
         self.delete_many((path,))
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects that are there; none is removed behind a link below the root."""
+        """Remove objects that exist, but none behind a link below the root."""
         free: set[str] = set()
         for path in paths:
             full = self._full(path, follows_last=False)
@@ -183,7 +182,7 @@ class LocalStore:
 
     @contextmanager
     def _opened(self, path: str) -> Iterator[tuple[int, int]]:
-        """Open a file to be read; yield its descriptor and its size."""
+        """Open a file for reading; yield its descriptor and its size."""
         fd = os.open(self._full(path), _READ)
         try:
             found = os.fstat(fd)
@@ -211,7 +210,7 @@ class LocalStore:
         *,
         durable: bool = True,
     ) -> None:
-        """Write a file under a name of its own, then give it its name in one step."""
+        """Write a file under a temporary name, then rename it atomically."""
         full = self._full(path)
         with DiskErrors(path, writes=True):
             staged, fd = _staged(full)
@@ -231,7 +230,7 @@ class LocalStore:
 
 
 def has_link(root: str, path: str) -> bool:
-    """Whether one of the folders that make up a path below a root is a link."""
+    """Whether a folder of a path below a root is a link."""
     names = path.split("/") if path else []
     return any(
         os.path.islink("/".join((root, *names[:count])))  # noqa: PTH114  # paths are plain text here
@@ -240,13 +239,13 @@ def has_link(root: str, path: str) -> bool:
 
 
 def ensure_no_link(root: str, path: str) -> None:
-    """Refuse to remove what is behind a link below a root."""
+    """Raise for a path behind a link below a root, where nothing may be removed."""
     if has_link(root, path):
         raise PlaceNotAllowedError(
-            f"{path!r} is a link, or behind one, so nothing is removed there",
+            f"{path!r} is a link or behind a link, so nothing is removed there",
             table=root,
             path=path,
-            action="Remove the link, or what it leads to, by hand.",
+            action="Remove the link or its target by hand.",
         )
 
 
@@ -280,7 +279,7 @@ def _write_all(fd: int, chunks: Iterable[bytes]) -> None:
 
 
 def _staged(full: str) -> tuple[str, int]:
-    """Open a fresh file beside `full`, making folders as needed."""
+    """Open a new file beside `full`, creating folders as needed."""
     try:
         return _fresh(full)
     except FileNotFoundError:
@@ -300,7 +299,7 @@ def _fresh(full: str) -> tuple[str, int]:
 
 @contextmanager
 def _held(folder: str) -> Iterator[None]:
-    """Keep a folder from others who want to hold it; the lock goes with the process."""
+    """Lock a folder; the lock is released when the process ends."""
     fd = os.open(folder, _FOLDER)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -310,7 +309,7 @@ def _held(folder: str) -> Iterator[None]:
 
 
 def _make_folder(folder: str) -> None:
-    """Make a folder and those above it, durably."""
+    """Create a folder and its parents durably."""
     try:
         os.mkdir(folder)  # noqa: PTH102  # paths are plain text here
     except FileNotFoundError:
@@ -322,7 +321,7 @@ def _make_folder(folder: str) -> None:
         _sync_folder(_parent(folder))
 
 
-# Both take the staged name away: another writer may use it from then on.
+# Both remove the staged name, which another writer may use from then on.
 def _replace(staged: str, full: str) -> None:
     Path(staged).replace(full)
 
@@ -331,12 +330,12 @@ def _link(staged: str, full: str) -> None:
     try:
         os.link(staged, full)
     except FileExistsError as error:
-        raise AlreadyExistsError(f"an object is already at {full!r}", path=full) from error
+        raise AlreadyExistsError(f"an object already exists at {full!r}", path=full) from error
     except OSError as error:
         if error.errno in _NO_LINKS:
             raise UnsupportedError(
-                f"the file system of {full!r} has no hard links, so a commit there is not safe",
-                action="Keep the table on another file system.",
+                f"the file system of {full!r} has no hard links, so commits there are not safe",
+                action="Store the table on another file system.",
             ) from error
         raise
     Path(staged).unlink()
@@ -358,7 +357,7 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_file()
     except OSError:
-        # A link that leads nowhere, such as to itself.
+        # A broken link, such as one to itself.
         return False
 
 
@@ -370,17 +369,17 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def finished_name(staged: str) -> str:
-    """Return the name that an unfinished file was to get."""
+    """Return the final name of an unfinished file."""
     return _STAGED.sub("", staged)
 
 
 def is_staged(name: str) -> bool:
-    """Whether a name is that of a file that a writer did not finish."""
+    """Whether a name is that of an unfinished file."""
     return "#" in name and _STAGED.search(name) is not None
 
 
 def _entry_info(path: str, entry: os.DirEntry[str]) -> ObjectInfo | None:
-    """Describe a listed file; None if it is unfinished, or gone by now."""
+    """Describe a listed file; None if it is unfinished or was removed."""
     if is_staged(entry.name):
         return None
     try:

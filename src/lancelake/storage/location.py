@@ -1,4 +1,4 @@
-"""Where is a table, and how does one get there?"""
+"""Location of a table: its URI, storage options and confinement."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _ALIASES = {"s3a": "s3"}
 _LOCAL = ("file", "file-object-store")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _FILE_WITHOUT_HOST = re.compile(r"file:(?=/(?!/))")
-# Any other character could end the host of a URL that is made of the name, and so choose the host.
+# Any other character could end the host of a URL built from the name, and so choose the host.
 _AUTHORITY = re.compile(r"[\w.$:-]+(?:@[\w.:-]+)?", re.ASCII)
-# What stays as it is in the path of a URI.
+# Characters that are not encoded in the path of a URI.
 _UNQUOTED = "/!$&'()*+,;=:@~"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Location:
-    """The root of a table or base path: a URI and the options needed to reach it.
+    """Root of a table or base path: a URI and its storage options.
 
     `uri` is an absolute path, taken literally, on local disk; elsewhere `scheme://authority/key`
-    with the key percent-encoded where it must be. It has no trailing slash.
+    with the key percent-encoded where needed. It has no trailing slash.
 
-    `confine_to` are the only roots, as URIs, that the table may reach; None sets no such limit.
+    `confine_to` are the only roots, as URIs, that the table may access; None means no limit.
     """
 
     uri: str
@@ -44,9 +44,9 @@ class Location:
         *,
         confine_to: Iterable[str | os.PathLike[str]] | None = None,
     ) -> Location:
-        """Parse a path or URI as a user writes it, never one from the content of a table.
+        """Parse a path or URI of a user, never one from the content of a table.
 
-        With `confine_to` the table reaches only itself and what is below the given roots.
+        With `confine_to` the table can only access itself and locations below these roots.
         """
         place = Location._parse(uri, storage_options)
         if confine_to is None:
@@ -67,7 +67,7 @@ class Location:
         scheme = _ALIASES.get(name, name)
         if scheme not in SCHEMES:
             raise InvalidRequestError(
-                f"{text!r} has the unknown scheme {name!r}; known are {', '.join(SCHEMES)}"
+                f"{text!r} has the unknown scheme {name!r}; known schemes: {', '.join(SCHEMES)}"
             )
         rest, _, _ = rest.partition("#")
         rest, _, query = rest.partition("?")
@@ -77,15 +77,15 @@ class Location:
             options = {**dict(parse_qsl(query)), **options}
         authority, _, key = rest.partition("/")
         if not authority and scheme != "memory":
-            raise InvalidRequestError(f"{text!r} names no bucket or container")
+            raise InvalidRequestError(f"{text!r} has no bucket or container")
         if authority and _AUTHORITY.fullmatch(authority) is None:
-            raise InvalidRequestError(f"{authority!r} is not the name of a bucket or container")
+            raise InvalidRequestError(f"{authority!r} is not a valid bucket or container name")
         return Location(
             uri=_joined(f"{scheme}://{authority}", _clean(key, text)), options=_pairs(options)
         )
 
     def child(self, relative: str) -> Location:
-        """Return the place at a relative path, taken literally, below this one."""
+        """Return the location at a relative path, taken literally, below this one."""
         if not relative:
             return self
         ensure_plain(relative)
@@ -94,7 +94,7 @@ class Location:
         return replace(self, uri=_joined(self.uri, relative))
 
     def beside(self, uri: str | os.PathLike[str]) -> Location:
-        """Parse a place that the same user names, with the same options and confinement."""
+        """Parse a location of the same user, with the same options and confinement."""
         return Location.parse(uri, self.storage_options, confine_to=self.confine_to)
 
     @property
@@ -133,14 +133,14 @@ def _local(path: str) -> str:
         raise InvalidRequestError("the URI is empty")
     if "\0" in path:
         raise InvalidRequestError(f"not a path: {path!r}")
-    # Two leading slashes are kept by abspath; here they mean one.
+    # abspath keeps two leading slashes, which mean one here.
     return "/" + os.path.abspath(os.path.expanduser(path)).lstrip("/")  # noqa: PTH100, PTH111  # `Path` keeps `..`
 
 
 def _file_path(rest: str, text: str) -> str:
     host, slash, path = rest.partition("/")
     if host not in {"", "localhost"} or not slash:
-        raise InvalidRequestError(f"{text!r} is not a local path: write file:///absolute/path")
+        raise InvalidRequestError(f"{text!r} is not a local path such as file:///absolute/path")
     return "/" + _decoded(path, text)
 
 

@@ -1,4 +1,4 @@
-"""Where do `memory://` stores live? One per name, for as long as the process does."""
+"""In-memory stores (`memory://`), one per name and process."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ _clients: dict[str, MemoryStore] = {}
 
 
 def memory_store(location: Location) -> ObstoreStore:
-    """Return the store of this name; every caller in the process sees the same bytes."""
+    """Return the store of this name, which all callers in the process share."""
     client = _clients.setdefault(location.authority, MemoryStore())
     return ObstoreStore(client, prefix=location.key, abilities=Abilities())

@@ -1,4 +1,4 @@
-"""How does an obstore client serve as a store?"""
+"""Store on an obstore client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from lancelake.storage.store import (
 )
 
 if TYPE_CHECKING:
-    from obstore import ListResult, ObjectMeta, UpdateVersion  # these exist for type checkers only
+    from obstore import ListResult, ObjectMeta, UpdateVersion  # for type checkers only
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -39,19 +39,19 @@ _threads = NativeThreads("the object store")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Abilities:
-    """In what stores differ."""
+    """Capabilities that differ between stores."""
 
     lists_in_order: bool = True
     reads_suffixes: bool = True
 
 
 class ObstoreStore:
-    """Objects below a prefix of a bucket; every call is made once."""
+    """Objects below a prefix of a bucket; calls are not retried."""
 
     __slots__ = ("_abilities", "_client", "_start")
 
     def __init__(self, client: Client, *, prefix: str, abilities: Abilities) -> None:
-        """Serve the keys of `client` that begin with `prefix` and a slash."""
+        """Create a store of the keys of `client` that start with `prefix` and a slash."""
         self._client = client
         self._start = f"{prefix}/" if prefix else ""
         self._abilities = abilities
@@ -98,7 +98,7 @@ class ObstoreStore:
             return self._info(obstore.head(self._client, self._key(path)))
 
     def exists(self, path: str) -> bool:
-        """True if an object lies at this path."""
+        """Whether an object exists at this path."""
         try:
             self.head(path)
         except ObjectNotFoundError:
@@ -121,7 +121,7 @@ class ObstoreStore:
         return [_name(key) for key in self._folder(directory)["common_prefixes"]]
 
     def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
-        """Return the first names of a folder in ascending order, if the store keeps one."""
+        """Return the first names of a folder in ascending order, if the store lists in order."""
         if not self._abilities.lists_in_order:
             return None
         cut = len(directory) + 1 if directory else 0
@@ -145,7 +145,7 @@ class ObstoreStore:
             writer = obstore.open_writer(self._client, self._key(path))
             for chunk in chunks:
                 writer.write(chunk)
-            # A writer that is not closed publishes nothing.
+            # Nothing is published until the writer is closed.
             writer.close()
 
     def create(self, path: str, data: bytes) -> None:
@@ -154,7 +154,7 @@ class ObstoreStore:
             obstore.put(self._client, self._key(path), data, mode="create")
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
-        """Replace an object that still holds `expected`, and say whether it did."""
+        """Replace an object if its content is `expected`, and return whether it was replaced."""
         key = self._key(path)
         with ClientErrors(path):
             found = obstore.get(self._client, key)
@@ -175,19 +175,19 @@ class ObstoreStore:
             try:
                 obstore.copy(self._client, source_key, target_key)
             except BaseError as error:
-                # S3 copies at most 5 GB by itself.
+                # S3 copies at most 5 GB in one request.
                 if "maximum allowable size" not in str(error):
                     raise
                 copy_across(ObjectChunks(store=self, path=source), self, target)
 
     def delete(self, path: str) -> None:
-        """Remove an object if it is there."""
+        """Remove an object if it exists."""
         key = self._key(path)
         with ClientErrors(path):
             self._delete_key(key)
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects that are there."""
+        """Remove objects that exist."""
         keys = map(self._key, paths)
         while batch := builtins.list(itertools.islice(keys, _PAGE)):
             with ClientErrors(batch[0]):
@@ -242,7 +242,7 @@ def _is_beyond_end(error: BaseError) -> bool:
 
 
 def _seen(found: ObjectMeta) -> UpdateVersion:
-    """Name the object that may be replaced; stores know it by one of the two, or both."""
+    """Identify the object to replace, by the ETag or the version that the store supports."""
     seen: UpdateVersion = {}
     if found["e_tag"] is not None:
         seen["e_tag"] = found["e_tag"]

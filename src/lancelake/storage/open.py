@@ -1,4 +1,4 @@
-"""Which store serves a location?"""
+"""Opening of the store at a location."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def open_store(
     ids: Ids = _IDS,
     retry: RetryPolicy = DEFAULT_RETRY,
 ) -> ObjectStore:
-    """Return the store at a location; opening it again is cheap.
+    """Return the store at a location; repeated calls are cheap.
 
     The retry policy is overridden by the options `client_max_retries` and `client_retry_timeout`.
     """

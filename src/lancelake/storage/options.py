@@ -1,13 +1,13 @@
-"""What do storage options mean? They are the keys that official Lance takes."""
+"""Storage options: the keys of official Lance, and their settings."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.retry import RetryPolicy
+from lancelake.suggest import suggestion
 
 _TRUE = {"1", "true", "on", "yes", "y"}
 
@@ -148,7 +148,7 @@ AZURE = Vocabulary(
 
 STORES = (S3, GCS, AZURE)
 
-# Not settings of a client: retries, what the codec reads by itself, and the DynamoDB table of
+# Options that are not client settings: retries, options of the codec, and the DynamoDB table of
 # `s3+ddb` with its endpoint.
 _OTHER_KEYS = frozenset(
     {
@@ -165,30 +165,28 @@ _CLIENT_ALIASES = {"request_timeout": "timeout"}
 
 
 def is_known(key: str) -> bool:
-    """Whether some kind of store knows an option."""
+    """Whether any kind of store has an option."""
     name = key.lower()
     return name in _OTHER_KEYS or any(_canonical(name, store) is not None for store in STORES)
 
 
 def ensure_known(keys: Iterable[str]) -> None:
-    """Refuse an option that no kind of store knows, and say which one may be meant.
+    """Raise for an option that no kind of store has, and suggest another.
 
-    One that another kind of store knows is accepted: a table may have files in several stores.
+    Options of other kinds of stores are accepted: a table may have files in several stores.
     """
     for key in keys:
         if is_known(key):
             continue
         names = {_spelling(store, name) for store in STORES for name in store.keys}
-        near = difflib.get_close_matches(key.lower(), sorted(names | CLIENT_KEYS | _OTHER_KEYS))
-        action = f"Did you mean {' or '.join(near)}?" if near else "Leave it away."
-        problem = f"storage option {key!r} is not known"
-        raise InvalidRequestError(problem, option=key, action=action)
+        advice = suggestion(key, sorted(names | CLIENT_KEYS | _OTHER_KEYS), "storage options")
+        raise InvalidRequestError(f"unknown storage option {key!r}", option=key, action=advice)
 
 
 def settings(options: Mapping[str, str], vocabulary: Vocabulary) -> dict[str, str]:
-    """Keep the options that a store of this kind knows, under one name each.
+    """Return the options of this kind of store under their canonical names.
 
-    Others are meant for another kind of store, or are no settings of a client.
+    Others are for another kind of store, or are not client settings.
     """
     known: dict[str, str] = {}
     for key, value in options.items():
@@ -209,12 +207,12 @@ def retry_policy(options: Mapping[str, str], default: RetryPolicy) -> RetryPolic
 
 
 def is_true(text: str | None) -> bool:
-    """Read a yes-or-no option; absent means no."""
+    """Parse a boolean option; None means false."""
     return text is not None and text.strip().lower() in _TRUE
 
 
 def _canonical(key: str, vocabulary: Vocabulary) -> str | None:
-    """Return the one name of an option; None if a store of this kind does not know it."""
+    """Return the canonical name of an option; None if this kind of store does not have it."""
     name = _without_prefix(key, vocabulary.prefixes)
     name = vocabulary.aliases.get(name, name)
     if name in vocabulary.keys:
@@ -224,7 +222,7 @@ def _canonical(key: str, vocabulary: Vocabulary) -> str | None:
 
 
 def _spelling(vocabulary: Vocabulary, name: str) -> str:
-    """Return an option as it is best written."""
+    """Return the preferred spelling of an option."""
     return vocabulary.prefixes[0] + name
 
 

@@ -1,4 +1,4 @@
-"""Which failures are worth another try, and when?"""
+"""Store wrapper that retries failed calls with backoff."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How often and how long to try again after `StorageUnavailableError`."""
+    """How often and how long to retry after `StorageUnavailableError`."""
 
     max_retries: int = 5
     timeout_s: float = 180.0
@@ -24,7 +24,7 @@ class RetryPolicy:
     max_delay_s: float = 15.0
 
     def delay_s(self, attempt: int, chance: float) -> float:
-        """Wait before retry number `attempt` (from 0): doubled each time, 50 to 100 % of it."""
+        """Return the wait before retry `attempt` (from 0): exponential, 50 to 100 % of it."""
         full = min(self.max_delay_s, self.first_delay_s * 2.0 ** min(attempt, 32))
         return full * (0.5 + chance / 2)
 
@@ -33,7 +33,7 @@ DEFAULT_RETRY = RetryPolicy()
 
 
 class RetryingStore:
-    """Tries every call again that may be made twice; `create` may not."""
+    """Retries every idempotent call; `create` and `swap` are made once."""
 
     __slots__ = ("_clock", "_ids", "_inner", "_lists_in_order", "_policy")
 
@@ -46,7 +46,7 @@ class RetryingStore:
         ids: Ids,
         lists_in_order: bool,
     ) -> None:
-        """Wrap a store that makes every call once."""
+        """Wrap a store that does not retry."""
         self._inner = inner
         self._lists_in_order = lists_in_order
         self._policy = policy
@@ -70,11 +70,11 @@ class RetryingStore:
         return self._tried(lambda: self._inner.head(path))
 
     def exists(self, path: str) -> bool:
-        """True if an object lies at this path."""
+        """Whether an object exists at this path."""
         return self._tried(lambda: self._inner.exists(path))
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Describe every object below a folder; each is given once, also after a failure."""
+        """Describe every object below a folder, each once, also after a retry."""
         last = ""
         attempts = _Attempts(self._policy, self._clock, self._ids)
         while True:
@@ -98,7 +98,7 @@ class RetryingStore:
         return self._tried(lambda: self._inner.list_dirs(directory))
 
     def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
-        """Return the first names of a folder in ascending order, if the store keeps one."""
+        """Return the first names of a folder in ascending order, if the store lists in order."""
         return self._tried(lambda: self._inner.smallest_names(directory, limit=limit))
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
@@ -110,11 +110,11 @@ class RetryingStore:
         self._tried(lambda: self._inner.put_stream(path, chunks))
 
     def create(self, path: str, data: bytes) -> None:
-        """Write an object if the path is free: one try, since a lost reply may hide success."""
+        """Write an object if the path is free; not retried, since a lost reply may hide success."""
         self._inner.create(path, data)
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
-        """Replace an object that still holds `expected`: one try, as for `create`."""
+        """Replace an object if its content is `expected`; not retried, as `create`."""
         return self._inner.swap(path, data, expected=expected)
 
     def copy(self, source: str, target: str) -> None:
@@ -122,11 +122,11 @@ class RetryingStore:
         self._tried(lambda: self._inner.copy(source, target))
 
     def delete(self, path: str) -> None:
-        """Remove an object if it is there."""
+        """Remove an object if it exists."""
         self._tried(lambda: self._inner.delete(path))
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects that are there."""
+        """Remove objects that exist."""
         every = tuple(paths)
         self._tried(lambda: self._inner.delete_many(every))
 
@@ -140,7 +140,7 @@ class RetryingStore:
 
 
 class _Attempts:
-    """The failures of one call so far."""
+    """Failures of one call."""
 
     __slots__ = ("_clock", "_deadline_s", "_ids", "_policy", "_retries")
 
@@ -152,7 +152,7 @@ class _Attempts:
         self._retries = 0
 
     def wait_after(self, error: StorageUnavailableError) -> None:
-        """Wait for the next try, or raise the error when there is none left."""
+        """Wait for the next attempt, or raise the error when there is none left."""
         delay_s = self._policy.delay_s(self._retries, self._ids.random())
         out_of_time = self._clock.monotonic_s() + delay_s > self._deadline_s
         if self._retries >= self._policy.max_retries or out_of_time:

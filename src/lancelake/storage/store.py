@@ -1,4 +1,4 @@
-"""What must every store be able to do?"""
+"""Object store interface."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import NamedTuple, Protocol
 from lancelake.errors import InvalidRequestError, StorageError
 
 
-# A tuple: folders are listed by the thousand.
+# A tuple, because listings have thousands of them.
 class ObjectInfo(NamedTuple):
-    """What a store knows about an object without reading it."""
+    """Metadata of an object."""
 
     path: str
     size_bytes: int
@@ -21,10 +21,10 @@ class ObjectInfo(NamedTuple):
 
 
 class ObjectStore(Protocol):
-    """Bytes at paths below one root.
+    """Objects at paths below one root.
 
     Paths are relative to the root, separated by `/`, and taken literally: `%`, `#` and blanks are
-    ordinary characters. Every failure is one of `ObjectNotFoundError`, `AlreadyExistsError`,
+    ordinary characters. Every error is one of `ObjectNotFoundError`, `AlreadyExistsError`,
     `StorageDeniedError`, `StorageUnavailableError`, `StorageError`, `UnsupportedError`.
     """
 
@@ -33,9 +33,9 @@ class ObjectStore(Protocol):
         ...
 
     def get_range(self, path: str, *, start: int, length: int) -> bytes:
-        """Read exactly `length` bytes; an object that ends earlier is a `StorageError`.
+        """Read exactly `length` bytes; raise `StorageError` when the object ends earlier.
 
-        Nothing is read, and nothing is checked, when `length` is 0.
+        Nothing is read or checked when `length` is 0.
         """
         ...
 
@@ -48,57 +48,57 @@ class ObjectStore(Protocol):
         ...
 
     def exists(self, path: str) -> bool:
-        """True if an object (not a folder) lies at this path."""
+        """Whether an object (not a folder) exists at this path."""
         ...
 
     def list(self, prefix: str = "") -> Iterator[ObjectInfo]:
-        """Describe every object below a folder, in no certain order; a missing folder is empty."""
+        """Describe every object below a folder, in any order; a missing folder is empty."""
         ...
 
     def list_names(self, directory: str) -> builtins.list[str]:
-        """Names of the objects directly in a folder, in no certain order."""
+        """Names of the objects directly in a folder, in any order."""
         ...
 
     def list_dirs(self, directory: str) -> builtins.list[str]:
-        """Names of the folders directly in a folder, in no certain order."""
+        """Names of the folders directly in a folder, in any order."""
         ...
 
     def smallest_names(self, directory: str, *, limit: int) -> builtins.list[str] | None:
         """Return the first `limit` names of `list_names` in ascending order, in few calls.
 
-        None when the store lists in no order.
+        None when the store does not list in order.
         """
         ...
 
     def put(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Write an object, replacing any other: readers see the old bytes or the new ones.
 
-        On local disk the object is durable when this returns, unless that is not asked for.
+        On local disk the object is durable when this returns, unless syncing is disabled.
         """
         ...
 
     def put_stream(self, path: str, chunks: Iterable[bytes]) -> None:
-        """Do as `put` with bytes that need not fit into memory.
+        """Like `put`, with bytes that need not fit into memory.
 
-        `chunks` is iterated anew on every attempt.
+        `chunks` is iterated again on every attempt.
         """
         ...
 
     def create(self, path: str, data: bytes) -> None:
         """Write an object if the path is free, or raise `AlreadyExistsError`.
 
-        Of several racing creates exactly one succeeds. On local disk the object is durable when
-        this returns. After `StorageUnavailableError` the object may or may not be there: creates
-        are never tried twice.
+        Of several concurrent creates exactly one succeeds. On local disk the object is durable
+        when this returns. After `StorageUnavailableError` the object may or may not exist:
+        creates are never retried.
         """
         ...
 
     def swap(self, path: str, data: bytes, *, expected: bytes) -> bool:
-        """Replace an object that still holds `expected`, and say whether it did.
+        """Replace an object if its content is `expected`, and return whether it was replaced.
 
-        Of several racing swaps that expect the same, one succeeds, unless the store cannot
+        Of several concurrent swaps that expect the same, one succeeds, unless the store cannot
         compare. After `StorageUnavailableError` the object may or may not be replaced: swaps are
-        never tried twice.
+        never retried.
         """
         ...
 
@@ -107,17 +107,17 @@ class ObjectStore(Protocol):
         ...
 
     def delete(self, path: str) -> None:
-        """Remove an object; an absent one is fine."""
+        """Remove an object if it exists."""
         ...
 
     def delete_many(self, paths: Iterable[str]) -> None:
-        """Remove objects; absent ones are fine. After an error some may be left."""
+        """Remove objects that exist. After an error some may be left."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObjectChunks:
-    """An object as a stream that can be read again from the start."""
+    """An object as a stream that can be read repeatedly."""
 
     store: ObjectStore
     path: str
@@ -131,27 +131,27 @@ class ObjectChunks:
 
 
 def copy_across(source: ObjectChunks, target: ObjectStore, path: str) -> None:
-    """Copy an object into another store without holding it in memory."""
+    """Copy an object into another store without loading it into memory."""
     target.put_stream(path, source)
 
 
 def ensure_range(path: str, start: int, length: int) -> None:
-    """Refuse a negative start or length."""
+    """Raise for a negative start or length."""
     if start < 0 or length < 0:
         raise InvalidRequestError(
-            f"bytes {start} to {start + length} of {path!r} are no range", path=path
+            f"bytes {start} to {start + length} of {path!r} are not a valid range", path=path
         )
 
 
 def ensure_whole(data: bytes, path: str, start: int, length: int) -> bytes:
-    """Return the bytes read, or refuse them when the object ended too early."""
+    """Return the bytes read, or raise when the object ended too early."""
     if len(data) != length:
         raise ends_early(path, start, length)
     return data
 
 
 def ends_early(path: str, start: int, length: int) -> StorageError:
-    """Say that an object ends before the end of the range asked for."""
+    """Return the error for an object that ends before the end of a range."""
     return StorageError(
         f"{path!r} ends before byte {start + length}", path=path, start=start, length=length
     )

@@ -1,4 +1,4 @@
-"""Where the files of a table lie: its own, and those under declared base paths."""
+"""Locations of a table's files, below its root and its base paths."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ from lancelake.storage.trust import place_named_by
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileAt:
-    """A file: the root of its store, and the path below it."""
+    """Location of a file: the root of its store, and the path below it."""
 
     root: Location
     path: str
 
     @property
     def uri(self) -> str:
-        """The whole address."""
+        """URI of the file."""
         return self.root.child(self.path).uri
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableFiles:
-    """Turns entries of a manifest into places; nothing leads outside the declared ones."""
+    """Resolves manifest entries to locations below the root or declared base paths."""
 
     root: Location
     bases: tuple[BasePath, ...] = ()
 
     def data_file(self, file: DataFile) -> FileAt:
-        """Place of a data file."""
+        """Location of a data file."""
         root, folder = self._base(file.base_id, layout.DATA)
         return FileAt(root=root, path=_joined(folder, confined_path(file.path)))
 
     def deletion_file(self, fragment_id: int, file: DeletionFile) -> FileAt:
-        """Place of a deletion file."""
+        """Location of a deletion file."""
         path = layout.deletion_file(
             fragment_id=fragment_id,
             read_version=file.read_version,
@@ -50,7 +50,7 @@ class TableFiles:
         )
         root, folder = self._base(file.base_id, layout.DELETIONS)
         if folder != layout.DELETIONS:
-            problem = f"{path} lies under base {file.base_id}, which is not a table"
+            problem = f"{path} is stored below base {file.base_id}, which is not a table"
             raise CorruptTableError(problem, table=self.root.uri, path=path)
         return FileAt(root=root, path=path)
 
@@ -60,16 +60,16 @@ class TableFiles:
         return FileAt(root=root, path=_joined(folder, str(index.uuid)))
 
     def external(self, file: ExternalFile) -> FileAt:
-        """Place of a file that holds an external sequence."""
+        """Location of an external sequence file."""
         return FileAt(root=self.root, path=confined_path(file.path))
 
     def below_base(self, base_id: BaseId, path: str) -> FileAt:
-        """Place of a file that is named by its path below a declared base."""
+        """Location of a file given by its path below a declared base."""
         root, _ = self._base(base_id, "")
         return FileAt(root=root, path=confined_path(path))
 
     def named_by_blob(self, uri: str) -> FileAt:
-        """Place of a file outside the table that a blob names by its URI."""
+        """Location of a blob outside the table, given by its URI."""
         place = place_named_by(self.root, uri)
         if place.scheme == "file":
             folder, _, name = place.uri.rpartition("/")

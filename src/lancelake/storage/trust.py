@@ -1,6 +1,6 @@
-"""Which places may the content of a table lead to?
+"""Confinement: locations that the content of a table may refer to.
 
-A table is data from a stranger: a place that it names is opened with the caller's options alone.
+Tables are untrusted data: a location in them is opened with the caller's options only.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ _URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def place_named_by(table: Location, text: str) -> Location:
-    """Return a place that the content of a table names, or refuse it.
+    """Return a location that the content of a table refers to, or raise if it is not allowed.
 
-    Without `confine_to` a table on local disk may name any place, and one in an object store only
-    places in the same kind of store. With it, a place must be below one of its roots.
+    Without `confine_to`, a table on local disk may refer to any location, and one in an object
+    store to locations in the same kind of store. With it, a location must be below its roots.
     """
     if text.startswith("~") or (_URI.match(text) and any(mark in text for mark in "?#")):
-        problem = f"the table names the place {text!r}, which has a query, a fragment or a ~"
+        problem = f"the table refers to {text!r}, which has a query, a fragment or a ~"
         raise PlaceNotAllowedError(problem, table=table.uri, action="Do not trust this table.")
     try:
         found = Location.parse(text, table.storage_options)
     except InvalidRequestError as error:
         raise error.at(table.uri) from None
-    # A version is never looked up there, so the plain store is meant.
+    # Versions are never looked up there, so this is the plain store.
     found = replace(found, uri=re.sub(r"\As3\+ddb:", "s3:", found.uri))
     is_allowed = (
         _is_same_store(table, found)
@@ -40,7 +40,7 @@ def place_named_by(table: Location, text: str) -> Location:
     )
     if not is_allowed:
         outside = "another kind of store" if table.confine_to is None else "outside of confine_to"
-        problem = f"the table names the place {found.uri!r}, which is {outside}"
+        problem = f"the table refers to {found.uri!r}, which is {outside}"
         raise PlaceNotAllowedError(problem, table=table.uri, place=found.uri)
     return replace(found, confine_to=table.confine_to)
 
@@ -53,7 +53,7 @@ def real_roots(location: Location) -> tuple[str, ...] | None:
 
 
 def local_path(location: Location, path: str) -> str:
-    """Return the path of a file on local disk, for those who open it by themselves."""
+    """Return the path of a file on local disk, for callers that open it themselves."""
     full = f"{location.uri.rstrip('/')}/{path}"
     ensure_plain(path)
     if (roots := real_roots(location)) is not None:
@@ -62,9 +62,9 @@ def local_path(location: Location, path: str) -> str:
 
 
 def ensure_below(full: str, roots: tuple[str, ...]) -> None:
-    """Refuse a path on local disk that leads outside of some roots, through links or not."""
+    """Raise for a path on local disk outside of some roots, directly or through links."""
     if not is_below(os.path.realpath(full), roots):
-        raise PlaceNotAllowedError(f"{full!r} leads outside of confine_to", path=full)
+        raise PlaceNotAllowedError(f"{full!r} is outside of confine_to", path=full)
 
 
 def is_below(path: str, roots: tuple[str, ...]) -> bool:
@@ -77,7 +77,7 @@ def _is_same_store(table: Location, found: Location) -> bool:
         return True
     if _store(table) != _store(found):
         return False
-    # The name behind the @ is the account, which is part of the host.
+    # The part after the @ is the account, which is part of the host.
     host = found.authority.partition("@")[2]
     return not host or host == table.authority.partition("@")[2]
 

@@ -10,7 +10,7 @@ from typing import assert_never
 import numpy as np
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
@@ -22,6 +22,7 @@ from lancelake.format.schema import Field, Schema, follow
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_lookup import MISSING, addresses_of, live_addresses
 from lancelake.scan.take import take, take_at
+from lancelake.suggest import suggestion
 
 
 class RowsBy(Enum):
@@ -40,6 +41,7 @@ class RowBlob:
     blob: StoredBlob | None
 
 
+@names_table
 def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> list[RowBlob]:
     """Find the blobs of these rows, in the order asked for; every row must be there."""
     trail = _blob_column(snapshot.manifest.schema, column)
@@ -69,9 +71,9 @@ def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
         schema.fields, names, exact=True, opens=lambda node: node.logical_type == "struct"
     )
     if len(trail) < len(names):
-        known = ", ".join(schema.names)
-        msg = f"column {column} does not exist; the table has: {known}"
-        raise InvalidRequestError(msg, column=column)
+        advice = suggestion(column, schema.names, "columns")
+        msg = f"column {column} does not exist"
+        raise InvalidRequestError(msg, column=column, action=advice)
     if not (trail[-1].is_blob_v1 or trail[-1].is_blob_v2):
         raise InvalidRequestError(f"the column '{column}' is not a blob column", column=column)
     return trail

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.commit.version_line import open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version
@@ -27,6 +27,7 @@ from lancelake.table.publish import (
 from lancelake.table.refs import branch_location, load_branch
 
 
+@names_table
 def create_branch(
     source: Snapshot, name: str, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FieldId
 from lancelake.format.operations import UpdateConfig
@@ -14,6 +14,7 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transact
 Updates = Mapping[str, str | None]
 
 
+@names_table
 def update_config(
     base: Snapshot,
     updates: Updates,
@@ -25,6 +26,7 @@ def update_config(
     return _publish(base, UpdateConfig(config=_map(updates, replace=replace)), choices)
 
 
+@names_table
 def update_table_metadata(
     base: Snapshot,
     updates: Updates,
@@ -36,6 +38,7 @@ def update_table_metadata(
     return _publish(base, UpdateConfig(table_metadata=_map(updates, replace=replace)), choices)
 
 
+@names_table
 def update_schema_metadata(
     base: Snapshot,
     updates: Updates,
@@ -47,6 +50,7 @@ def update_schema_metadata(
     return _publish(base, UpdateConfig(schema_metadata=_map(updates, replace=replace)), choices)
 
 
+@names_table
 def update_field_metadata(
     base: Snapshot,
     updates: Mapping[str, Updates],

@@ -12,12 +12,12 @@ from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
 from lancelake.commit.rules import CommitServices
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
-from lancelake.errors import AlreadyExistsError, InvalidRequestError
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, naming
 from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
@@ -116,6 +116,7 @@ def ensure_row_ids_stay(base: Snapshot, choices: CommitChoices) -> None:
         )
 
 
+@names_table
 def publish(
     base: Snapshot, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -136,7 +137,8 @@ def publish_first(
     """Commit the first version of a table."""
     line = _line(location, choices)
     services = _services(TableFiles(root=location), choices)
-    result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
+    with naming(location.uri):
+        result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
     made = result.snapshot
     run_after(choices.after, made)
     return made

@@ -99,8 +99,13 @@ class Query:
             if self._rows.failure is not None:
                 raise self._rows.failure from error
             if has_begun or self._spills or _OUT_OF_MEMORY not in str(error):
-                raise _refused(self._request.text, error) from error
+                raise self._refused(error) from error
             yield from Query(self._snapshot, self._request, spills=True)._batches()
+
+    def _refused(self, error: Exception) -> InvalidExpressionError:
+        text, at = self._request.text, self._snapshot
+        problem = f"query {text!r} cannot be run: {reason(str(error))}"
+        return InvalidExpressionError(problem, table=at.location.uri, version=at.version, text=text)
 
     def _needed(self) -> QueryReads | None:
         """Say what rows are needed, if the table is read once at most."""
@@ -123,7 +128,7 @@ class Query:
             scans = table_scans(self._frame.optimized_logical_plan())
             self._frame.execution_plan()
         except Exception as error:  # DataFusion raises bare Exception
-            raise _refused(self._request.text, error) from error
+            raise self._refused(error) from error
         return scans if self._rows.planned_reads == len(scans) else None
 
     def _understood(self, rows: str) -> DataFrame:
@@ -133,7 +138,7 @@ class Query:
             context.register_view(self._request.table_name, context.sql(rows))
             return context.sql_with_options(self._request.text, _READ_ONLY)
         except Exception as error:  # DataFusion raises bare Exception
-            raise _refused(self._request.text, error) from error
+            raise self._refused(error) from error
 
 
 class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
@@ -260,7 +265,3 @@ def _value(array: pa.Array, found: pa.Field, target: pa.Field) -> pa.Array:
     if _is_json(found):
         return retype(jsonb.decode_array(array), target.type)
     return without_views(array)
-
-
-def _refused(text: str, error: Exception) -> InvalidExpressionError:
-    return InvalidExpressionError(f"query {text!r} cannot be run: {reason(str(error))}", text=text)

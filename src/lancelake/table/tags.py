@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.format.ids import Version
 from lancelake.format.refs import Tag
 from lancelake.storage.open import open_store
@@ -15,6 +15,7 @@ from lancelake.table.open import Reference, open_snapshot
 from lancelake.table.publish import SYSTEM, Surroundings
 
 
+@names_table
 def create_tag(
     base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM
 ) -> Tag:
@@ -23,16 +24,19 @@ def create_tag(
     return ref_files.create_tag(_store(base), name, target, clock=around.clock)
 
 
+@names_table
 def move_tag(base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM) -> Tag:
     """Let an existing tag name another version."""
     return ref_files.move_tag(_store(base), name, _target(base, reference), clock=around.clock)
 
 
+@names_table
 def annotate_tag(base: Snapshot, name: str, metadata: Mapping[str, str]) -> None:
     """Replace what is noted with a tag."""
     ref_files.annotate_tag(_store(base), name, metadata)
 
 
+@names_table
 def remove_tag(base: Snapshot, name: str) -> None:
     """Forget a tag; the version stays."""
     ref_files.remove_tag(_store(base), name)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.bases import BasePath
+from lancelake.suggest import suggestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +42,7 @@ TO_ROOT = TargetBases()
 def _named(name: str, bases: tuple[BasePath, ...]) -> BasePath:
     found = next((base for base in bases if name in (base.name, base.path)), None)
     if found is None:
-        known = ", ".join(base.name or base.path for base in bases) or "none"
-        raise InvalidRequestError(
-            f"Base reference {name!r} not found in available bases; there are: {known}", base=name
-        )
+        advice = suggestion(name, [base.name or base.path for base in bases], "bases")
+        problem = f"Base reference {name!r} not found in available bases"
+        raise InvalidRequestError(problem, base=name, action=advice)
     return found

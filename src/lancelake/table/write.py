@@ -8,7 +8,7 @@ from typing import assert_never
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.schema_check import match_schema
@@ -19,7 +19,7 @@ from lancelake.data.write_task import (
     Progress,
     WriteTask,
 )
-from lancelake.errors import AlreadyExistsError, InvalidRequestError
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, naming
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.bases import BasePath
@@ -81,10 +81,12 @@ def write(reader: pa.RecordBatchReader, location: Location, options: WriteOption
     """Write rows and commit them; where there is no table yet, every mode creates one."""
     base = open_existing(location)
     if base is None:
-        return _create(reader, location, options)
+        with naming(location.uri):
+            return _create(reader, location, options)
     return write_onto(base, reader, options)
 
 
+@names_table
 def write_onto(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
     """Write rows onto a version of an existing table and commit them."""
     match options.mode:

@@ -1,1 +1,1 @@
-"""What changes mean: verdicts on concurrent changes, and the version a change leads to."""
+"""Transactions: conflict rules, rebase, and the next version that an operation builds."""

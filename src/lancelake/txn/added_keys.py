@@ -1,4 +1,4 @@
-"""Rows that another commit added, examined for the keys that an upsert inserts."""
+"""Conflict check of an upsert's keys against rows added by another commit."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def judged(
 ) -> Verdict:
     """Return OK when none of the added rows has a key that mine inserts.
 
-    `has_rows` says that mine writes rows. Rows that cannot be examined count as a conflict.
+    `has_rows` is set when mine writes rows. Rows that cannot be read count as a conflict.
     """
     exact = context.inserted_keys
     if not added or (exact is not None and not len(exact)):
@@ -37,7 +37,7 @@ def judged(
             ):
                 return Retryable("rows with the same keys were added")
     except (CorruptTableError, ObjectNotFoundError):
-        # Done again, the change reads the newest version, which may not need these files.
+        # After a retry, the change reads the newest version, which may not need these files.
         return Retryable("added rows cannot be read")
     return OK
 

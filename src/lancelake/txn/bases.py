@@ -1,4 +1,4 @@
-"""Which ids do added base paths get, and which must not be added?"""
+"""Registering of base paths: ids, and checks for duplicates."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MAX_BASE_ID = (1 << 32) - 1
 
 
 def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
-    """Add bases; id 0 asks for the next free one. Paths, names and ids must differ."""
+    """Add bases; id 0 means the next free one. Paths, names and ids must be unique."""
     found = list(before)
     for base in new:
         _ensure_free(base, found)
@@ -24,16 +24,16 @@ def extended(before: tuple[BasePath, ...], new: tuple[BasePath, ...]) -> tuple[B
 
 
 def ensure_id(base_id: int) -> BaseId:
-    """Return an id for a base path, or say that there are none left."""
+    """Return a valid id of a base path; raise if there are none left."""
     if base_id > _MAX_BASE_ID:
         raise InvalidRequestError(
-            f"the table has used up the ids of base paths: the highest is {_MAX_BASE_ID}"
+            f"the table has no ids of base paths left: the highest is {_MAX_BASE_ID}"
         )
     return BaseId(base_id)
 
 
 def same_path(base: BasePath, other: BasePath) -> bool:
-    """Tell whether two bases lie at the same place, however their paths are written."""
+    """Return whether two bases have the same location, however their paths are written."""
     return _place(base) == _place(other)
 
 
@@ -44,8 +44,8 @@ def _place(base: BasePath) -> str:
 def _ensure_free(base: BasePath, taken: list[BasePath]) -> None:
     for other in taken:
         if same_path(base, other):
-            raise InvalidRequestError(f"base path {base.path} is registered already")
-        # A base without a name counts as one named so: official readers reject a second one.
+            raise InvalidRequestError(f"base path {base.path} is already registered")
+        # Bases without a name count as having the same one: official readers reject a second.
         if base.name == other.name:
             raise InvalidRequestError(f"base name {base.name!r} is taken", name=base.name)
         if base.id and base.id == other.id:

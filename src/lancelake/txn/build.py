@@ -1,4 +1,4 @@
-"""Which version does a transaction lead to?"""
+"""Building of the next version from a transaction."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def create(transaction: Transaction, options: BuildOptions) -> TableState:
     """Build version 1 of a table that does not exist yet."""
     if not isinstance(transaction.operation, ops.Overwrite):
         kind = type(transaction.operation).__name__
-        msg = f"a table cannot begin with {kind}; only Overwrite and Clone create one"
+        msg = f"{kind} cannot create a table; only Overwrite and Clone can"
         raise InvalidRequestError(msg, operation=kind)
     return next_state(transaction, _nothing(options), options)
 
@@ -38,7 +38,7 @@ def next_state(
     *,
     restored: TableState | None = None,
 ) -> TableState:
-    """Build the version after `head`; `restored` is the version that a Restore names."""
+    """Build the version after `head`; `restored` is the version that a Restore refers to."""
     flags.ensure_writable(head.manifest.writer_feature_flags)
     target = VersionTarget(
         version=options.version or _next_version(head.manifest),
@@ -52,7 +52,7 @@ def next_state(
     if not isinstance(operation, ops.Restore):
         after = _ordered(migrations.with_counts(after, options.facts))
         after = migrations.repaired(after, before=head)
-        # A restored version keeps its author: readers mend what authors are known to get wrong.
+        # A restored version keeps its writer: readers correct known defects of writers.
         after = replace(after, manifest=replace(after.manifest, writer_version=options.writer))
     finished = _finished(after, transaction, target)
     validate.ensure_sound(finished, before=head)
@@ -62,7 +62,7 @@ def next_state(
 def clone(
     transaction: Transaction, source: TableState, source_uri: str, options: BuildOptions
 ) -> TableState:
-    """Build the first version of a table that begins as a copy of `source`."""
+    """Build the first version of a clone of `source`."""
     operation = transaction.operation
     if not isinstance(operation, ops.Clone):
         kind = type(operation).__name__
@@ -79,11 +79,11 @@ def clone(
 
 
 def _next_version(manifest: Manifest) -> Version:
-    """Return the number of the next version; those from `DETACHED_BIT` on are of no line."""
+    """Return the next version number; numbers from `DETACHED_BIT` on are detached versions."""
     after = manifest.version + 1
     if after >= DETACHED_BIT:
         raise InvalidRequestError(
-            f"the table has used up its version numbers: the newest is {manifest.version}",
+            f"the table has no version numbers left: the newest is {manifest.version}",
             action="Write its rows to another table.",
         )
     return Version(after)

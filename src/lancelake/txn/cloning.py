@@ -1,4 +1,4 @@
-"""What does a copy of a version consist of?"""
+"""Clones of a version, shallow and deep."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lancelake.txn.state import TableState
 
 
 def copied(op: Clone, source: TableState, source_uri: str) -> TableState:
-    """Return the version as the clone holds it, under the source's version number.
+    """Return the version of the clone, which has the source's version number.
 
-    A shallow copy names the source as a base of every file that has none; a deep copy owns all
-    files. Indices keep the base they have: that is where their files lie.
+    In a shallow clone, the source is the base of every file that has none; a deep clone owns all
+    files. Indices keep their base, where their files are stored.
     """
     if not op.is_shallow:
         return _deep(source)

@@ -1,4 +1,4 @@
-"""Which operations stand for all others? Small examples of each kind on one small table."""
+"""Examples of every operation on a small table, for the conflict matrix and tests."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ FIRST, SECOND = FragmentId(0), FragmentId(1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """An operation, what it does in a few words, and the rows it is known to take."""
+    """An operation, a short description, and the rows it affects if known."""
 
     name: str
     operation: Operation
@@ -63,13 +63,13 @@ def table() -> TableState:
 
 
 def fragment(fragment_id: FragmentId, *, path: str | None = None) -> Fragment:
-    """Return a fragment that holds all columns in one file."""
+    """Return a fragment with all columns in one file."""
     file = data_file(path or f"{fragment_id}.lance", (KEY, VALUE, TEXT))
     return Fragment(id=fragment_id, files=(file,), physical_rows=ROWS)
 
 
 def data_file(path: str, fields: tuple[FieldId, ...]) -> DataFile:
-    """Return a file that holds these columns."""
+    """Return a file with these columns."""
     return DataFile(
         path=path,
         fields=fields,
@@ -160,7 +160,7 @@ def _deletes() -> tuple[Example, ...]:
 
 
 def _unknown_rows(known: Iterable[Example]) -> tuple[Example, ...]:
-    """Return the same changes as they look when only the fragments are known."""
+    """Return the same changes with only their fragments known."""
     found = {
         fragment_id: Example(name=f"some rows of fragment {fragment_id}", operation=s.operation)
         for s in known

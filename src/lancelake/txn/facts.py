@@ -1,4 +1,4 @@
-"""What can only be learnt from files, to mend what old writers left out?"""
+"""Facts read from files, which old writers left out of manifests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFacts:
-    """Which facts a version lacks."""
+    """Facts that a version is missing."""
 
     physical_rows: frozenset[FragmentId] = frozenset()
     deleted_rows: frozenset[FragmentId] = frozenset()

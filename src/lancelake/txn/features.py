@@ -1,4 +1,4 @@
-"""Which feature flags does a version need?"""
+"""Reader and writer feature flags of a version."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DECIDED_HERE = (
 
 
 def flagged(manifest: Manifest, *, has_transaction_file: bool) -> Manifest:
-    """Set both flag words by what the version holds; bits of other features stay."""
+    """Set both flag words by the content of the version; bits of other features stay."""
     shared = FeatureFlags(0)
     traits = FragmentList.of(manifest.fragments).traits()
     if any(t.has_deletions for t in traits):

@@ -1,4 +1,4 @@
-"""Where did fragments go that were compacted without touching the indices?"""
+"""Fragment reuse index: maps compacted fragments to those that have their rows."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from lancelake.proto import table_pb2
 
 Indices = tuple[IndexMetadata, ...]
 Move = tuple[BitMap, BitMap]
-"""Fragments that went, and those that hold their rows."""
+"""Compacted fragments, and those that have their rows."""
 
 
 def followed(indices: Indices) -> Indices:
-    """Let indices cover the fragments that hold their rows today."""
+    """Update index coverage to the fragments that have the rows now."""
     moves = fragment_moves(indices)
     return tuple(_followed(i, moves) for i in indices) if moves else indices
 
 
 def has_hidden_moves(indices: Indices) -> bool:
-    """Whether the moves are recorded in a file, so that coverage cannot be followed."""
+    """Whether the moves are stored in a file, so that coverage cannot be updated."""
     details = recorded(indices)
     return details is not None and details.WhichOneof("content") == "external"
 
 
 def fragment_moves(indices: Indices) -> list[Move]:
-    """Return the moves that index entries record, the oldest first."""
+    """Return the moves recorded in index entries, oldest first."""
     details = recorded(indices)
     if details is None:
         return []
@@ -41,12 +41,12 @@ def fragment_moves(indices: Indices) -> list[Move]:
 
 
 def fragments_after(fragments: BitMap, moves: Sequence[Move]) -> BitMap:
-    """Return the fragments that hold the rows of others today."""
+    """Return the fragments that have the rows of others now."""
     now = BitMap(fragments)
     for old, new in moves:
         if not old & now:
             continue
-        # Rows of a group that was covered in part cannot be told apart any more.
+        # Covered and uncovered rows of a partly covered group cannot be distinguished.
         now = (now - old) | new if old <= now else now - old
     return now
 

@@ -1,4 +1,4 @@
-"""How does a list of fragments change? Numbering, replacing, removing, ordering."""
+"""Changes of fragment lists: numbering, replacing and removing."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ MAX_FRAGMENT_ID = FragmentId((1 << 32) - 1)
 
 
 def ensure_id(fragment_id: int) -> FragmentId:
-    """Return an id for a fragment, or say that there are none left."""
+    """Return a valid fragment id; raise if there are none left."""
     if fragment_id > MAX_FRAGMENT_ID:
         raise InvalidRequestError(
-            f"the table has used up its fragment ids: the highest is {MAX_FRAGMENT_ID}",
+            f"the table has no fragment ids left: the highest is {MAX_FRAGMENT_ID}",
             action="Write its rows to another table.",
         )
     return FragmentId(fragment_id)
 
 
 def next_id(manifest: Manifest) -> int:
-    """Return the first fragment id that was never given out."""
+    """Return the first fragment id that was never used."""
     return 0 if manifest.max_fragment_id is None else manifest.max_fragment_id + 1
 
 
 def numbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...]:
-    """Give ids to the fragments that have none (0); an id that was chosen is kept."""
+    """Give ids to the fragments that have none (0); other ids are kept."""
     found: list[Fragment] = []
     for fragment in fragments:
         if fragment.id == 0:
@@ -46,7 +46,7 @@ def renumbered(fragments: Iterable[Fragment], first: int) -> tuple[Fragment, ...
 
 
 def without_dead_files(fragment: Fragment) -> Fragment:
-    """Leave out the files whose columns were all replaced."""
+    """Remove the files whose columns were all replaced."""
     if not any(TOMBSTONE in f.fields for f in fragment.files):
         return fragment
     files = tuple(f for f in fragment.files if any(i != TOMBSTONE for i in f.fields))
@@ -54,7 +54,7 @@ def without_dead_files(fragment: Fragment) -> Fragment:
 
 
 def without_dropped_files(fragment: Fragment, fields: Collection[FieldId]) -> Fragment:
-    """Leave out the files of which the schema has no column any more."""
+    """Remove the files that have no column of the schema."""
     files = tuple(f for f in fragment.files if any(i in fields for i in f.fields))
     return fragment if len(files) == len(fragment.files) else replace(fragment, files=files)
 
@@ -62,15 +62,15 @@ def without_dropped_files(fragment: Fragment, fields: Collection[FieldId]) -> Fr
 def on_current_files(
     updated: Iterable[Fragment], head: Mapping[FragmentId, Fragment], fields: Collection[FieldId]
 ) -> tuple[Fragment, ...]:
-    """Leave out files that mine still lists but that were dropped with their columns."""
+    """Remove files from mine that were dropped with their columns."""
     return tuple(_on_current_files(f, head.get(f.id), fields) for f in updated)
 
 
 def ensure_known(ids: Iterable[FragmentId], known: Collection[FragmentId], *, what: str) -> None:
-    """Raise when a fragment is named that the table does not have."""
+    """Raise for a fragment that the table does not have."""
     for each in ids:
         if each not in known:
-            msg = f"{what} names fragment {each}, which the table does not have"
+            msg = f"{what} refers to fragment {each}, which the table does not have"
             raise InvalidRequestError(msg, fragment=each)
 
 

@@ -1,4 +1,4 @@
-"""Which index entries survive a change, and which fragments do they still cover?"""
+"""Index coverage: entries and fragments that indices keep after a change."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def with_coverage(index: IndexMetadata, covered: BitMap) -> IndexMetadata:
 
 
 def retained(indices: Indices, schema: Schema, fragments: Iterable[FragmentId]) -> Indices:
-    """Keep the entries whose fields exist, and of the segments of an index those of use.
+    """Keep the entries whose fields exist, and the useful segments of each index.
 
     A segment that covers no fragment is dropped when others of its name remain. The last one
-    stays: it says that the index is wanted.
+    stays, so that the index continues to exist.
     """
     fields = schema.by_id()
     existing = BitMap(fragments)
@@ -48,7 +48,7 @@ def retained(indices: Indices, schema: Schema, fragments: Iterable[FragmentId]) 
 def without_fragments(
     indices: Indices, fields: Collection[FieldId], fragments: Iterable[FragmentId]
 ) -> Indices:
-    """Take fragments out of the coverage of the indices on any of these fields."""
+    """Remove fragments from the coverage of indices on any of these fields."""
     gone = BitMap(fragments)
 
     def pruned(index: IndexMetadata) -> IndexMetadata:
@@ -67,7 +67,7 @@ def without_changed_columns(
     before: Mapping[FragmentId, Fragment],
     after: Mapping[FragmentId, Fragment],
 ) -> Indices:
-    """Take fragments out of the coverage of indices whose column lies in other files now."""
+    """Remove fragments from the coverage of indices whose column is stored in other files now."""
     fields = schema.by_id()
 
     def pruned(index: IndexMetadata) -> IndexMetadata:
@@ -89,7 +89,7 @@ def extended_by_moved_rows(
     moved_to: Iterable[FragmentId],
     changed_fields: Collection[FieldId],
 ) -> Indices:
-    """Let indices on unchanged columns cover the fragments that their rows moved to."""
+    """Extend indices on unchanged columns to the fragments that their rows moved to."""
     needed, targets = BitMap(sources), BitMap(moved_to)
 
     def extended(index: IndexMetadata) -> IndexMetadata:
@@ -113,14 +113,14 @@ def after_rewrite(
     *,
     stable_row_ids: bool,
 ) -> Indices:
-    """Put remapped segments in place, and let others follow their rows where ids are stable.
+    """Replace remapped segments, and update the coverage of others where row ids are stable.
 
-    An index that holds addresses and was not remapped loses the fragments where row ids are
-    stable; where they are not, only what was remapped or recorded aside can have been covered.
+    With stable row ids, an index of addresses that was not remapped loses the fragments; without
+    them, only fragments that were remapped or recorded for later can have been covered.
     """
     by_id = {r.old_id: r for r in rewritten}
     if len(by_id) < len(rewritten):
-        raise InvalidRequestError("a rewrite lists the same index twice")
+        raise InvalidRequestError("a rewrite lists an index twice")
 
     def followed(index: IndexMetadata) -> IndexMetadata:
         entry = by_id.get(index.uuid)
@@ -136,14 +136,14 @@ def after_rewrite(
 
 
 def with_fragment_reuse(indices: Indices, entry: IndexMetadata | None) -> Indices:
-    """Put in the entry that leads from old addresses to new ones."""
+    """Add the entry that maps old addresses to new ones."""
     if entry is None:
         return indices
     return (*(i for i in indices if i.name != FRAGMENT_REUSE), entry)
 
 
 def holds_addresses(index: IndexMetadata) -> bool:
-    """Whether an index of a table with stable row ids finds rows by address all the same."""
+    """Whether an index stores addresses although the table has stable row ids."""
     kind = None if index.details is None else index.details.kind
     if kind == "btreeindexdetails":
         return (index.index_version or 0) >= _BTREE_OF_ADDRESSES
@@ -155,7 +155,7 @@ def _remapped(
 ) -> IndexMetadata:
     covered = index.fragments()
     if covered is None:
-        msg = f"index {index.name!r} was rewritten but does not say what it covers"
+        msg = f"index {index.name!r} was rewritten but does not state which fragments it covers"
         raise InvalidRequestError(msg, index=index.name)
     swapped = with_coverage(index, _swapped(index, covered, groups, forget=False))
     return replace(swapped, uuid=entry.new_id, files=entry.new_index_files)

@@ -1,4 +1,4 @@
-"""Keys that a change inserts: the filter that is recorded, and their exact hashes."""
+"""Keys that a change inserts: the recorded bloom filter, and their exact hashes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.txn.key_hashes import MOST_KEYS, KeyHashes
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InsertedKeys:
-    """The keys of new rows; `hashes` is None when there are too many to hold."""
+    """Keys of new rows; `hashes` is None when there are too many to keep in memory."""
 
     recorded: KeyExistenceFilter
     hashes: KeyHashes | None
@@ -40,6 +40,6 @@ def collected(field_ids: Sequence[FieldId], batches: Iterable[Sequence[pa.Array]
 
 
 def united(parts: Sequence[InsertedKeys]) -> InsertedKeys:
-    """Unite the keys of several parts of the new rows."""
+    """Merge the keys of several parts of the new rows."""
     hashes = KeyHashes.of(None if p.hashes is None else p.hashes.hashes for p in parts)
     return InsertedKeys(recorded=key_bloom.merged([p.recorded for p in parts]), hashes=hashes)

@@ -1,4 +1,4 @@
-"""Were the same keys inserted twice? Bloom filters over keys, as upserts record them."""
+"""Bloom filters over the keys that upserts insert, for conflict detection."""
 
 from __future__ import annotations
 
@@ -48,21 +48,21 @@ def hashed(field_ids: Sequence[FieldId], columns: Sequence[pa.Array]) -> xxh64.U
 
 
 def merged(filters: Sequence[KeyExistenceFilter]) -> KeyExistenceFilter:
-    """Unite filters of the same kind, each over a part of the inserted rows."""
+    """Merge filters of the same kind, each over a part of the inserted rows."""
     field_ids = filters[0].field_ids
     blocks = split_block.empty(FILTER_BYTES)
     for each in filters:
         keys = each.keys
         if isinstance(keys, ExactKeys) or each.field_ids != field_ids:
-            raise InvalidRequestError("key filters over different keys cannot be united")
+            raise InvalidRequestError("key filters over different keys cannot be merged")
         if len(keys.bitmap) != FILTER_BYTES:
-            raise InvalidRequestError("key filters of different sizes cannot be united")
+            raise InvalidRequestError("key filters of different sizes cannot be merged")
         blocks |= _blocks(keys)
     return _filter(field_ids, blocks)
 
 
 def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
-    """Whether both may hold the same key; true also when they cannot be compared.
+    """Whether both may have a key in common; true also when they cannot be compared.
 
     A key sets one bit in every word of its block, so two filters that share a key share a bit
     in every word of some block.
@@ -81,7 +81,7 @@ def may_intersect(one: KeyExistenceFilter, other: KeyExistenceFilter) -> bool:
 
 
 def may_contain(keys: KeyExistenceFilter, hashes: xxh64.U64) -> bool:
-    """Whether one of these hashed keys may be recorded; true when that cannot be told."""
+    """Whether one of these hashed keys may be recorded; true when that is unknown."""
     if isinstance(keys.keys, ExactKeys) or not _comparable(keys.keys, keys.keys):
         return True
     blocks = _blocks(keys.keys)

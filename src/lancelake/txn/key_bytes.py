@@ -1,4 +1,4 @@
-"""Which bytes stand for a key? One binary value per row, null where the key is not complete."""
+"""Encoding of keys as bytes: one binary value per row, null for incomplete keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.errors import UnsupportedError
 _SEPARATOR = b"\x00"
 _INT64_BYTES = 8
 
-# Logical types for which official releases record keys, too.
+# Logical types for which official releases record keys as well.
 _RECORDED_BY_ALL = frozenset(
     {
         "int32",
@@ -39,7 +39,7 @@ def encoded(columns: Sequence[pa.Array]) -> pa.Array:
 
 
 def recorded_by_all(logical_type: str) -> bool:
-    """Whether official releases record keys of this type, too."""
+    """Whether official releases record keys of this type as well."""
     return logical_type in _RECORDED_BY_ALL
 
 
@@ -84,7 +84,7 @@ def _filled(column: pa.Array) -> np.ndarray:
 
 
 def _plain_floats(column: pa.Array) -> np.ndarray:
-    """Make equal numbers equal in bits: one zero, one NaN."""
+    """Normalize equal numbers to equal bits: one zero, one NaN."""
     values = _filled(column.cast(pa.float64())) + 0.0
     values[np.isnan(values)] = np.nan
     return np.asarray(values.view(np.uint64))

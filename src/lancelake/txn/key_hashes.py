@@ -1,4 +1,4 @@
-"""Hashes of the keys that a change inserts: exact, in memory, never recorded."""
+"""Exact hashes of the keys that a change inserts, kept in memory only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from lancelake.format.xxh64 import U64
 
 MOST_KEYS = 4 << 20
-"""More keys than this are not held in memory; the recorded filter alone stands for them."""
+"""Limit of hashes in memory; above it, only the recorded filter is used."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -24,7 +24,7 @@ class KeyHashes:
 
     @staticmethod
     def of(parts: Iterable[U64 | None]) -> KeyHashes | None:
-        """Unite parts; None when a part is unknown or when there are too many keys."""
+        """Merge parts; None when a part is unknown or when there are too many keys."""
         held: list[U64] = [np.array([], dtype=np.uint64)]
         count = 0
         for part in parts:

@@ -1,4 +1,4 @@
-"""Which changes go together? The conflict matrix, computed from the rules on small examples."""
+"""Conflict matrix of all operations, computed from the rules on examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancelake.txn.state import TableState
 
 
 class PairOutcome(Enum):
-    """What becomes of mine; the value is its mark in the printed matrix."""
+    """Outcome for mine; the value is its mark in the printed matrix."""
 
     OK = "·"
     RETRY = "R"
@@ -48,7 +48,7 @@ class Cell:
 
     @property
     def outcomes(self) -> frozenset[PairOutcome]:
-        """Return every outcome that occurs."""
+        """Return all outcomes of the pairs."""
         return frozenset(c.outcome for c in self.cases)
 
     @property
@@ -58,14 +58,14 @@ class Cell:
 
     @property
     def conditions(self) -> tuple[str, ...]:
-        """Return why mine is not simply committed, each reason once."""
+        """Return the distinct reasons why mine is not committed unchanged."""
         found = (f"{c.outcome.value}: {c.reason}" for c in self.cases if c.reason)
         return tuple(dict.fromkeys(found))
 
 
 @cache
 def matrix() -> tuple[tuple[Cell, ...], ...]:
-    """Judge every pair; rows are mine, columns are theirs."""
+    """Check every pair; rows are mine, columns are theirs."""
     found = examples.shapes()
     committed = {k: tuple((s, _after(s)) for s in each) for k, each in found.items()}
     return tuple(
@@ -121,7 +121,7 @@ def _outcome(verdict: Verdict) -> tuple[PairOutcome, str]:
 
 
 def _after(shape: Example) -> TableState:
-    """Return the table after an example; a clone begins a table and leaves this one alone."""
+    """Return the table after an example; a clone creates another table and leaves this one."""
     base = examples.table()
     writer = WriterVersion(library="lancelake", version="0.0.0")
     transaction = Transaction(

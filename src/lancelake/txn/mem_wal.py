@@ -1,4 +1,4 @@
-"""How far has the MemWAL been merged? The system index entry that says so, and its changes."""
+"""MemWAL progress: the system index entry with the merged generation of each region."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NS_PER_MS = 1_000_000
 def advanced(
     indices: Indices, marks: tuple[MergedGeneration, ...], target: VersionTarget
 ) -> Indices:
-    """Record that these generations are in the table."""
+    """Record that these generations are merged into the table."""
     if not marks:
         return indices
     entry = next((i for i in indices if i.name == MEM_WAL), None)
@@ -56,7 +56,7 @@ def with_progress(entry: IndexMetadata, marks: Iterable[MergedGeneration]) -> In
 
 
 def judged(mine: Iterable[MergedGeneration], theirs: Iterable[MergedGeneration]) -> Verdict:
-    """Two marks of one region: theirs at least as far rules mine out, else mine is done again."""
+    """Check two marks of a region: incompatible when theirs is at least as far, else retryable."""
     reached = {m.region_id: m.generation for m in theirs}
     verdict: Verdict = OK
     for mark in mine:
@@ -84,7 +84,7 @@ def _encoded(entry: IndexMetadata, details: table_pb2.MemWalIndexDetails) -> Ind
 
 
 def _renewed(entry: IndexMetadata, target: VersionTarget) -> IndexMetadata:
-    """Give the entry an id of its own, as each of its states has one."""
+    """Give the entry a new uuid, as each of its states has its own."""
     return replace(
         entry,
         uuid=uuid.uuid5(uuid.NAMESPACE_URL, f"{target.transaction_uuid}/{MEM_WAL}"),

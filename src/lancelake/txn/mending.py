@@ -1,4 +1,4 @@
-"""What does a version say wrongly, and what is right? Set right before the next change is made."""
+"""Corrections of a version's entries, applied by a repair before the next change."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lancelake.txn.state import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mending:
-    """Entries as they should be, and the least row id that no row has.
+    """Corrected entries, and the lowest row id that no row has.
 
-    An index entry for which None is given goes. Rows, and the files they lie in, stay as they
-    are: no row counts as changed.
+    An index entry with None is removed. Rows and their data files stay unchanged, and no row
+    counts as updated.
     """
 
     fragments: tuple[Fragment, ...] = ()
@@ -25,7 +25,7 @@ class Mending:
     next_row_id: int = 0
 
     def applied(self, state: TableState) -> TableState:
-        """Return the version as it should have been written."""
+        """Return the corrected version."""
         manifest = state.manifest
         if self.fragments:
             manifest = replace(manifest, fragments=state.fragments.exchanged(self.fragments))
@@ -37,12 +37,12 @@ class Mending:
         return replace(state, manifest=manifest, indices=indices)
 
     def _entries(self, indices: tuple[IndexMetadata, ...]) -> Iterator[IndexMetadata]:
-        told: set[UUID] = set()
+        seen: set[UUID] = set()
         for index in indices:
             if index.uuid not in self.indices:
                 yield index
-            elif index.uuid not in told:
-                told.add(index.uuid)
+            elif index.uuid not in seen:
+                seen.add(index.uuid)
                 right = self.indices[index.uuid]
                 if right is not None:
                     yield right

@@ -1,4 +1,4 @@
-"""How do maps of settings change, and what follows for the fields of a schema?"""
+"""Changes of config, table metadata, schema metadata and field metadata."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def with_schema_metadata(schema: Schema, update: MapUpdate | None) -> Schema:
 
 
 def with_field_metadata(schema: Schema, updates: Mapping[FieldId, MapUpdate]) -> Schema:
-    """Change the metadata of fields; marks of the primary key take effect."""
+    """Change the metadata of fields; primary key entries take effect."""
     if not updates:
         return schema
     known = schema.by_id()

@@ -1,4 +1,4 @@
-"""What did old writers leave out or get wrong, and how is it mended at the next commit?"""
+"""Migrations: corrections of manifests of old writers at the next commit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _COVERAGE_IS_RIGHT_SINCE = (0, 8, 15)
 
 
 def wanted(state: TableState) -> MissingFacts:
-    """Say which facts must be read from files before the next version is built."""
+    """Return which facts must be read from files before the next version is built."""
     fragments = state.fragments
     unsized = fragments.having(lambda t: t.lacks_file_size)
     files = (file for f in unsized for file in f.files)
@@ -42,7 +42,7 @@ def wanted(state: TableState) -> MissingFacts:
 
 
 def mended(state: TableState, facts: Facts) -> TableState:
-    """Fill in what was read from files, and let indices cover where their rows went."""
+    """Fill in facts read from files, and update index coverage for moved rows."""
     filled = with_counts(state, facts)
     indices = tuple(_with_facts(i, facts) for i in filled.indices)
     return replace(filled, indices=fragment_reuse.followed(indices))
@@ -57,7 +57,7 @@ def with_counts(state: TableState, facts: Facts) -> TableState:
 
 
 def repaired(state: TableState, *, before: TableState) -> TableState:
-    """Mend what needs no reading: fields listed twice, a wrong file version, empty fragments."""
+    """Correct what needs no reads: fields listed twice, a wrong file version, empty fragments."""
     single = _without_double_fields(state.manifest, before.manifest)
     manifest = _with_right_file_version(single, before.manifest)
     live = FragmentList.of(manifest.fragments).without(lambda t: t.is_empty)
@@ -152,10 +152,10 @@ def _with_right_file_version(manifest: Manifest, before: Manifest) -> Manifest:
     if manifest.data_version is FileVersion.LEGACY and len(versions) == 1:
         return replace(manifest, data_version=versions.pop())
     if _file_versions(before) <= {manifest.data_version}:
-        # The files that do not fit come with the change, which is judged as such.
+        # Files that do not match come with the change, which is validated later.
         return manifest
     names = ", ".join(sorted(v.value for v in versions))
-    msg = f"a table of file version {manifest.data_version.value} with files of {names}"
+    msg = f"the table has file version {manifest.data_version.value} and data files of {names}"
     action = "Restore a version from before the files were mixed."
     raise CorruptTableError(msg, expected=manifest.data_version.value, found=names, action=action)
 
@@ -166,7 +166,7 @@ def _without_double_fields(manifest: Manifest, before: Manifest) -> Manifest:
         return manifest
     if added_fields := set(doubled) - _all_double_fields(before):
         added = min(added_fields)
-        msg = f"a fragment would hold field {added} in two files"
+        msg = f"a fragment would have field {added} in two files"
         raise InvalidRequestError(msg, field_id=added)
     listed = (i for f in manifest.fragments for file in f.files for i in file.fields)
     first = max(manifest.schema.max_field_id, *listed) + 1
@@ -205,7 +205,7 @@ def _renamed(node: Field, fresh: Mapping[FieldId, FieldId]) -> Field:
 
 
 def _last_renumbered(fragment: Fragment, fresh: Mapping[FieldId, FieldId]) -> Fragment:
-    """Give the fresh ids to the last file of each column, which is the one that counts."""
+    """Assign the new ids to the last file of each column, which takes precedence."""
     pending = dict(fresh)
     files: list[DataFile] = []
     for file in reversed(fragment.files):

@@ -1,4 +1,4 @@
-"""What must be told from outside to build a version?"""
+"""Options for building a version that a transaction does not record."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildOptions:
-    """Time, author, and choices that a transaction does not record.
+    """Time, writer and settings that a transaction does not record.
 
-    `enable_stable_row_ids` matters for a new table; one that exists keeps what it has.
+    `enable_stable_row_ids` applies to a new table; an existing table keeps its setting.
     `data_version` is the file version of a new table, or of one that is overwritten.
-    `fragment_reuse` is the entry that a compaction which leaves indices alone adds; it is no part
-    of the transaction. `facts` is what was read to mend versions of old writers, `mending` what a
-    repair sets right. `version` is given only for a version outside the main line.
+    `fragment_reuse` is the entry added by a compaction that does not remap indices; it is not
+    part of the transaction. `facts` were read from files for versions of old writers, `mending`
+    are the corrections of a repair. `version` is set only for a detached version.
     """
 
     timestamp_ns: int

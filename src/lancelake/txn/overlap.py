@@ -1,4 +1,4 @@
-"""Do two changes meet? In a fragment, a row, a field, a key, a name."""
+"""Overlap of two changes in fragments, rows, fields, keys or names."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ Ids = frozenset[FragmentId]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Touched:
-    """Existing fragments that a change alters or takes away."""
+    """Existing fragments that a change updates or removes."""
 
     updated: Ids
     removed: Ids
 
     @property
     def all(self) -> Ids:
-        """Both kinds."""
+        """Updated and removed fragments."""
         return self.updated | self.removed
 
 
@@ -64,13 +64,13 @@ def replaced_fields(op: DataReplacement) -> frozenset[FieldId]:
 
 
 def on_same_fragments(mine: Ids, theirs: Ids, *, what: str) -> Verdict:
-    """Mine is done again when both name a fragment."""
+    """Return a retryable conflict when both refer to a fragment."""
     shared = mine & theirs
     return Retryable(f"{what} ({_listed(shared)})") if shared else OK
 
 
 def on_same_rows(mine: Delete | Update, theirs: Delete | Update, context: Context) -> Verdict:
-    """Two changes of rows can both stand while they take different rows of the same files."""
+    """Check two changes of rows: compatible while they affect different rows of the same files."""
     ours, others = touched(mine), touched(theirs)
     shared = ours.all & others.all
     if not shared:
@@ -89,12 +89,12 @@ def on_same_rows(mine: Delete | Update, theirs: Delete | Update, context: Contex
 
 
 def rewrites_columns(op: Delete | Update) -> bool:
-    """Whether a change writes new columns beside the rows instead of moving the rows."""
+    """Whether a change rewrites columns in place instead of moving rows."""
     return isinstance(op, Update) and op.update_mode is UpdateMode.REWRITE_COLUMNS
 
 
 def covers_rewritten(indices: Iterable[IndexMetadata], gone: Ids) -> Verdict:
-    """An index over fragments that were rewritten leads nowhere."""
+    """Return a conflict when an index covers rewritten fragments."""
     rewritten_ids = BitMap(gone)
     for index in indices:
         if index.is_system:
@@ -109,7 +109,7 @@ def covers_rewritten(indices: Iterable[IndexMetadata], gone: Ids) -> Verdict:
 
 
 def indexed_fields(op: CreateIndex) -> frozenset[FieldId]:
-    """Return the fields that new indices are on."""
+    """Return the fields of new indices."""
     return frozenset(f for i in op.new_indices for f in i.fields)
 
 
@@ -132,7 +132,7 @@ def on_same_keys(mine: MapUpdate | None, theirs: MapUpdate | None) -> frozenset[
 
 
 def upserts(values: Mapping[str, str]) -> MapUpdate | None:
-    """Return settings as a change of config."""
+    """Return settings as a config update."""
     return MapUpdate(entries=FrozenMap(dict(values))) if values else None
 
 

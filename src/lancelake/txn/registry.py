@@ -1,4 +1,4 @@
-"""Which rules belong to an operation? The one place that decides by its type."""
+"""Registry of the rules by operation type."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from lancelake.txn.state import TableState
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bound:
-    """The rules of one operation, with the operation filled in."""
+    """Rules of an operation, bound to the operation."""
 
     apply: Callable[[TableState, VersionTarget], TableState]
     conflicts: Callable[[Operation, Context], Verdict]
@@ -51,7 +51,7 @@ class Bound:
 
 
 def conflicts(mine: Operation, theirs: Operation, context: Context) -> Verdict:
-    """Judge whether mine can still be committed after theirs."""
+    """Check whether mine conflicts with theirs, which was committed first."""
     return rules_of(mine).conflicts(theirs, context)
 
 
@@ -63,9 +63,9 @@ def rebase(
     affected_rows: AffectedRows | None,
     port: RebasePort,
 ) -> Transaction | Retryable:
-    """Fit mine to the head, after a verdict that asked for it.
+    """Rebase mine onto the head, after a verdict that requires it.
 
-    The outcome is Retryable when only now it shows that both changed the same row.
+    Returns Retryable when the rebase finds that both changed the same row.
     """
     rebasing = Rebasing(base=base, head=head, affected_rows=affected_rows, port=port)
     operation = rules_of(mine.operation).rebase(rebasing)

@@ -1,4 +1,4 @@
-"""What do deleting and updating rows have in common? Fragments exchanged, deletions united."""
+"""Shared rules of deletes and updates: replaced fragments and merged deletions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def changed_rows(
     removed: tuple[FragmentId, ...],
     added: tuple[Fragment, ...] = (),
 ) -> TableState:
-    """Exchange fragments, and keep the indices that still serve."""
+    """Replace fragments, and keep the index entries that are still valid."""
     before = head.manifest
     current = head.fragments_by_id()
     named = (*(f.id for f in updated), *removed)
@@ -41,7 +41,7 @@ def changed_rows(
 def rebased_rows(
     updated: tuple[Fragment, ...], removed: tuple[FragmentId, ...], rebasing: Rebasing
 ) -> RebasedRows | Retryable:
-    """Unite my deletions with those of the head; a row that both took makes mine void."""
+    """Merge my deletions with those of the head; a row deleted by both is a conflict."""
     before, after = rebasing.base.fragments_by_id(), rebasing.head.fragments_by_id()
     emptied: list[FragmentId] = list(removed)
     carried: list[Fragment] = []

@@ -1,4 +1,4 @@
-"""Which ids and versions do rows get? Stable row ids and row versions of fragments that come in."""
+"""Assignment of stable row ids and row versions to new fragments."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _MAX_ROW_ID = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assigned:
-    """Fragments with row ids, and the first id not yet given out."""
+    """Fragments with row ids, and the next free row id."""
 
     fragments: tuple[Fragment, ...]
     next_row_id: int
 
 
 def for_new_rows(fragments: Iterable[Fragment], *, next_row_id: int, version: Version) -> Assigned:
-    """Give ids to rows that lack them; all rows are made in this version."""
+    """Assign ids to rows without them; all rows are created in this version."""
     found: list[Fragment] = []
     for fragment in fragments:
         rows = physical_rows(fragment)
@@ -47,7 +47,7 @@ def for_moved_rows(
     next_row_id: int,
     version: Version,
 ) -> Assigned:
-    """Give ids to rows that lack them; rows that moved from `sources` keep when they were made."""
+    """Assign ids to rows without them; rows moved from `sources` keep their creation version."""
     found: list[Fragment] = []
     births = _births(sources)
     for fragment in fragments:
@@ -66,7 +66,7 @@ def for_moved_rows(
 
 
 def ensure_free(added: Iterable[Fragment], existing: Iterable[Fragment]) -> None:
-    """Raise when rows come with ids that rows of the table have."""
+    """Raise when new rows have ids of existing rows."""
     given = [row_id_values(f) for f in added if f.row_ids is not None]
     if not given:
         return
@@ -77,14 +77,14 @@ def ensure_free(added: Iterable[Fragment], existing: Iterable[Fragment]) -> None
 
 
 def has_all_row_ids(fragment: Fragment) -> bool:
-    """Whether a fragment came with an id for each row, that is, holds moved rows only."""
+    """Whether every row of a new fragment has an id, so that all were moved."""
     if fragment.row_ids is None or fragment.physical_rows is None:
         return False
     return _length(_segments(fragment.row_ids)) == fragment.physical_rows
 
 
 def touched_in(fragment: Fragment, version: Version) -> Fragment:
-    """Mark all rows of a fragment as changed in this version."""
+    """Mark all rows of a fragment as updated in this version."""
     if fragment.row_ids is None:
         return fragment
     rows = physical_rows(fragment)
@@ -93,7 +93,7 @@ def touched_in(fragment: Fragment, version: Version) -> Fragment:
 
 
 def touched_rows(fragment: Fragment, rows: BitMap, version: Version) -> Fragment:
-    """Mark some rows of a fragment as changed in this version."""
+    """Mark some rows of a fragment as updated in this version."""
     if fragment.row_ids is None:
         return fragment
     count = physical_rows(fragment)
@@ -107,9 +107,9 @@ def touched_rows(fragment: Fragment, rows: BitMap, version: Version) -> Fragment
 
 
 def physical_rows(fragment: Fragment) -> int:
-    """Return the number of rows, which a fragment with row ids must state."""
+    """Return the row count, which a fragment with row ids must state."""
     if fragment.physical_rows is None:
-        msg = f"fragment {fragment.id} does not say how many rows it has"
+        msg = f"fragment {fragment.id} has no row count"
         raise InvalidRequestError(msg, fragment=fragment.id)
     return fragment.physical_rows
 
@@ -148,7 +148,7 @@ def _completed(fragment: Fragment, rows: int, next_row_id: int) -> tuple[bytes, 
     end = next_row_id + missing
     if end > _MAX_ROW_ID:
         raise InvalidRequestError(
-            f"the table has used up its row ids: the next is {next_row_id}",
+            f"the table has no row ids left: the next is {next_row_id}",
             action="Write its rows to another table.",
         )
     fresh = Range(start=next_row_id, end=end)
@@ -180,7 +180,7 @@ def _values(encoded: bytes, rows: int) -> U64Array:
 
 
 def _births(sources: Sequence[Fragment]) -> tuple[U64Array, U64Array]:
-    """Row ids of the sources in ascending order, and the version each was made in."""
+    """Row ids of the sources in ascending order, and the version each was created in."""
     ids = [row_id_values(f) for f in sources]
     made = [_made(f) for f in sources]
     if not ids:

@@ -1,4 +1,4 @@
-"""What is a rule? Verdicts, what they are based on, and the shape of an operation's rules."""
+"""Interface of operation rules: verdicts, their context, and rebase."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ AffectedRows = FrozenMap[FragmentId, RowOffsets]
 
 @dataclass(frozen=True, slots=True)
 class Compatible:
-    """Both changes can stand; `needs_rebase` says that mine must first be fitted to theirs."""
+    """Both changes are kept; with `needs_rebase`, mine must be rebased onto theirs."""
 
     needs_rebase: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Retryable:
-    """Mine must be done again on top of theirs."""
+    """Mine must be made again on a version that includes theirs."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Incompatible:
-    """Mine makes no sense after theirs."""
+    """Mine cannot be applied after theirs."""
 
     reason: str
 
@@ -53,7 +53,7 @@ REBASE = Compatible(needs_rebase=True)
 
 
 class KeyPort(Protocol):
-    """Key columns of rows that another commit added, as far as a verdict needs them."""
+    """Access to the key columns of rows that another commit added."""
 
     def key_columns(
         self, fragments: Sequence[Fragment], field_ids: Sequence[FieldId], state: TableState
@@ -64,13 +64,12 @@ class KeyPort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """What a verdict may look at beside the two operations.
+    """Context of a conflict check besides the two operations.
 
-    `base` is the version mine was made from, `theirs_after` the version their commit made.
-    `affected_rows` are the rows mine deletes or moves, None when not known. `fragment_reuse` is
-    the entry that a compaction of mine will add. `inserted_keys` are the keys that mine inserts,
-    None when only the recorded filter is known. Without a `key_port`, rows that theirs added
-    cannot be examined.
+    `base` is the version mine is based on, `theirs_after` the version of their commit.
+    `affected_rows` are the rows mine deletes or moves, None when unknown. `fragment_reuse` is
+    the entry that my compaction adds. `inserted_keys` are the keys that mine inserts, None when
+    only the recorded filter is known. Without a `key_port`, rows added by theirs cannot be read.
     """
 
     base: TableState
@@ -82,7 +81,7 @@ class Context:
 
 
 class RebasePort(Protocol):
-    """Deletion files, as far as a rebase needs them."""
+    """Access to deletion files for a rebase."""
 
     def load_deletions(self, fragment: Fragment) -> BitMap:
         """Read the deleted rows of a fragment; none when it has no deletion file."""
@@ -97,7 +96,7 @@ class RebasePort(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebasing:
-    """From where to where mine is carried, and by which means."""
+    """Versions between which mine is rebased, and access to deletion files."""
 
     base: TableState
     head: TableState
@@ -107,7 +106,7 @@ class Rebasing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionTarget:
-    """The version to be made, as far as it is settled before the operation is applied."""
+    """The next version before the operation is applied."""
 
     version: Version
     transaction_uuid: str
@@ -120,7 +119,7 @@ Op = TypeVar("Op")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules(Generic[Op]):
-    """What one kind of operation does, and what it does not tolerate."""
+    """How an operation is applied, checked for conflicts and rebased."""
 
     apply: Callable[[Op, TableState, VersionTarget], TableState]
     conflicts: Callable[[Op, Operation, Context], Verdict]
@@ -128,5 +127,5 @@ class Rules(Generic[Op]):
 
 
 def unchanged(op: Op, rebasing: Rebasing) -> Op | Retryable:  # noqa: ARG001  # one shape for all
-    """Carry an operation over as it is."""
+    """Rebase an operation without changes."""
     return op

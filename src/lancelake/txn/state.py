@@ -1,4 +1,4 @@
-"""What do the rules see of a table? One version of it."""
+"""Table state: the manifest and index entries of one version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class TableState:
 
     @property
     def fragments(self) -> FragmentList:
-        """The fragments, of which only those asked for are decoded."""
+        """Fragments of the version, decoded on access."""
         return FragmentList.of(self.manifest.fragments)
 
     def fragments_by_id(self) -> Mapping[FragmentId, Fragment]:

@@ -1,4 +1,4 @@
-"""Does a version make sense? Nothing is published that does not."""
+"""Validation of a version before it is published."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.txn.state import TableState
 
 
 def ensure_sound(after: TableState, *, before: TableState) -> None:
-    """Raise when a version contradicts itself in anything that was not so before."""
+    """Raise for inconsistencies that the previous version did not have."""
     manifest = after.manifest
     if manifest.schema != before.manifest.schema:
         ensure_schema(manifest.schema)
@@ -41,28 +41,28 @@ def ensure_sound(after: TableState, *, before: TableState) -> None:
 
 
 def ensure_schema(schema: Schema) -> None:
-    """Raise unless names and ids lead to one field each."""
+    """Raise unless column names and field ids are unique."""
     names: set[str] = set()
     for name in schema.names:
         if "." in name:
-            raise InvalidRequestError(f"column name {name!r} has a dot in it", column=name)
+            raise InvalidRequestError(f"column name {name!r} has a dot", column=name)
         if name in names:
             raise InvalidRequestError(f"column {name!r} appears twice", column=name)
         names.add(name)
     seen: set[int] = set()
     for field in schema.walk():
         if field.id < 0 or field.id in seen:
-            msg = f"field {field.name!r} has id {field.id}, which is negative or taken"
+            msg = f"field {field.name!r} has id {field.id}, which is negative or not unique"
             raise InvalidRequestError(msg, field=field.name, id=field.id)
         seen.add(field.id)
     primary_key.ensure_valid(schema)
 
 
 def _ensure_legacy_is_complete(manifest: Manifest) -> None:
-    # Their values lie in the manifest file itself, which is written without them.
+    # Their values are stored in the manifest file itself, which is written without them.
     dictionaries = (f for f in manifest.schema.walk() if f.logical_type.startswith("dict:"))
     if manifest.data_version is FileVersion.LEGACY and any(dictionaries):
-        msg = "tables of legacy files with dictionary columns are read only"
+        msg = "tables with legacy data files and dictionary columns are read-only"
         raise UnsupportedError(msg)
 
 
@@ -96,7 +96,7 @@ def _ensure_file(file: DataFile, where: str, version: FileVersion) -> None:
     if not file.path:
         raise InvalidRequestError(f"{where} has a data file without a path")
     if not file.fields:
-        raise InvalidRequestError(f"data file {file.path} of {where} holds no fields")
+        raise InvalidRequestError(f"data file {file.path} of {where} has no fields")
     if file.version is not version:
         msg = f"data file {file.path} of {where} is of version {file.version.value}"
         raise InvalidRequestError(msg, found=file.version.value, expected=version.value)
@@ -124,7 +124,7 @@ def _ensure_row_ids(
         old = known.get(fragment.id)
         if old is not None and old.row_ids == fragment.row_ids:
             continue
-        # A restored version may hold a deleted row and, with the same id, what it became.
+        # A restored version may have a deleted row and, with the same id, its updated copy.
         if fragment.deletion_file is None:
             added.append(fragment)
         else:
@@ -133,7 +133,7 @@ def _ensure_row_ids(
 
 
 def _ensure_given(fragments: list[Fragment], next_row_id: int) -> None:
-    """Raise unless every row id of fragments was given out, to one of their rows."""
+    """Raise unless every row id of the fragments was assigned, to one row each."""
     ranges = row_ids.row_id_ranges(fragments)
     if ranges is not None:
         largest = max((part.end - 1 for part in ranges), default=None)
@@ -143,10 +143,10 @@ def _ensure_given(fragments: list[Fragment], next_row_id: int) -> None:
         largest = int(ids.max()) if len(ids) else None
         is_unique = len(np.unique(ids)) == len(ids)
     if largest is not None and largest >= next_row_id:
-        msg = f"row id {largest} was never given out; the next is {next_row_id}"
+        msg = f"row id {largest} was never assigned; the next is {next_row_id}"
         raise InvalidRequestError(msg, found=largest, expected=next_row_id)
     if not is_unique:
-        raise InvalidRequestError("a row id was given to two rows")
+        raise InvalidRequestError("a row id was assigned to two rows")
 
 
 def _ensure_indices(after: TableState, before: TableState) -> None:

@@ -51,7 +51,9 @@ def test_without_the_lock_nothing_is_published(store: DictStore) -> None:
         raise RuntimeError(f"no lock for {version}")
 
     handler = LockedHandler(inner=ConditionalPut(store=store), lock=lock)
-    with pytest.raises(StorageError, match="not given for version 1: no lock for 1"):
+    with pytest.raises(
+        StorageError, match="lock for version 1 could not be acquired: no lock for 1"
+    ):
         handler.create(1, NAME, b"x")
     assert not _is_there(store)
 

@@ -118,7 +118,7 @@ def test_a_tag_that_always_changes_is_given_up() -> None:
             move_tag(inner, "v1", TARGET, clock=clock)
         return carry_out()
 
-    with pytest.raises(ContentionError, match="tag v1 was changed by others"):
+    with pytest.raises(ContentionError, match="tag v1 was changed by other writers"):
         move_tag(InterceptedStore(inner, around), "v1", NEXT, clock=ManualClock())
 
 

@@ -199,7 +199,7 @@ def test_files_go_to_several_places_in_turn(tmp_path: Path) -> None:
 
 
 def test_files_without_a_place_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="no place"):
+    with pytest.raises(InvalidRequestError, match="no base"):
         _write(tmp_path, bases=())
 
 

@@ -77,5 +77,5 @@ def test_a_column_inside_another_is_named_by_its_path() -> None:
 
 def test_a_blob_inside_another_column_is_refused() -> None:
     field = pa.field("s", pa.struct([pa.field("b", BLOB, metadata=BLOB_V2)]))
-    with pytest.raises(UnsupportedError, match=r"column s\.b is a blob inside"):
+    with pytest.raises(UnsupportedError, match=r"column s\.b is a nested blob"):
         _ensure(field, V22)

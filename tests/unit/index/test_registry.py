@@ -78,5 +78,5 @@ def test_kinds_have_names_and_details_of_their_own() -> None:
 
 
 def test_a_misspelt_kind_is_refused_with_a_suggestion() -> None:
-    with pytest.raises(InvalidRequestError, match="did you mean BTREE"):
+    with pytest.raises(InvalidRequestError, match="Did you mean BTREE"):
         kind_named("BTRE")

@@ -173,5 +173,5 @@ def test_a_lock_may_say_that_a_version_is_taken_without_a_reason(place: Path) ->
 
 
 def test_a_conflict_without_a_reason_says_what_happened() -> None:
-    assert "faster" in str(CommitConflictError())
+    assert "committed first" in str(CommitConflictError())
     assert isinstance(CommitConflictError("taken"), OSError)

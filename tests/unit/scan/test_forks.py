@@ -135,7 +135,7 @@ print(taken == [i if i < 5 else i + 1 for i in range(100)])
 
 def test_a_scan_that_the_parent_began_is_refused_in_the_child(uri: Path) -> None:
     (found,) = _run(uri, "began = ds.to_batches()\nnext(began)\nin_child(lambda: next(began))")
-    assert found.startswith("refused: a scan that a parent process began")
+    assert found.startswith("refused: a scan started by a parent process")
 
 
 def test_a_child_leaves_the_files_of_its_parent_alone(uri: Path) -> None:

@@ -104,8 +104,8 @@ def test_repeated_name_is_refused(columns: tuple[str, ...]) -> None:
 @pytest.mark.parametrize(
     "name", ["nosuch", "A", "b", "st.z", "st.X", "", "a.b", "ls.q", "_distance"]
 )
-def test_unknown_column_is_refused_with_what_there_is(name: str) -> None:
-    with pytest.raises(InvalidRequestError, match=r"with space|column"):
+def test_unknown_column_is_refused(name: str) -> None:
+    with pytest.raises(InvalidRequestError, match="No field named"):
         fields((name,))
 
 

@@ -123,10 +123,10 @@ def test_options_of_every_kind_of_store_are_known(key: str) -> None:
     [("aws_regoin", "aws_region"), ("azure_storage_acount_name", "azure_storage_account_name")],
 )
 def test_a_misspelt_option_is_refused_with_a_proposal(key: str, meant: str) -> None:
-    with pytest.raises(InvalidRequestError, match=f"'{key}' is not known.*{meant}"):
+    with pytest.raises(InvalidRequestError, match=f"unknown storage option '{key}'.*{meant}"):
         ensure_known([key])
 
 
 def test_an_option_like_no_other_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="is not known"):
+    with pytest.raises(InvalidRequestError, match="unknown storage option"):
         ensure_known(["zzzzzzzzzzzz"])

@@ -23,7 +23,7 @@ def append(*files: DataFile) -> ops.Append:
 @pytest.mark.parametrize(
     ("file", "problem"),
     [
-        (replace(FILE, fields=(), column_indices=()), "holds no fields"),
+        (replace(FILE, fields=(), column_indices=()), "has no fields"),
         (replace(FILE, path=""), "without a path"),
         (replace(FILE, column_indices=(0,)), "2 fields but 1 columns"),
         (replace(FILE, fields=(KEY, KEY)), "lists a field twice"),
@@ -54,7 +54,7 @@ def test_more_deleted_rows_than_rows_are_refused() -> None:
 
 def test_rows_without_a_count_get_no_row_ids() -> None:
     op = ops.Append(fragments=(replace(fragment(FragmentId(0)), physical_rows=None),))
-    with pytest.raises(InvalidRequestError, match="does not say how many rows"):
+    with pytest.raises(InvalidRequestError, match="has no row count"):
         after(op, table(stable=True))
 
 
@@ -63,8 +63,8 @@ def test_rows_without_a_count_get_no_row_ids() -> None:
     [
         (("a.b",), (0,), "has a dot"),
         (("a", "a"), (0, 1), "appears twice"),
-        (("a", "b"), (0, 0), "negative or taken"),
-        (("a",), (-1,), "negative or taken"),
+        (("a", "b"), (0, 0), "negative or not unique"),
+        (("a",), (-1,), "negative or not unique"),
     ],
 )
 def test_a_schema_leads_to_one_field_each(
@@ -87,7 +87,7 @@ def test_dictionaries_of_legacy_tables_would_be_lost() -> None:
         data_version=validate.FileVersion.LEGACY,
         fragments=(),
     )
-    with pytest.raises(UnsupportedError, match="read only"):
+    with pytest.raises(UnsupportedError, match="read-only"):
         after(ops.ReserveFragments(num_fragments=1), replace(head, manifest=manifest))
 
 
@@ -100,5 +100,5 @@ def test_what_was_wrong_before_does_not_hinder() -> None:
 
 
 def test_fragment_ids_end_with_32_bits() -> None:
-    with pytest.raises(InvalidRequestError, match="used up"):
+    with pytest.raises(InvalidRequestError, match="no fragment ids left"):
         after(ops.ReserveFragments(num_fragments=(1 << 32) - 1))

@@ -1,1 +1,1 @@
-"""Arrow arrays prepared for data files, and values of data files prepared for users."""
+"""Conversion of Arrow arrays between users' types and those of data files."""

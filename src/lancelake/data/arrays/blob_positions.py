@@ -1,4 +1,4 @@
-"""Which of the positions and sizes of a blob v1 column stand for nulls?"""
+"""Nulls among the positions and sizes of a blob v1 column."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lancelake.format.file_version import FileVersion
 def with_nulls(array: pa.StructArray, version: FileVersion) -> pa.StructArray:
     """Return positions and sizes as official releases show them.
 
-    Since 2.1 a null is written as no bytes at a position that is not 0. In 2.0 files it is no
-    bytes at position 1, and is shown like that.
+    Since 2.1 a null has size 0 and a position other than 0. In 2.0 files it has size 0 and
+    position 1, and is shown like that.
     """
     if not version.leaves_only:
         return array

@@ -1,4 +1,4 @@
-"""Users' values -> values as data files keep them: one type per field, no forbidden nulls."""
+"""Conversion of users' values to the types of data files, with null checks."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from lancelake.format.schema import Field, Schema
 
 @dataclass(frozen=True)
 class Conformer:
-    """Turns batches of data that fits `schema` into batches for the codec."""
+    """Converts batches that match `schema` into batches for the codec."""
 
     schema: Schema
     version: FileVersion
     text: InvalidText = InvalidText.REFUSE
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the columns of the schema, or name the column whose values do not fit."""
+        """Return the columns of the schema, or raise for a column whose values do not fit."""
         ensure_columns(self.schema.names, batch.num_rows)
         arrays = [node.conform(batch.column(node.field.name)) for node in self._nodes]
         return pa.RecordBatch.from_arrays(arrays, schema=self._target)
@@ -41,7 +41,7 @@ class Conformer:
 
     @cached_property
     def _target(self) -> pa.Schema:
-        """The file's schema, but for blobs, whose values are yet to be stored."""
+        """The file's schema, except for blobs, whose values are stored later."""
         return pa.schema([node.arrow for node in self._nodes])
 
 
@@ -56,10 +56,10 @@ class _Node:
     refuses_null: bool
     text: InvalidText
     is_plain: bool
-    """Whether values of the right type are written as they are."""
+    """Whether values of the right type are written unchanged."""
 
     def conform(self, array: pa.Array, parent: pa.Array | None = None) -> pa.Array:
-        """Return the values as files keep them; where `parent` is null anything may lie."""
+        """Return the values as stored; where `parent` is null, they may be anything."""
         if is_text(self.arrow.type):
             return valid_text(self._conformed(array, parent), self.where, self.text)
         return self._conformed(array, parent)
@@ -149,14 +149,14 @@ class _Node:
             ) from error
 
     def _without_forbidden_nulls(self, array: pa.Array, parent: pa.Array | None) -> pa.Array:
-        """Refuse nulls where there must be none; below null parents, make them any value."""
+        """Raise for nulls that are not allowed; below null parents, replace them by any value."""
         if not self.refuses_null or not array.null_count:
             return array
         seen = array.is_null() if parent is None else pc.and_(array.is_null(), parent.is_valid())
         if not pc.any(seen).as_py():
             return all_valid(array)
         if self.field.nullable:
-            problem = f"column {self.where} has a null struct, which data files 2.0 cannot hold"
+            problem = f"column {self.where} has a null struct, which data files 2.0 do not support"
             action = 'Write with data_storage_version="2.1" or later.'
         else:
             problem = f"column {self.where} has nulls, and the table does not allow them"
@@ -165,7 +165,7 @@ class _Node:
 
 
 def ensure_columns(names: Sequence[str], rows: int) -> None:
-    """Refuse rows without columns, which no data file can hold."""
+    """Raise for rows without columns, which no data file can store."""
     if rows and not names:
         raise SchemaMismatchError(
             f"the data has rows ({rows}) but no columns", action="Write data with columns."
@@ -186,13 +186,13 @@ def _node(field: Field, path: tuple[str, ...], version: FileVersion, text: Inval
         children=children,
         refuses_null=refuses_null,
         text=text,
-        # The codec stumbles over some slices of nested values; rebuilt ones are no slices.
+        # The codec fails on some slices of nested values, so they are copied.
         is_plain=not (refuses_null or is_special or field.children),
     )
 
 
 def _like(target: pa.DataType, item: pa.Field) -> pa.DataType:
-    """Return the kind of list that `target` is, of these items."""
+    """Return the list type of `target` with these items."""
     if pa.types.is_fixed_size_list(target):
         return pa.list_(item, target.list_size)
     return pa.large_list(item) if pa.types.is_large_list(target) else pa.list_(item)
@@ -208,7 +208,7 @@ def _same_shape(found: pa.DataType, target: pa.DataType) -> bool:
 def _dictionary(array: pa.Array, target: pa.DictionaryType) -> pa.Array:
     if not pa.types.is_dictionary(array.type):
         return array.dictionary_encode().cast(target)
-    # A null among the words is a null that the codec would not see.
+    # The codec would not recognize a null among the dictionary's values.
     if array.dictionary.null_count:
         return array.dictionary_decode().dictionary_encode().cast(target)
     if array.type.equals(target):

@@ -1,4 +1,4 @@
-"""The same values with anything in place of nulls that nobody can see."""
+"""Replacement of nulls below null parents by arbitrary values."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import pyarrow as pa
 
 
 def all_valid(array: pa.Array) -> pa.Array:
-    """Return the array without nulls; which values take their places is not said."""
+    """Return the array without nulls; the values in their place are unspecified."""
     dtype = array.type
     if pa.types.is_dictionary(dtype):
         return pa.DictionaryArray.from_arrays(array.indices.fill_null(0), array.dictionary)
@@ -19,7 +19,7 @@ def all_valid(array: pa.Array) -> pa.Array:
 
 
 def _own_buffers(array: pa.Array) -> int:
-    """Count the buffers that are not those of children."""
+    """Count the buffers of an array without its children."""
     if pa.types.is_fixed_size_list(array.type):
         return 1
     return 2 if pa.types.is_nested(array.type) else len(array.buffers())

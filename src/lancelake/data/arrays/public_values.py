@@ -1,4 +1,4 @@
-"""Values as files keep them -> values as users see them: JSON text, extension types."""
+"""Conversion of stored values to users' types: JSON text and extension types."""
 
 from __future__ import annotations
 

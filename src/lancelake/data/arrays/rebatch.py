@@ -1,4 +1,4 @@
-"""Cutting and joining batches to a size."""
+"""Splitting and joining of batches to a size."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator
 
 import pyarrow as pa
 
-# The least and the most that is handed to the codec at once.
+# Minimum and maximum that is passed to the codec at once.
 LEAST_BYTES = 1024 * 1024
 PIECE_BYTES = 32 * 1024 * 1024
 
 
 def rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield the same rows in batches of `rows` but for the last."""
+    """Yield the same rows in batches of `rows`, except for the last."""
     held: list[pa.RecordBatch] = []
     size = 0
     for batch in batches:
@@ -31,7 +31,7 @@ def rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
 
 
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Join small batches: each one costs the codec the same, however few rows it has."""
+    """Join small batches, because each batch has a fixed cost in the codec."""
     held: list[pa.RecordBatch] = []
     held_bytes = 0
     for batch in batches:
@@ -45,7 +45,7 @@ def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def pieces(batch: pa.RecordBatch, limit_bytes: int = PIECE_BYTES) -> Iterator[pa.RecordBatch]:
-    """Cut a batch into parts of about this size."""
+    """Split a batch into parts of about this size."""
     size = batch.nbytes
     if size <= limit_bytes:
         yield batch

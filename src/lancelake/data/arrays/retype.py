@@ -1,4 +1,4 @@
-"""The same values under another, structurally equal Arrow type: names, nullability, extensions."""
+"""Change of Arrow types without copying: names, nullability and extension types."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _binary(array: pa.ListArray | pa.LargeListArray) -> pa.Array:
 
 
 def ensure_same_kind(found: pa.DataType, target: pa.DataType) -> None:
-    """Refuse values whose buffers would mean something else under another type."""
+    """Raise when values would have another meaning with another type."""
     if not pa.types.is_nested(target):
         fits = not pa.types.is_nested(found) or _is_list_of_bytes(found)
     elif pa.types.is_struct(target):
@@ -67,7 +67,7 @@ def ensure_same_kind(found: pa.DataType, target: pa.DataType) -> None:
     else:
         fits = found.id == target.id
     if not fits:
-        raise CorruptTableError(f"a column holds {found}, where the table says {target}")
+        raise CorruptTableError(f"a column has type {found}, and {target} in the table")
 
 
 def _is_list_of_bytes(dtype: pa.DataType) -> bool:

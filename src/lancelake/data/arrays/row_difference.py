@@ -1,4 +1,4 @@
-"""In which rows do two columns of one type differ? Nulls equal nulls, NaN equals NaN."""
+"""Comparison of two columns row by row; nulls equal nulls, NaN equals NaN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def differing(one: pa.Array, other: pa.Array) -> Mask:
 
 
 def _values(one: pa.Array, other: pa.Array) -> Mask:
-    """Compare values; where one is null the answer means nothing."""
+    """Compare values; the result is undefined where one is null."""
     dtype = one.type
     if pa.types.is_struct(dtype):
         found = np.zeros(len(one), dtype=np.bool_)
@@ -78,7 +78,7 @@ def _items(array: pa.Array) -> pa.Array:
 
 def _lengths(array: pa.Array) -> npt.NDArray[np.int64]:
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
-    # What lies below a null list is not part of it.
+    # Values below a null list are ignored.
     return np.where(_valid(array), np.diff(offsets), 0)
 
 

@@ -1,4 +1,4 @@
-"""Values of live rows -> values of all physical rows; at deleted rows lies anything."""
+"""Expansion of live rows to all physical rows; deleted rows get arbitrary values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.errors import SchemaMismatchError
 from lancelake.format.file_version import FileVersion
 from lancelake.format.schema import Field, Schema
 
-# The most that deleted rows may add to what is handed on at once.
+# Maximum number of deleted rows that are added to one batch.
 _PIECE_BYTES = 32 << 20
 _LEAST_ROWS = 1024
 
@@ -24,7 +24,7 @@ Offsets = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadRows:
-    """Puts batches as `Conformer` makes them at the places of a fragment's live rows."""
+    """Places batches of `Conformer` at the positions of a fragment's live rows."""
 
     schema: Schema
     version: FileVersion
@@ -32,7 +32,7 @@ class SpreadRows:
     physical_rows: int
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a value for each physical row, or raise when there are not as many as live rows."""
+        """Yield a value for each physical row, or raise unless there is one for each live row."""
         if not self.deleted:
             yield from self._counted(batches, self.physical_rows)
             return
@@ -118,5 +118,5 @@ def _miscounted(found: int, expected: int, how: str) -> SchemaMismatchError:
     problem = f"there are {how} values than rows: {expected} rows"
     if how == "fewer":
         problem = f"{problem}, {found} values"
-    action = "Bring one value for each row."
+    action = "Pass one value for each row."
     return SchemaMismatchError(problem, expected=expected, found=found, action=action)

@@ -1,4 +1,4 @@
-"""Strings that are not UTF-8, which no reader of data files takes."""
+"""Strings with invalid UTF-8, which data files must not contain."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from lancelake.format.column_path import quote_segment
 
 
 class InvalidText(Enum):
-    """What happens to strings that are not UTF-8."""
+    """Handling of strings with invalid UTF-8."""
 
     REFUSE = "error"
     REPLACE = "replace"
-    """Each invalid sequence becomes U+FFFD."""
+    """Replace each invalid sequence by U+FFFD."""
 
     TRUST = "trust"
-    """Values of data files: they have been checked by being read."""
+    """Do not check values of data files, which readers have checked."""
 
 
 def chosen_text(name: str, option: str, table: str | None = None) -> InvalidText:
-    """Understand a choice as users name it."""
+    """Parse the value of an option."""
     known = {kind.value: kind for kind in (InvalidText.REFUSE, InvalidText.REPLACE)}
     if name not in known:
         msg = f"{option} must be one of {', '.join(known)}, not {name!r}"
@@ -32,14 +32,14 @@ def chosen_text(name: str, option: str, table: str | None = None) -> InvalidText
 
 
 def is_text(dtype: pa.DataType) -> bool:
-    """Whether values, or the words of a dictionary, are strings."""
+    """Whether values, or those of a dictionary, are strings."""
     if pa.types.is_dictionary(dtype):
         return is_text(dtype.value_type)
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
 def valid_text(array: pa.Array, column: str, choice: InvalidText) -> pa.Array:
-    """Return strings that are UTF-8; others are refused or replaced."""
+    """Return strings that are UTF-8; raise for others or replace them."""
     if choice is InvalidText.TRUST:
         return array
     words = array.dictionary if pa.types.is_dictionary(array.type) else array
@@ -50,7 +50,7 @@ def valid_text(array: pa.Array, column: str, choice: InvalidText) -> pa.Array:
             raise SchemaMismatchError(
                 f"column {column} has a string that is not UTF-8: {error}",
                 path=column,
-                action="Fix the string, make the column binary, or ask for a replacement.",
+                action="Correct the string, use a binary column, or have invalid UTF-8 replaced.",
             ) from error
         valid = replaced(words)
         if words is array:
@@ -60,7 +60,7 @@ def valid_text(array: pa.Array, column: str, choice: InvalidText) -> pa.Array:
 
 
 def unchecked_text(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return bytes as strings, sharing their buffers, whether or not they are UTF-8."""
+    """Return bytes as strings that share their buffers, without a check that they are UTF-8."""
     if pa.types.is_dictionary(target):
         if not pa.types.is_dictionary(array.type):
             return array.cast(target)
@@ -71,7 +71,7 @@ def unchecked_text(array: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def invalid_paths(array: pa.Array, path: str) -> Iterator[str]:
-    """Yield the paths of the values, at any depth, that hold strings that are not UTF-8."""
+    """Yield the paths of nested values with strings that are not UTF-8."""
     dtype = array.type
     if isinstance(array, pa.ExtensionArray):
         yield from invalid_paths(array.storage, path)
@@ -92,7 +92,7 @@ def invalid_paths(array: pa.Array, path: str) -> Iterator[str]:
 
 
 def replaced(array: pa.Array) -> pa.Array:
-    """Return strings with U+FFFD in place of what is not UTF-8."""
+    """Return strings with invalid UTF-8 replaced by U+FFFD."""
     is_large = pa.types.is_large_string(array.type)
     values = array.view(pa.large_binary() if is_large else pa.binary()).to_pylist()
     texts = (None if value is None else value.decode(errors="replace") for value in values)

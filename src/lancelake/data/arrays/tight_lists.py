@@ -1,4 +1,4 @@
-"""Lists whose values are all visible, and lists rebuilt around other values."""
+"""Lists trimmed to their visible values, and lists with other values."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pyarrow.compute as pc
 
 
 def tightened(array: pa.Array) -> pa.Array:
-    """Return a list of any kind, or a map, whose values are just those of its rows."""
+    """Return a list or map without values that belong to none of its rows."""
     if pa.types.is_fixed_size_list(array.type):
         return _tight_fixed_size(array)
     offsets = array.offsets
@@ -16,7 +16,7 @@ def tightened(array: pa.Array) -> pa.Array:
         return array
     moved = pc.subtract(offsets, pa.scalar(first, offsets.type))
     buffers = [_validity(array), moved.buffers()[1]]
-    # Arrow for Rust refuses an empty slice from the middle of texts.
+    # Arrow for Rust rejects an empty slice from the middle of strings.
     values = array.values.slice(first, last - first) if last > first else _none_of(array)
     return pa.Array.from_buffers(array.type, len(array), buffers, children=[values])
 

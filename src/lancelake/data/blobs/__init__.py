@@ -1,1 +1,1 @@
-"""Blob values: where they are stored, and how they are read and written."""
+"""Blob values: storage, reading and writing."""

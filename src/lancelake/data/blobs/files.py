@@ -1,4 +1,4 @@
-"""Blobs of a data file: small ones go into it, larger ones into files beside it."""
+"""Writing of blobs: small ones into the data file, larger ones into files beside it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Mask = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlobLimits:
-    """Sizes above which a blob leaves the data file, has a file of its own, starts another pack."""
+    """Size limits for inline blobs, packed blobs and pack files."""
 
     inline: int = 64 * 1024
     dedicated: int = 4 * 1024 * 1024
@@ -35,7 +35,7 @@ class BlobLimits:
 
     @staticmethod
     def of(column: Field) -> BlobLimits:
-        """Read the limits from a column's metadata, where official releases look for them."""
+        """Read the limits from a column's metadata, as official releases do."""
         default = BlobLimits()
         return BlobLimits(
             inline=_limit(column, "inline", default.inline),
@@ -51,12 +51,12 @@ class BlobFiles:
     address: CodecAddress
     allow_external: bool = False
     _session: LanceFileSession | None = None
-    _pack: Any = None  # the codec's writer of packed blobs; its class is not in lance.file
+    _pack: Any = None  # the codec's writer of packed blobs, whose class is not in lance.file
     _pack_bytes: int = 0
     _ids: list[int] = field(default_factory=list)
 
     def store(self, column: Field, values: pa.StructArray) -> pa.StructArray:
-        """Store blobs (`BLOB_VALUE`) and return what stands for them in the data file."""
+        """Store blobs (`BLOB_VALUE`) and return their values for the data file."""
         data, uris = values.field("data"), values.field("uri")
         is_null = _mask(values.is_null())
         has_data = _mask(data.is_valid()) & ~is_null
@@ -94,11 +94,11 @@ class BlobFiles:
         )
 
     def finish(self) -> None:
-        """Write out what is still open; `settle` must follow."""
+        """Flush open files; `settle` must follow."""
         self._close_pack()
 
     def settle(self) -> None:
-        """Bring every file to its place, durably on local disk."""
+        """Move every file to its location, durably on local disk."""
         files = [self._side_file(blob_id) for blob_id in self._ids]
         for file in files:
             file.arrived()
@@ -106,7 +106,7 @@ class BlobFiles:
             durable.sync_folder(Path(files[0].uri).parent)
 
     def _dedicated(self, value: bytes) -> int:
-        """Give a blob a file of its own and return its id."""
+        """Write a blob into its own file and return the file's id."""
         blob_id = self._next_id()
         with writing(self.address.place.path):
             writer = self._opened().open_dedicated_blob_writer(self._name, blob_id)
@@ -115,7 +115,7 @@ class BlobFiles:
         return blob_id
 
     def _packed(self, value: bytes, limits: BlobLimits) -> tuple[int, int]:
-        """Put a blob behind others and return the id of their file and its place there."""
+        """Append a blob to a pack file and return the file's id and the blob's position."""
         if self._pack_bytes + len(value) > limits.pack_file:
             self._close_pack()
         with writing(self.address.place.path):
@@ -158,10 +158,10 @@ class BlobFiles:
     def _ensure_allowed(self, column: Field, has_data: Mask, is_external: Mask, rest: Mask) -> None:
         where = quote_segment(column.name)
         if (has_data & is_external).any() or not (has_data | is_external | rest).all():
-            msg = f"a blob of column {where} has not exactly one of data and uri"
-            raise SchemaMismatchError(msg, path=where, action="Give every blob one of them.")
+            msg = f"a blob of column {where} must have exactly one of data and uri"
+            raise SchemaMismatchError(msg, path=where)
         if is_external.any() and not self.allow_external:
-            msg = f"a blob of column {where} lies outside the table"
+            msg = f"a blob of column {where} is stored outside of the table"
             action = "Write its bytes, or pass allow_external_blob_outside_bases=True."
             raise InvalidRequestError(msg, column=where, action=action)
 

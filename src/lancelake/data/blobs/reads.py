@@ -1,4 +1,4 @@
-"""Where do the bytes of blobs lie, and how are many of them read at once?"""
+"""Reading of blobs: their locations, and batched reads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lancelake.format.schema import Field
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
 
-# Ranges with a smaller gap between them are read as one.
+# Ranges with a smaller gap are merged into one read.
 _GAP_BYTES = 64 << 10
 _MOST_AT_ONCE = 8 << 20
 _THREADS = 4
@@ -31,7 +31,7 @@ Numbers = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True)
 class StoredBlob:
-    """Bytes of a file: so many from a position on, or all of them."""
+    """A blob's range in a file, or the whole file."""
 
     place: FileAt
     position: int
@@ -39,13 +39,13 @@ class StoredBlob:
 
     @computed_once
     def size(self) -> int:
-        """Bytes of the blob; asks the store where the table does not say."""
+        """Size of the blob, from the store if the table does not state it."""
         if self.length is not None:
             return self.length
         return open_store(self.place.root).head(self.place.path).size_bytes - self.position
 
     def part(self, start: int, length: int) -> StoredBlob:
-        """Return a part of the blob, which must have it all."""
+        """Return the location of a part of the blob."""
         end = start + length
         if start < 0 or length < 0 or end > self.size:
             msg = f"StoredBlob range end {end} exceeds blob size {self.size}"
@@ -53,7 +53,7 @@ class StoredBlob:
         return StoredBlob(self.place, self.position + start, length)
 
     def read(self, start: int, length: int) -> bytes:
-        """Return bytes of the blob, which must have them all."""
+        """Return a range of the blob's bytes."""
         part = self.part(start, length)
         return open_store(self.place.root).get_range(
             self.place.path, start=part.position, length=length
@@ -63,14 +63,14 @@ class StoredBlob:
 def locate(
     files: TableFiles, fragment: Fragment, column: Field, descriptors: pa.StructArray
 ) -> list[StoredBlob | None]:
-    """Find the blobs of some rows of a fragment, None for nulls; opens nothing."""
+    """Find the blobs of some rows of a fragment, None for nulls, without reading them."""
     file = next((file for file in fragment.files if column.id in file.fields), None)
     if file is None:
         return [None] * len(descriptors)
     is_valid = descriptors.is_valid().to_numpy(zero_copy_only=False)
     sizes, positions = _numbers(descriptors, "size"), _numbers(descriptors, "position")
     if column.is_blob_v1:
-        # A null of a 2.0 file: no bytes at a position that no value has.
+        # A null of a 2.0 file: size 0 at a position that no value has.
         is_valid = is_valid & ~((sizes == 0) & (positions != 0))
         place = files.data_file(file)
         return [
@@ -91,13 +91,13 @@ def locate(
 
 @dataclass(frozen=True, slots=True)
 class _Finder:
-    """Finds blobs of the second kind that belong to one data file."""
+    """Finds the blobs of encoding v2 of one data file."""
 
     files: TableFiles
     file: DataFile
 
     def find(self, kind: int, blob_id: int, position: int, size: int, uri: str) -> StoredBlob:
-        """Say where the blob of a descriptor lies."""
+        """Return the location of a descriptor's blob."""
         place = self.files.data_file(self.file)
         beside = FileAt(root=place.root, path=side_file(place.path, blob_id))
         match kind:
@@ -110,18 +110,18 @@ class _Finder:
             case BlobKind.EXTERNAL:
                 return StoredBlob(self._external(blob_id, uri), position, size or None)
             case _:
-                msg = f"a blob of data file {place.path} is of the unknown kind {kind}"
+                msg = f"a blob of data file {place.path} has the unknown kind {kind}"
                 raise CorruptTableError(msg, table=self.files.root.uri, path=place.path)
 
     def _external(self, base_id: int, uri: str) -> FileAt:
-        """Return the place of a file outside the table."""
+        """Return the location of a file outside the table."""
         if base_id:
             return self.files.below_base(BaseId(base_id), uri)
         return self.files.named_by_blob(uri)
 
 
 def read_all(blobs: Sequence[StoredBlob | None]) -> list[bytes | None]:
-    """Read blobs whole, those that lie close together at once."""
+    """Read whole blobs, merging reads of neighbours."""
     out: list[bytes | None] = [None if blob is None else b"" for blob in blobs]
     groups = list(_groups(blobs))
 
@@ -142,7 +142,7 @@ def read_all(blobs: Sequence[StoredBlob | None]) -> list[bytes | None]:
 
 
 def _groups(blobs: Sequence[StoredBlob | None]) -> Iterator[Group]:
-    """Yield blobs of one file, with their rows, that one read brings."""
+    """Yield groups of blobs of one file, with their rows, for one read each."""
     by_place: dict[FileAt, Group] = {}
     for row, blob in enumerate(blobs):
         if blob is not None and blob.size:

@@ -1,1 +1,1 @@
-"""The port to the official codec, and workarounds for files that it misreads."""
+"""The official codec of Lance files, and workarounds for files that it misreads."""

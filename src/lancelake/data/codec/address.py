@@ -1,4 +1,4 @@
-"""Where does the codec write a file, and how does the file get to its place from there?"""
+"""Addresses at which the codec writes files, and moving them to their final location."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from lancelake.storage.trust import local_path
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodecAddress:
-    """A file under the address at which the codec writes it."""
+    """A file and the address at which the codec writes it."""
 
     place: FileAt
     local: Path | None
-    """The path, if it is on this machine: the file's own, or that of a copy to be moved."""
+    """The local path: the file's own, or that of a copy to upload."""
 
     @staticmethod
     def of(place: FileAt) -> CodecAddress:
-        """Choose the address; folders on local disk are made."""
+        """Choose the address; create folders on local disk."""
         match place.root.scheme:
             case "file":
                 path = Path(local_path(place.root, place.path))
@@ -48,21 +48,21 @@ class CodecAddress:
 
     @property
     def uri(self) -> str:
-        """What to open the codec with."""
+        """Address for the codec."""
         return self.place.uri if self.local is None else str(self.local)
 
     @property
     def storage_options(self) -> dict[str, str] | None:
-        """The options to open the codec with."""
+        """Storage options for the codec."""
         return None if self.local is not None else self.place.root.storage_options or None
 
     @property
     def is_in_place(self) -> bool:
-        """Whether the codec writes straight to a local disk."""
+        """Whether the codec writes directly to local disk."""
         return self.place.root.scheme == "file"
 
     def arrived(self) -> None:
-        """Bring a finished file to its place, and on local disk its bytes to the disk."""
+        """Move a finished file to its location; on local disk, sync its bytes."""
         if self.local is None:
             return
         if self.is_in_place:
@@ -77,7 +77,7 @@ class CodecAddress:
 
 @contextmanager
 def writing(path: str) -> Iterator[None]:
-    """Turn what the codec raises, panics included, into an error that names the file."""
+    """Translate the codec's errors, including panics, into one that names the file."""
     try:
         yield
     except LanceTableError:

@@ -1,4 +1,4 @@
-"""Physical columns of data files whose indices do not follow from the schema."""
+"""Column indices of data files that do not follow from the schema."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def layout_with_gaps(
     """Return a layout with the indices that the columns have in the file.
 
     The first releases that wrote 2.0 files stored strings and binaries in two columns, offsets
-    and bytes; the encoding of a column says so. Where that does not account for every column of
-    the file, the indices `listed` for it in the manifest do: they are those of the columns of
-    the schema, in this order.
+    and bytes, which shows in a column's encoding. Where that does not explain every column of the
+    file, the indices `listed` in the manifest are used, which are those of the columns of the
+    schema, in order.
     """
     columns = tuple(_walked(container, regular))
     if columns and columns[-1].index + columns[-1].width == container.num_columns:
@@ -45,7 +45,7 @@ def layout_with_gaps(
 
 
 def _walked(container: Container, regular: FileLayout) -> Iterator[PhysicalColumn]:
-    """Number the columns one after the other; stop where the file ends."""
+    """Number the columns consecutively, up to the number of columns in the file."""
     index = 0
     for column in regular.columns:
         if index >= container.num_columns:

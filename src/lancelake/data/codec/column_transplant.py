@@ -1,4 +1,4 @@
-"""How do columns that the codec misreads get into a file of their own that it reads right?"""
+"""Transplants: copies of columns into a file that the codec reads correctly."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _CHUNK_BYTES = 8 * 1024 * 1024
 _MAX_GAP_BYTES = 4096
 _PARALLEL_READS = 4
 
-# A page that is left out keeps its place in the column. Its buffers lie where no file reaches,
-# so that an attempt to read them fails.
+# An omitted page keeps its position in the column. Its buffers are placed after the end of any
+# file, so that reading them fails.
 _NOWHERE = 1 << 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graft:
-    """A column to take over."""
+    """A column to copy."""
 
     index: int
 
@@ -36,12 +36,12 @@ class Graft:
     """Whether the length of a page is a number of rows, or a fixed multiple of it."""
 
     unwraps_blob: bool = False
-    """Whether to expose positions and sizes instead of the blob values they lead to."""
+    """Whether to expose positions and sizes instead of blob values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Transplant:
-    """Columns, and the schema for them; it needs exactly these columns, in this order."""
+    """Columns and their schema, which has exactly these columns in this order."""
 
     grafts: tuple[Graft, ...]
     schema: file_pb2.Schema
@@ -50,10 +50,10 @@ class Transplant:
 def transplant(
     container: Container, plan: Transplant, target: Path, *, rows: range | None = None
 ) -> None:
-    """Write a data file of some columns of another, under another schema.
+    """Write a data file with some columns of another, under another schema.
 
     The file has as many rows as the source; if `rows` is given, only those may be read. Memory
-    stays bounded. What is left of the file after a failure is of no use.
+    is bounded. After an error the file is unusable.
     """
     num_rows = container.descriptor().length
     placement = _Placement()
@@ -68,7 +68,7 @@ def transplant(
 def windows(
     container: Container, plan: Transplant, rows: range, *, max_bytes: int
 ) -> Iterator[range]:
-    """Cut rows into parts that end where pages do and need about `max_bytes` at once."""
+    """Split rows at page boundaries into parts of about `max_bytes`."""
     num_rows = container.descriptor().length
     pages = sorted(_sized_pages(container, plan, num_rows), key=lambda page: page[0].stop)
     start, size_bytes = rows.start, 0
@@ -102,14 +102,14 @@ class _Move:
 
 
 class _Placement:
-    """Gives every range of the source a place in the target."""
+    """Assigns a position in the target to every range of the source."""
 
     def __init__(self) -> None:
         self.moves: list[_Move] = []
         self.end = 0
 
     def place(self, start: int, length: int) -> int:
-        """Return where these bytes will start, as far from a boundary as they did."""
+        """Return the new position of these bytes, with the same alignment."""
         last = self.moves[-1] if self.moves else None
         if last is not None and 0 <= start - last.start - last.length <= _MAX_GAP_BYTES:
             last.length = start + length - last.start
@@ -153,7 +153,7 @@ def _wanted_pages(
 
 
 def _page_rows(column: file2_pb2.ColumnMetadata, graft: Graft, num_rows: int) -> list[range] | None:
-    """Return the rows of each page, or None where pages cannot be told apart by row."""
+    """Return the rows of each page, or None where pages do not align with rows."""
     ends = list(accumulate(page.length for page in column.pages))
     items = ends[-1] if ends else 0
     if not graft.pages_hold_rows or not items or items % num_rows:
@@ -182,7 +182,7 @@ def _place_encoding(encoding: file2_pb2.Encoding, placement: _Placement) -> None
 
 
 def _unwrap_blob(column: file2_pb2.ColumnMetadata) -> None:
-    """Make a column of positions and sizes of a column of blobs."""
+    """Turn a blob column into a column of positions and sizes."""
     whole = encodings20_pb2.ColumnEncoding()
     envelope = _envelope(column.encoding)
     envelope.Unpack(whole)
@@ -218,7 +218,7 @@ def file_tail(
     descriptor: file_pb2.FileDescriptor,
     version_numbers: tuple[int, int],
 ) -> bytes:
-    """Return what follows the buffers of columns in a data file."""
+    """Return the metadata and footer after the column buffers of a data file."""
     parts = [descriptor.SerializeToString()]
     columns_start = start + len(parts[0])
     extents: list[tuple[int, int]] = []

@@ -1,4 +1,4 @@
-"""Where do the columns and buffers of a data file (2.0 and later) lie?"""
+"""Container of data files (2.0 and later): footer, column metadata and global buffers."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ ENTRY = Struct("<QQ")
 _TAIL_BYTES = 64 * 1024
 
 
-# A tuple: every file that is opened has some of them.
+# A tuple, because every open file has several.
 class Extent(NamedTuple):
-    """Some bytes of a file."""
+    """A range of bytes in a file."""
 
     start: int
     length: int
@@ -50,7 +50,7 @@ class Container:
 
     @property
     def num_columns(self) -> int:
-        """How many columns the file has."""
+        """Number of columns of the file."""
         return len(self.column_metadata)
 
     def descriptor(self) -> file_pb2.FileDescriptor:
@@ -68,7 +68,7 @@ class Container:
         return message
 
     def read(self, extent: Extent) -> bytes:
-        """Return bytes of the file, without asking the store for its last ones again."""
+        """Return bytes of the file; its last ones are cached."""
         begin = extent.start - self.tail_start
         if begin >= 0:
             return self.tail[begin : begin + extent.length]
@@ -76,7 +76,7 @@ class Container:
 
 
 def open_container(source: ByteSource) -> Container:
-    """Read the end of a file; one that is no data file, or is cut off, is corrupt."""
+    """Read the footer of a file; raise CorruptTableError unless it is a complete data file."""
     size_bytes = source.size_bytes()
     if size_bytes < FOOTER.size:
         raise _corrupt(source, f"only {size_bytes} bytes")
@@ -89,7 +89,7 @@ def open_container(source: ByteSource) -> Container:
         raise _corrupt(source, f"the last bytes are {magic!r}, not {MAGIC!r}")
     first = min(columns, buffers)
     if first + ENTRY.size * (num_buffers + num_columns) > size_bytes:
-        raise _corrupt(source, "its tables lie outside of it")
+        raise _corrupt(source, "its tables are outside of it")
     if first < tail_start:
         tail = source.read(first, tail_start - first) + tail
         tail_start = first

@@ -1,4 +1,4 @@
-"""Which columns does a data file (2.0 and later) have, and what lies in each?"""
+"""Column layout of a data file (2.0 and later)."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ _index_of = attrgetter("index")
 
 
 class ColumnKind(Enum):
-    """What a column holds."""
+    """Content of a column."""
 
     VALUES = "values"
     """The values of a node without children."""
 
     PARENT = "parent"
-    """Offsets of lists, or nothing but the length of structs; in 2.0 files only."""
+    """Offsets of lists, or the length of structs; in 2.0 files only."""
 
     PACKED_STRUCT = "packed struct"
     """All members of a struct, row by row."""
@@ -38,29 +38,29 @@ class ColumnKind(Enum):
     """A struct without members."""
 
     BLOB_V1 = "blob v1"
-    """Positions and sizes of values that lie elsewhere in the file."""
+    """Positions and sizes of values that are stored elsewhere in the file."""
 
     BLOB_V2 = "blob v2"
-    """Descriptors of values in this file, in side files or anywhere."""
+    """Descriptors of values in this file, in files beside it or external."""
 
     JSON_TEXT = "json text"
-    """JSON that pylance 4 stored as text, with the offsets of whatever Arrow type it got."""
+    """JSON that pylance 4 stored as text, with the offsets of its Arrow type."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhysicalColumn:
-    """A column of a data file and the nodes of the file's own schema that lead to it."""
+    """A column of a data file, and its path of nodes in the file's schema."""
 
     index: int
     kind: ColumnKind
     nodes: tuple[Field, ...]
     top: int
     width: int = 1
-    """Physical columns of the node: two where the offsets of strings are apart from their bytes."""
+    """Physical columns of the node: two where offsets and bytes of strings are separate."""
 
     @property
     def path(self) -> tuple[str, ...]:
-        """Names from the top down, as the file has them."""
+        """Names from the root down, as in the file."""
         return tuple(node.name for node in self.nodes)
 
     @property
@@ -70,7 +70,7 @@ class PhysicalColumn:
 
     @property
     def is_below_list(self) -> bool:
-        """Whether a row may have any number of these values."""
+        """Whether a row may have several of these values."""
         return any(node.logical_type.split(".")[0] in _LISTS for node in self.nodes)
 
 
@@ -82,10 +82,10 @@ class FileLayout:
     num_rows: int
     columns: tuple[PhysicalColumn, ...]
     is_plain: bool
-    """Whether the codec reads any choice of these columns, together and where they are."""
+    """Whether the codec reads any subset of these columns correctly."""
 
     has_gaps: bool = False
-    """Whether indices do not follow from the schema, from which the codec computes them."""
+    """Whether column indices differ from those that the codec computes from the schema."""
 
     def find(self, index: int) -> PhysicalColumn | None:
         """Return the column with this index, if the file has it."""
@@ -129,12 +129,12 @@ def decode(
 
 
 def quoted_path(segments: tuple[str, ...]) -> str:
-    """Write a path the way the codec takes it; it takes none with an empty segment."""
+    """Format a path for the codec, which does not accept empty segments."""
     return ".".join(map(quoted_name, segments))
 
 
 def kind_of(field: Field) -> ColumnKind:
-    """Say what the column of a node holds."""
+    """Return the content of a node's column."""
     if field.logical_type == "struct":
         if BLOB_KEY in field.metadata:
             return ColumnKind.BLOB_V2
@@ -149,7 +149,7 @@ def kind_of(field: Field) -> ColumnKind:
 
 
 def is_fixed_size_structs(field: Field) -> bool:
-    """Whether a node is a list of a fixed number of structs."""
+    """Whether a node is a fixed-size list of structs."""
     return field.logical_type.startswith(_FIXED_SIZE_STRUCTS)
 
 
@@ -175,7 +175,7 @@ def _owners(nodes: tuple[Field, ...], version: FileVersion) -> Iterator[tuple[Fi
 
 
 def _with_blob_members(fields: Iterable[file_pb2.Field]) -> Iterator[file_pb2.Field]:
-    """Put the members of blob descriptors, which have no ids, below their blob."""
+    """Add the members of blob descriptors, which have no ids, below their blob."""
     blob: file_pb2.Field | None = None
     for field in fields:
         if field.id >= 0:

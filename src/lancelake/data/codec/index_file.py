@@ -1,4 +1,4 @@
-"""Files of an index segment: free schemas, schema metadata and global buffers."""
+"""Index files: Lance files with schema metadata and global buffers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.format.index_meta import IndexFile
 from lancelake.storage.table_files import FileAt
 
 FILE_VERSION = "2.0"
-"""Every release reads index files of this version."""
+"""File version of index files, which every release reads."""
 _READAHEAD = 4
 
 
@@ -28,7 +28,7 @@ class SegmentFolder:
     place: FileAt
 
     def file(self, name: str) -> FileAt:
-        """Place of a file of the segment."""
+        """Location of a file of the segment."""
         return FileAt(root=self.place.root, path=f"{self.place.path}/{name}")
 
     def open(self, name: str) -> IndexFileReader:
@@ -36,12 +36,12 @@ class SegmentFolder:
         return IndexFileReader(self.file(name))
 
     def create(self, name: str, schema: pa.Schema) -> IndexFileWriter:
-        """Begin a file of the segment."""
+        """Create a file of the segment."""
         return IndexFileWriter(self, name, schema)
 
 
 class IndexFileReader:
-    """Reads a file of an index; every failure names the file."""
+    """Reads an index file; errors name the file."""
 
     def __init__(self, place: FileAt) -> None:
         self._place = place
@@ -49,7 +49,7 @@ class IndexFileReader:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Row count of the file."""
         return self._facts.rows
 
     @property
@@ -64,7 +64,7 @@ class IndexFileReader:
         return {key.decode(): value.decode() for key, value in found.items()}
 
     def buffer(self, metadata_key: str) -> bytes | None:
-        """Return the global buffer whose number is under a key of the metadata."""
+        """Return the global buffer whose number is stored under a metadata key."""
         number = self.metadata.get(metadata_key)
         if number is None:
             return None
@@ -106,7 +106,7 @@ class IndexFileReader:
                 yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
 
     def take(self, rows: Sequence[int], *, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return single rows, which ascend without repeats."""
+        """Return the rows at these offsets, sorted and unique."""
         names = None if columns is None else tuple(columns)
         schema = self._selected(names)
         if not len(rows):
@@ -116,7 +116,7 @@ class IndexFileReader:
         return pa.Table.from_batches([b.cast(schema) for b in batches], schema=schema)
 
     def require(self, *names: str) -> None:
-        """Refuse a file that lacks one of these columns."""
+        """Raise for a file without one of these columns."""
         missing = [name for name in names if name not in self._facts.schema.names]
         if missing:
             msg = f"index file {self._place.path} has no column {missing[0]}"
@@ -131,7 +131,7 @@ class IndexFileReader:
 
 
 class IndexFileWriter:
-    """Writes a file of an index; it can be seen once `finish` returns."""
+    """Writes an index file, which is visible once `finish` returns."""
 
     def __init__(self, folder: SegmentFolder, name: str, schema: pa.Schema) -> None:
         self._name = name

@@ -1,4 +1,4 @@
-"""Columns of a Lance data file (2.0 and later), read by the official codec."""
+"""Column reader of Lance data files (2.0 and later) on the official codec."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lancelake.proto import file_pb2
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 
-# Batches the codec decodes ahead: enough to keep it busy, few enough to stay in the cache.
+# Batches the codec prefetches: enough to keep it busy, few enough to stay in the CPU cache.
 _READAHEAD = 4
 _CACHED = 256
 _FILES = 1 << 14
@@ -56,7 +56,7 @@ class LanceFile:
         return self._reader.num_rows()
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
         if start >= stop:
             return
         with explained(self._place.path):
@@ -67,7 +67,7 @@ class LanceFile:
                 yield self._shaped(batch)
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
-        """Return the rows at these offsets, which ascend without repeats."""
+        """Return the rows at these offsets, sorted and unique."""
         count = len(offsets)
         if count == 0:
             arrays = [pa.array([], field.type) for field in self.schema]
@@ -83,9 +83,9 @@ class LanceFile:
 def open_lance_columns(
     place: FileAt, file: DataFile, fields: tuple[Field, ...], *, raw_text: bool = False
 ) -> tuple[ColumnReader, ...]:
-    """Open the columns of these fields, which are cut down to what the file has.
+    """Open the columns of these fields, reduced to those in the file.
 
-    With `raw_text`, strings come as they are stored, whether or not they are UTF-8.
+    With `raw_text`, strings are returned as stored, even if they are not UTF-8.
     """
     wanted = WantedColumns.of(fields)
     layout = _known.peek(place)
@@ -110,7 +110,7 @@ def _open_groups(
     *,
     raw_text: bool,
 ) -> tuple[ColumnReader, ...]:
-    """Open a file some of whose columns the codec does not read as they are."""
+    """Open a file with columns that need a transplant."""
     container = _container(place)
     indices = [column.index for column in columns.values()]
     readers: list[ColumnReader] = []
@@ -130,13 +130,13 @@ def _open_groups(
                     schema=part.schema, container=container, plan=group.transplant, shapes=shapes
                 )
             )
-    # Validity of a struct that several groups share is taken from the first of them.
+    # Several groups may share a struct; its validity is taken from the first.
     return tuple(sorted(readers, key=lambda reader: isinstance(reader, TransplantedColumns)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WantedColumns:
-    """What a projection asks of every file: computed once, used for all of them."""
+    """Projection of columns, computed once and used for all files."""
 
     fields: tuple[Field, ...]
     columns: tuple[FieldId, ...]
@@ -146,9 +146,9 @@ class WantedColumns:
 
     @staticmethod
     def of(fields: tuple[Field, ...]) -> WantedColumns:
-        """Return the columns of these fields; the same tuple is looked at once."""
+        """Return the columns of these fields, cached by tuple."""
         found = _wanted.get(id(fields), lambda: WantedColumns._make(fields))
-        # Another tuple may have come to lie where one was that is gone.
+        # Another tuple may have got the id of one that was freed.
         return found if found.fields is fields else WantedColumns._make(fields)
 
     @staticmethod
@@ -170,14 +170,14 @@ class WantedColumns:
         *,
         raw_text: bool = False,
     ) -> tuple[FileShape, ...]:
-        """Say how each field is built from columns as they are in a file."""
+        """Return how each field is built from the columns of a file."""
         paths = {field_id: column.path for field_id, column in columns.items()}
         shaper = _Shaper(paths, version, raw_text)
         return tuple(shaper.shape(field, 0) for field in self.fields)
 
 
 def load_layout(place: FileAt, file: DataFile, reader: CodecReader | None = None) -> FileLayout:
-    """Return the columns of a file; it never changes, and files of one schema share them."""
+    """Return the columns of a file, cached; files with the same schema share them."""
     return _known.get(place, lambda: _load_layout(place, file, reader))
 
 
@@ -199,7 +199,7 @@ def _container(place: FileAt) -> Container:
 
 
 def _guessed(place: FileAt, columns: tuple[str, ...]) -> CodecReader | None:
-    """Try the table's own names, which most files have."""
+    """Use the table's names, which most files have."""
     if not columns:
         return None
     try:
@@ -220,20 +220,20 @@ def _column(place: FileAt, file: DataFile, layout: FileLayout, field_id: FieldId
 
 @dataclass(frozen=True, slots=True)
 class _Shaper:
-    """Says how fields are built from columns with these names in the file."""
+    """Builds fields from columns with these names in the file."""
 
     paths: dict[FieldId, tuple[str, ...]]
     version: FileVersion | None = None
     raw_text: bool = False
 
     def shape(self, field: Field, depth: int) -> FileShape:
-        """Build a field from the columns that lie `depth` levels down."""
+        """Build a field from the columns `depth` levels below."""
         leaf = field
         while not leaf.owns_column:
             leaf = leaf.children[0]
         path = self.paths[leaf.id]
         if depth >= len(path):
-            problem = f"the data of field {field.name!r} is not nested as the table says"
+            problem = f"the data of field {field.name!r} is not nested as in the table"
             raise CorruptTableError(problem, field=field.name)
         name = path[depth]
         target = storage_field(described(field)).type

@@ -1,4 +1,4 @@
-"""Can data files be put behind each other page by page, without decoding a value?"""
+"""Concatenation of data files page by page, without decoding."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from lancelake.storage.store import ObjectStore
 _ALIGNMENT = 64
 _CHUNK_BYTES = 8 << 20
 LARGE_PAGE_BYTES = 1 << 20
-"""From this size on, a page is read about as fast as any larger one."""
+"""Page size from which larger pages are not read faster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagedFile:
-    """What a file says of its pages; they are its first `size_bytes`, and nothing else is."""
+    """Page metadata of a file, whose first `size_bytes` are its pages."""
 
     version_numbers: tuple[int, int]
     descriptor: file_pb2.FileDescriptor
@@ -39,26 +39,26 @@ class PageCopy:
 
     @property
     def large_share(self) -> float:
-        """The part of all bytes that lies in pages of a size that is good to read."""
+        """Fraction of bytes in pages that are large enough to read fast."""
         pages = [sum(p.buffer_sizes) for file in self.files for c in file.columns for p in c.pages]
         total = sum(pages)
         return sum(size for size in pages if size >= LARGE_PAGE_BYTES) / total if total else 0.0
 
     def write(self, store: ObjectStore, path: str) -> int:
-        """Write one file with the pages of all, and return its size."""
+        """Write one file with the pages of all files, and return its size."""
         tail = self._tail()
         store.put_stream(path, self._chunks(tail))
         return self._ends[-1] + len(tail)
 
     def write_local(self, path: Path) -> int:
-        """Do the same to a local file that need not last, and return its size."""
+        """Do the same to a temporary local file, and return its size."""
         with path.open("wb") as file:
             file.writelines(self._chunks(self._tail()))
             return file.tell()
 
     @property
     def _ends(self) -> list[int]:
-        """Where the pages of each file end in the new one."""
+        """End of each file's pages in the new file."""
         return list(accumulate(_aligned(file.size_bytes) for file in self.files))
 
     def _chunks(self, tail: bytes) -> Iterator[bytes]:
@@ -87,9 +87,9 @@ class PageCopy:
 
 
 def page_copy(sources: Iterable[ByteSource]) -> PageCopy | None:
-    """Plan a copy; None where pages cannot be taken over as they are.
+    """Plan a copy; None where pages cannot be copied unchanged.
 
-    Columns of blobs must not be among them: they lead to other places of their file.
+    Blob columns are not allowed, because they refer to positions in their file.
     """
     every = tuple(sources)
     known = _KnownEnds()
@@ -106,26 +106,26 @@ def page_copy(sources: Iterable[ByteSource]) -> PageCopy | None:
 
 
 class _KnownEnds:
-    """Small files of one writer often end in the same bytes, which are decoded once."""
+    """Cache of page metadata: small files of one writer often end in the same bytes."""
 
     def __init__(self) -> None:
         self._by_size: dict[int, tuple[bytes, PagedFile]] = {}
 
     def find(self, source: ByteSource) -> PagedFile | None:
-        """Return what another file said that had the same length and the same end."""
+        """Return the metadata of another file of the same length and end."""
         if not isinstance(source, LoadedSource):
             return None
         end, file = self._by_size.get(len(source.data), (b"", None))
         return file if source.data.endswith(end) else None
 
     def add(self, source: ByteSource, file: PagedFile) -> None:
-        """Remember what a file says."""
+        """Cache the metadata of a file."""
         if isinstance(source, LoadedSource):
             self._by_size[len(source.data)] = source.data[file.size_bytes :], file
 
 
 def _paged_file(container: Container) -> PagedFile | None:
-    """Read what a file says of its pages; None where they cannot be moved."""
+    """Read the page metadata of a file; None where pages cannot be moved."""
     if not container.version.leaves_only or len(container.global_buffers) != 1:
         return None
     columns = tuple(container.column(n) for n in range(container.num_columns))
@@ -145,7 +145,7 @@ def _paged_file(container: Container) -> PagedFile | None:
 
 
 def _are_alike(file: PagedFile, like: PagedFile) -> bool:
-    """Whether the pages of two files can be pages of the same columns."""
+    """Whether pages of two files can belong to the same columns."""
     return (
         file.version_numbers == like.version_numbers
         and len(file.columns) == len(like.columns)
@@ -155,7 +155,7 @@ def _are_alike(file: PagedFile, like: PagedFile) -> bool:
 
 
 def _is_movable(column: file2_pb2.ColumnMetadata) -> bool:
-    """Whether a column consists of pages that only their buffers tie to their place."""
+    """Whether only the buffers of a column's pages depend on their position."""
     return (
         not column.buffer_offsets
         and column.encoding.WhichOneof("location") != "indirect"

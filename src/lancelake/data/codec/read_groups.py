@@ -1,4 +1,4 @@
-"""Which columns may the codec read together, and which must be transplanted before?"""
+"""Groups of columns that the codec reads together, and those that need a transplant."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ _LARGE_OFFSET_BITS = 64
 class ReadGroup:
     """Columns to read with one reader.
 
-    Its batches have the nodes that lead to `columns`, under the names of the file, in the order
-    of `columns`. Without a transplant the codec takes `projection` on the file itself; with one
-    it reads all columns of the transplanted file.
+    Its batches have the parents of `columns` under the file's names, in the order of `columns`.
+    Without a transplant the codec reads `projection` of the file itself; with one, all columns
+    of the transplanted file.
     """
 
     columns: tuple[PhysicalColumn, ...]
@@ -47,11 +47,11 @@ def read_groups(
     blob_values: bool = False,
     raw_text: bool = False,
 ) -> tuple[ReadGroup, ...]:
-    """Split columns, given by index, into groups that the codec reads right.
+    """Split columns, given by index, into groups that the codec reads correctly.
 
-    A column of a map or of a fixed-size list of structs brings all columns of that node along.
-    Blob v1 columns give positions and sizes; with `blob_values` they give their values unless
-    they lie behind a blob v2 column. With `raw_text`, strings come as binaries.
+    A column of a map or of a fixed-size list of structs includes all columns of that node.
+    Blob v1 columns are read as positions and sizes; with `blob_values` as values, unless they
+    follow a blob v2 column. With `raw_text`, strings are read as binaries.
     """
     planner = _Planner(layout, container, blob_values=blob_values, raw_text=raw_text)
     groups: list[list[_Unit]] = []
@@ -70,7 +70,7 @@ def read_groups(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Unit:
-    """A node that the codec cannot take apart, and its columns."""
+    """A node that the codec reads only as a whole, and its columns."""
 
     nodes: tuple[Field, ...]
     columns: tuple[PhysicalColumn, ...]
@@ -96,13 +96,13 @@ def _units(layout: FileLayout, wanted: Sequence[int]) -> Iterator[_Unit]:
 
 
 def _ensure_readable(column: PhysicalColumn, layout: FileLayout) -> None:
-    """Refuse the shapes that abort the process in the codec; no release reads them."""
+    """Raise for types that abort the process in the codec; no release reads them."""
     if not column.is_below_list or not layout.version.leaves_only:
         return
     if column.kind in (ColumnKind.BLOB_V1, ColumnKind.EMPTY_STRUCT):
         path = quoted_path(column.path)
         raise UnsupportedError(
-            f"Column {path} of a data file of version {layout.version.value} holds a "
+            f"Column {path} of a data file of version {layout.version.value} has a "
             f"{column.kind.value} inside of a list",
             column=path,
             file_version=layout.version.value,
@@ -116,7 +116,7 @@ def _is_value_below(column: PhysicalColumn, nodes: tuple[Field, ...]) -> bool:
 
 
 def _whole(nodes: tuple[Field, ...]) -> tuple[Field, ...]:
-    """Cut a trail at the first node that the codec reads as a whole or not at all."""
+    """Cut a path at the first node that the codec reads as a whole or not at all."""
     for depth, node in enumerate(nodes, 1):
         if node.logical_type == "map" or is_fixed_size_structs(node):
             return nodes[:depth]
@@ -124,7 +124,7 @@ def _whole(nodes: tuple[Field, ...]) -> tuple[Field, ...]:
 
 
 def _is_alone(unit: _Unit, layout: FileLayout) -> bool:
-    """Whether columns that are read beside these come out wrong, or not at all."""
+    """Whether the codec misreads other columns together with these."""
     if is_fixed_size_structs(unit.nodes[-1]):
         return True
     is_empty = any(c.kind is ColumnKind.EMPTY_STRUCT for c in unit.columns)
@@ -132,7 +132,7 @@ def _is_alone(unit: _Unit, layout: FileLayout) -> bool:
 
 
 class _Planner:
-    """Decides about the columns of one file."""
+    """Planner for the columns of one file."""
 
     def __init__(
         self, layout: FileLayout, container: Container, *, blob_values: bool, raw_text: bool
@@ -146,7 +146,7 @@ class _Planner:
         self._short_json: set[int] = set()
 
     def must_move(self, unit: _Unit) -> bool:
-        """Whether the codec misreads these columns where they are."""
+        """Whether the codec misreads these columns in the file itself."""
         short_json = {c.index for c in unit.columns if self._has_short_offsets(c)}
         self._short_json |= short_json
         is_behind_blob = self._first_blob is not None and any(
@@ -165,7 +165,7 @@ class _Planner:
         )
 
     def group(self, units: list[_Unit]) -> ReadGroup:
-        """Say how to read these together."""
+        """Return the group of these columns."""
         columns = tuple(column for unit in units for column in unit.columns)
         if self.must_move(units[0]):
             plan = plan_transplant(

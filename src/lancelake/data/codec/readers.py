@@ -1,4 +1,4 @@
-"""The door to the official codec: readers of single files, kept open for a while."""
+"""Readers of the official codec for single files, with a cache of open ones."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ class FileFacts:
 
 
 class CodecReader:
-    """A reader of the codec that several threads may ask.
+    """Thread-safe reader of the codec.
 
-    The codec refuses a call while another thread's call on the same reader runs; the streams
-    that calls return are free of that.
+    The codec rejects a call while another thread's call on the same reader runs; the returned
+    streams do not have this limit.
     """
 
     def __init__(self, reader: LanceFileReader) -> None:
@@ -54,12 +54,12 @@ class CodecReader:
         self._num_columns: int | None = None
 
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Row count of the file."""
         return self._num_rows
 
     @property
     def num_columns(self) -> int:
-        """Physical columns of the whole file, whatever its schema says."""
+        """Number of physical columns of the file."""
         if self._num_columns is None:
             self._num_columns = len(self.column_sizes())
         return self._num_columns
@@ -75,7 +75,7 @@ class CodecReader:
             return result.to_batches()
 
     def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
-        """Stream single rows, which ascend without repeats, in one batch."""
+        """Stream rows at sorted, unique offsets in one batch."""
         with self._alone():
             # The public wrapper checks the order of the rows one by one, in Python.
             return self._reader._reader.take_rows(rows, len(rows), readahead)
@@ -86,7 +86,7 @@ class CodecReader:
             return bytes(self._reader.read_global_buffer(index))
 
     def facts(self) -> FileFacts:
-        """What the file says about itself."""
+        """Metadata of the file."""
         with self._alone():
             found = self._reader.metadata()
         return FileFacts(
@@ -97,7 +97,7 @@ class CodecReader:
         )
 
     def column_sizes(self) -> list[int]:
-        """Bytes of each column."""
+        """Size of each column in bytes."""
         with self._alone():
             statistics = self._reader.file_statistics()
         return [int(column.size_bytes) for column in statistics.columns]
@@ -115,12 +115,12 @@ _readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = Rec
 
 
 def open_reader(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
-    """Open a data file for some of its columns, given as the codec names them."""
+    """Open a data file for some of its columns, by the codec's names."""
     return _readers.get((place, columns), lambda: _open(place, columns))
 
 
 def forget_readers(uris: Collection[str]) -> None:
-    """Close files that were removed: an open one keeps its room on the disk."""
+    """Close removed files, which use disk space while they are open."""
     _readers.forget(lambda key: key[0].uri in uris)
 
 
@@ -131,7 +131,7 @@ def forget_readers_below(root: Location) -> None:
 
 @contextmanager
 def explained(path: str) -> Iterator[None]:
-    """Turn what the codec raises, panics included, into an error that names the file."""
+    """Translate the codec's errors, including panics, into one that names the file."""
     try:
         yield
     except LanceTableError:
@@ -173,14 +173,14 @@ def _address(place: FileAt) -> tuple[str, dict[str, str]]:
 
 
 def _regular_file(path: str) -> str:
-    """Return the path of a file; the codec would wait for a pipe, and read a device."""
+    """Return the path of a regular file; the codec would block on a pipe, and read a device."""
     if not stat.S_ISREG(os.stat(path).st_mode):  # noqa: PTH116  # paths are plain text here
         raise OSError(f"{path} is not a regular file")
     return path
 
 
 def _reason(place: FileAt, error: CorruptTableError) -> LanceTableError:
-    """Say what is wrong by asking the store, which has errors with a meaning."""
+    """Find the cause of an error by accessing the file through the store."""
     try:
         missing = not open_store(place.root).exists(place.path)
     except (StorageDeniedError, StorageUnavailableError) as denied:

@@ -1,4 +1,4 @@
-"""Local copies of files that the codec cannot reach where they are."""
+"""Local copies of files that the codec cannot access directly."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _numbers = itertools.count()
 
 
 class _Folder:
-    """The folder of this process, made when first asked for."""
+    """Temporary folder of this process, created on first use."""
 
     def __init__(self) -> None:
         self.path: Path | None = None
         self.lock = threading.Lock()
 
     def forget(self) -> None:
-        """Leave the folder to the parent process, together with a lock that may be held there."""
+        """Leave the folder and its lock to the parent process."""
         self.path, self.lock = None, threading.Lock()
 
 
@@ -37,7 +37,7 @@ after_fork(_folder.forget)
 
 
 def folder() -> Path:
-    """Return a folder of this process, removed when it ends."""
+    """Return the folder of this process, which is removed at exit."""
     with _folder.lock:
         if _folder.path is None:
             _folder.path = Path(tempfile.mkdtemp(prefix="lancelake-"))
@@ -46,7 +46,7 @@ def folder() -> Path:
 
 
 def _remove(path: Path, pid: int) -> None:
-    # A forked child inherits what its parent does at exit.
+    # A forked child inherits its parent's exit handlers.
     if pid == os.getpid():
         shutil.rmtree(path, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""Under which schema does the codec read transplanted columns right?"""
+"""Schemas under which the codec reads transplanted columns correctly."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def plan_transplant(
     short_json: Collection[int] = (),
     raw_text: bool = False,
 ) -> Transplant:
-    """Plan a file of these columns, below the same nodes as in their own.
+    """Plan a file of these columns, with the same parents as in their own.
 
     Blobs become packed structs: v2 with the members of its descriptor, v1 with position and
     size. The JSON columns with an index in `short_json` become strings, and strings with a
     column of their own for the bytes become lists of bytes. With `raw_text`, strings become
-    binaries, which the codec reads whether or not they are UTF-8.
+    binaries, which the codec reads without a check that they are UTF-8.
     """
     roots: dict[int, _Branch] = {}
     for column in columns:
@@ -77,7 +77,7 @@ def without_text(field: Field) -> Field:
 
 @dataclass(slots=True)
 class _Branch:
-    """A node of a file's schema and those of its children that are needed."""
+    """A node of a file's schema with its needed children."""
 
     node: Field
     children: dict[int, _Branch] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class _Branch:
             yield from child.walk()
 
     def as_field(self, readable: dict[int, Field]) -> Field:
-        """Return the node as it stands in the transplanted file."""
+        """Return the node of the transplanted file."""
         if not self.children:
             return readable[id(self.node)]
         return self.node.with_children(tuple(c.as_field(readable) for c in self.children.values()))
@@ -107,7 +107,7 @@ def _grafts(column: PhysicalColumn, layout: FileLayout) -> Iterator[Graft]:
 
 
 def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
-    """Return the node of a column as the type that the codec reads right."""
+    """Return the node of a column with a type that the codec reads correctly."""
     if column.kind is ColumnKind.BLOB_V2:
         return replace(column.field, metadata=_PACKED)
     if column.kind is ColumnKind.BLOB_V1:
@@ -125,7 +125,7 @@ def _readable(column: PhysicalColumn, *, is_short_json: bool) -> Field:
 def _numbered(
     fields: Sequence[Field], parent_id: FieldId, numbers: Iterator[int]
 ) -> Iterator[Field]:
-    """Give ids in the order of a walk."""
+    """Assign ids in pre-order."""
     for node in fields:
         node_id = FieldId(next(numbers))
         children = tuple(_numbered(node.children, node_id, numbers))

@@ -1,4 +1,4 @@
-"""Columns that the codec misreads where they are, read from a transplant."""
+"""Column reader for columns that the codec misreads, through transplants."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lancelake.data.codec.threads import codec_threads
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.file_to_table import FileShape, shaped
 
-# Bytes of the original that lie on local disk at a time.
+# Bytes of the original that are copied to local disk at a time.
 _WINDOW_BYTES = 64 << 20
 _READAHEAD = 4
 
@@ -39,11 +39,11 @@ class TransplantedColumns:
         return int(self.container.descriptor().length)
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
         return rebatched(self._windows(start, stop, batch_rows), batch_rows)
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
-        """Return the rows at these offsets, which ascend without repeats."""
+        """Return the rows at these offsets, sorted and unique."""
         parts = [self._empty()]
         if len(offsets):
             span = range(int(offsets[0]), int(offsets[-1]) + 1)
@@ -70,7 +70,7 @@ class TransplantedColumns:
 
     @contextmanager
     def _reader(self, rows: range) -> Iterator[LanceFileReader]:
-        """Open a transplant of these rows, which is removed afterwards."""
+        """Open a temporary transplant of these rows."""
         codec_threads.ensure_alive()
         target = spool.fresh_path()
         try:

@@ -1,1 +1,1 @@
-"""Data files of the legacy format (0.1), read by our own decoders."""
+"""Reader of data files of the legacy format (0.1)."""

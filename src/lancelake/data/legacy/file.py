@@ -1,4 +1,4 @@
-"""The rows of a legacy (0.1) data file."""
+"""Column reader of legacy (0.1) data files."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class LegacyFile:
     ) -> LegacyFile:
         """Open a file for fields of the table's schema, which must be in the file.
 
-        `manifest` is the manifest the schema comes from: it holds the values of dictionaries.
+        `manifest` is the schema's manifest, which has the values of dictionaries.
         """
         nodes = [node for top in fields for node in top.walk()]
         wanted = tuple(node.id for node in nodes if node.logical_type != "struct")
@@ -62,11 +62,11 @@ class LegacyFile:
 
     @property
     def num_rows(self) -> int:
-        """Rows of the file."""
+        """Row count of the file."""
         return self.layout.num_rows
 
     def batches(self, *, start: int, stop: int, batch_rows: int) -> Iterator[pa.RecordBatch]:
-        """Yield rows start to stop in order, in batches of `batch_rows` but for the last."""
+        """Yield rows start to stop in order, in batches of `batch_rows`, except for the last."""
         if not 0 <= start <= stop <= self.num_rows or batch_rows < 1:
             msg = f"rows {start} to {stop} by {batch_rows} of a file of {self.num_rows} rows"
             raise InvalidRequestError(f"cannot read {msg}", path=self.source.name)
@@ -74,11 +74,11 @@ class LegacyFile:
             yield self._read(Runs.between(first, min(first + batch_rows, stop)))
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
-        """Return the rows at these offsets, which ascend without repeats."""
+        """Return the rows at these offsets, sorted and unique."""
         rows = offsets.astype(np.int64)
         ascending = bool((np.diff(rows) > 0).all())
         if rows.size and not (ascending and rows[0] >= 0 and rows[-1] < self.num_rows):
-            msg = f"row offsets must ascend and be below {self.num_rows}"
+            msg = f"row offsets must be sorted and below {self.num_rows}"
             raise InvalidRequestError(msg, path=self.source.name)
         return self._read(Runs.of(rows, rows + 1))
 
@@ -108,7 +108,7 @@ class LegacyFile:
 
 
 def _by_group(row_offsets: Int64s, runs: Runs) -> Iterator[tuple[int, Runs]]:
-    """Cut runs of the file's rows into runs of the rows of each group."""
+    """Split runs of the file's rows by row group."""
     first = np.searchsorted(runs.stops, row_offsets[:-1], side="right")
     last = np.searchsorted(runs.starts, row_offsets[1:], side="left")
     for group in np.flatnonzero(first < last).tolist():
@@ -136,7 +136,7 @@ def _ensure_lengths(column: LegacyColumn, group_rows: Int64s) -> None:
         return
     expected = group_rows + 1 if column.children else group_rows
     if (column.pages.lengths != expected).any():
-        msg = f"pages of field {column.name!r} are not as long as the groups of rows"
+        msg = f"pages of field {column.name!r} do not match the row groups"
         raise CorruptTableError(msg, field=column.name)
 
 
@@ -145,7 +145,7 @@ def _dictionaries(nodes: list[Field], manifest: ByteSource | None) -> dict[Field
     if not fields:
         return {}
     if manifest is None:
-        msg = f"values of dictionary column {fields[0].name!r} cannot be found without a manifest"
+        msg = f"values of dictionary column {fields[0].name!r} cannot be read without a manifest"
         raise InvalidRequestError(msg, field=fields[0].name)
     with damage_in(manifest):
         size_bytes = manifest.size_bytes()
@@ -156,7 +156,7 @@ def _dictionaries(nodes: list[Field], manifest: ByteSource | None) -> dict[Field
 
 def _dictionary(field: Field, file_bytes: int) -> Decoding[pa.Array]:
     if field.dictionary is None:
-        msg = f"the schema does not say where the dictionary of {field.name!r} is"
+        msg = f"the schema has no dictionary position for {field.name!r}"
         raise CorruptTableError(msg, field=field.name)
     page = Page(
         field=field.name,

@@ -1,4 +1,4 @@
-"""Where does a legacy data file keep its pages?"""
+"""Layout of legacy data files: footer, metadata and page table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PAGE = np.dtype([("position", "<i8"), ("length", "<i8")])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageColumn:
-    """The pages of one field, one for each group of rows."""
+    """Pages of one field, one for each row group."""
 
     positions: Int64s
     lengths: Int64s
@@ -35,7 +35,7 @@ class PageColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """How the rows of a file are cut into groups, and where the pages of some fields lie."""
+    """Row groups of a file, and the positions of some fields' pages."""
 
     row_offsets: Int64s
     pages: Mapping[FieldId, PageColumn]
@@ -54,8 +54,8 @@ class Layout:
 
 
 def load(source: ByteSource, file: DataFile, wanted: Iterable[FieldId]) -> Layout:
-    """Read the end of a file and the pages of the wanted fields."""
-    # Manifests of legacy tables record wrong sizes.
+    """Read the footer of a file and the page positions of some fields."""
+    # Manifests of legacy tables have wrong file sizes.
     size_bytes = source.size_bytes()
     start = max(0, size_bytes - TAIL_BYTES)
     tail = Chunk(start, source.read(start, size_bytes - start))
@@ -74,12 +74,12 @@ def _metadata(tail: Chunk) -> Generator[list[Spans], list[bytes], file_pb2.Metad
     footer_at = tail.stop - _FOOTER.size
     position, major, minor, magic = _FOOTER.unpack(tail.data[-_FOOTER.size :])
     if magic != _MAGIC or (major, minor) not in _VERSIONS:
-        msg = f"its footer says {magic!r} {major}.{minor}, which is not that of a legacy file"
+        msg = f"its footer has {magic!r} {major}.{minor}, which is not a legacy file"
         raise CorruptTableError(msg)
     (head,) = yield [Spans.one(position, _LENGTH.size)]
     (length,) = _LENGTH.unpack(head)
     if position + _LENGTH.size + length > footer_at:
-        msg = f"metadata of {length} bytes at {position} reaches into the footer"
+        msg = f"metadata of {length} bytes at {position} overlaps the footer"
         raise CorruptTableError(msg)
     (body,) = yield [Spans.one(position + _LENGTH.size, length)]
     message = file_pb2.Metadata()
@@ -90,7 +90,7 @@ def _metadata(tail: Chunk) -> Generator[list[Spans], list[bytes], file_pb2.Metad
 def _row_offsets(metadata: file_pb2.Metadata) -> Int64s:
     offsets = np.array(metadata.batch_offsets or [0], np.int64)
     if offsets[0] != 0 or (np.diff(offsets) < 0).any():
-        msg = "the offsets of its groups of rows do not ascend from 0"
+        msg = "the offsets of its row groups do not ascend from 0"
         raise CorruptTableError(msg)
     return offsets
 
@@ -114,7 +114,7 @@ class _Geometry:
 
     def row(self, field_id: FieldId) -> Spans:
         if field_id not in self.fields:
-            msg = f"a data file was asked for field {field_id}, which it does not hold"
+            msg = f"a data file does not have the requested field {field_id}"
             raise InvalidRequestError(msg, field_id=field_id)
         size = self.groups * _PAGE.itemsize
         return Spans.one(self.position + (field_id - self.first) * size, size)

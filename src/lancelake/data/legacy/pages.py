@@ -1,4 +1,4 @@
-"""What do the pages of a legacy data file say, as Arrow arrays?"""
+"""Decoding of legacy pages to Arrow arrays."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _INT32_MAX = (1 << 31) - 1
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Ascending rows of a page, as stretches without gaps."""
+    """Ascending rows of a page as runs without gaps."""
 
     starts: Int64s
     stops: Int64s
 
     @staticmethod
     def of(starts: Int64s, stops: Int64s) -> Runs:
-        """Drop empty stretches and join those that touch."""
+        """Drop empty runs and join adjacent ones."""
         filled = stops > starts
         starts, stops = starts[filled], stops[filled]
         is_first, is_last = np.ones(starts.size, np.bool_), np.ones(starts.size, np.bool_)
@@ -50,7 +50,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """The values of one field in one group of rows."""
+    """Values of one field in one row group."""
 
     field: str
     position: int
@@ -67,10 +67,10 @@ class Page:
         )
 
     def ensure_holds(self, runs: Runs, *, rows: int, value_bits: int) -> None:
-        """Fail unless the page lies in the file, and the runs in the page."""
+        """Raise unless the page is inside the file, and the runs inside the page."""
         end = self.position * _BYTE_BITS + self.length * value_bits
         if self.position < 0 or self.length < 0 or end > self.file_bytes * _BYTE_BITS:
-            msg = f"a page of field {self.field!r} lies outside the file"
+            msg = f"a page of field {self.field!r} is outside of the file"
             raise CorruptTableError(msg, field=self.field, position=self.position)
         if runs.starts.size and (runs.starts[0] < 0 or runs.stops[-1] > rows):
             msg = f"a page of field {self.field!r} has {rows} values and not {runs.stops[-1]}"
@@ -79,7 +79,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LegacyColumn:
-    """A field to read: how it looks in Arrow, and where its pages are (structs have none)."""
+    """A field to read: its Arrow type and the positions of its pages (structs have none)."""
 
     name: str
     type: pa.DataType
@@ -90,7 +90,7 @@ class LegacyColumn:
 
 
 def decode(column: LegacyColumn, group: int, runs: Runs, *, file_bytes: int) -> Decoding[pa.Array]:
-    """Read rows of one group."""
+    """Read rows of one row group."""
     if column.pages is None:
         parts = [decode(child, group, runs, file_bytes=file_bytes) for child in column.children]
         members = yield from together(parts)
@@ -117,7 +117,7 @@ def decode(column: LegacyColumn, group: int, runs: Runs, *, file_bytes: int) -> 
 def decode_values(
     dtype: pa.DataType, page: Page, runs: Runs, *, nullable: bool = False
 ) -> Decoding[pa.Array]:
-    """Read values that are not spread over several pages."""
+    """Read values that are stored in a single page."""
     if _is_binary(dtype):
         return (yield from _binary(dtype, page, runs, nullable=nullable))
     page.ensure_holds(runs, rows=page.length, value_bits=_value_bits(dtype))
@@ -143,7 +143,7 @@ def _value_bits(dtype: pa.DataType) -> int:
     else:
         bits = 0 if pa.types.is_nested(dtype) or _is_binary(dtype) else dtype.bit_width
     if bits == 0:
-        msg = f"legacy data files cannot hold values of type {dtype}"
+        msg = f"legacy data files do not support type {dtype}"
         raise UnsupportedError(msg, found=str(dtype))
     return int(bits)
 
@@ -163,7 +163,7 @@ def _booleans(page: Page, runs: Runs) -> Decoding[pa.Array]:
     (data,) = yield [Spans(page.position + first_bytes, byte_counts)]
     bits = np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
     counts = runs.stops - runs.starts
-    # Each run begins on a byte of its own in `data`.
+    # Each run starts at a new byte of `data`.
     bit_starts = (np.cumsum(byte_counts) - byte_counts) * _BYTE_BITS + runs.starts % _BYTE_BITS
     shifts = np.repeat(bit_starts - (np.cumsum(counts) - counts), counts)
     return pa.array(bits[np.arange(shifts.size) + shifts].astype(np.bool_))
@@ -171,14 +171,14 @@ def _booleans(page: Page, runs: Runs) -> Decoding[pa.Array]:
 
 @dataclass(frozen=True, slots=True)
 class _Bounds:
-    """Where values of varying size begin and end: over each run, and the size of each value."""
+    """Positions of variable-size values: of each run, and the size of each value."""
 
     firsts: Int64s
     lasts: Int64s
     sizes: Int64s
 
     def offsets(self, width: int) -> pa.Buffer:
-        """Return the Arrow offsets of the values laid end to end."""
+        """Return the Arrow offsets of the concatenated values."""
         offsets = np.concatenate(([0], np.cumsum(self.sizes)))
         return pa.py_buffer(offsets.astype(np.int32 if width == 4 else np.int64))  # noqa: PLR2004
 
@@ -200,7 +200,7 @@ def _bounds(page: Page, runs: Runs, *, rows: int, width: int) -> Decoding[_Bound
 def _binary(dtype: pa.DataType, page: Page, runs: Runs, *, nullable: bool) -> Decoding[pa.Array]:
     bounds = yield from _bounds(page, runs, rows=page.length, width=_POSITION_BYTES)
     if bounds.firsts.size and (bounds.firsts[0] < 0 or bounds.lasts[-1] > page.file_bytes):
-        msg = f"values of field {page.field!r} lie outside the file"
+        msg = f"values of field {page.field!r} are outside of the file"
         raise CorruptTableError(msg, field=page.field, position=page.position)
     is_small = pa.types.is_string(dtype) or pa.types.is_binary(dtype)
     total = int(bounds.sizes.sum())
@@ -211,7 +211,7 @@ def _binary(dtype: pa.DataType, page: Page, runs: Runs, *, nullable: bool) -> De
     filled = bounds.sizes > 0
     validity = None
     if nullable and not filled.all():
-        # The format has no other mark for a null.
+        # The format has no other representation of a null.
         validity = pa.py_buffer(np.packbits(filled, bitorder="little"))
     buffers = [validity, bounds.offsets(4 if is_small else 8), pa.py_buffer(data)]
     return _checked_text(page, pa.Array.from_buffers(dtype, runs.count, buffers))
@@ -222,7 +222,7 @@ def _checked_text(page: Page, array: pa.Array) -> pa.Array:
         try:
             array.validate(full=True)
         except pa.ArrowInvalid as error:
-            msg = f"field {page.field!r} holds text that is not UTF-8"
+            msg = f"field {page.field!r} has text that is not UTF-8"
             raise CorruptTableError(msg, field=page.field) from error
     return array
 
@@ -231,5 +231,5 @@ def _dictionary_array(page: Page, indices: pa.Array, dictionary: pa.Array) -> pa
     try:
         return pa.DictionaryArray.from_arrays(indices, dictionary)
     except pa.ArrowException as error:
-        msg = f"field {page.field!r} points past its dictionary of {len(dictionary)} values"
+        msg = f"field {page.field!r} has indices above its dictionary of {len(dictionary)} values"
         raise CorruptTableError(msg, field=page.field) from error

@@ -1,4 +1,4 @@
-"""Which reads of a legacy file bring the bytes that its decoders ask for?"""
+"""Batched reads for the decoders of legacy files."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ _NOWHERE = -1
 
 @dataclass(frozen=True, slots=True)
 class Spans:
-    """Pieces of a file, wanted as one string of bytes."""
+    """Request for pieces of a file, joined."""
 
     starts: Int64s
     lengths: Int64s
 
     @staticmethod
     def one(start: int, length: int) -> Spans:
-        """Ask for a single piece."""
+        """Request a single piece."""
         if start + length > _MAX_POSITION:
             msg = f"there are no {length} bytes at {start}"
             raise CorruptTableError(msg)
         return Spans(np.array([start], np.int64), np.array([length], np.int64))
 
 
-# Work that asks for bytes, gets one answer per question, may ask again, and returns a T.
+# A coroutine that requests bytes, any number of times, and returns a T.
 Decoding: TypeAlias = Generator[list[Spans], list[bytes], T]
 
 
 def together(parts: Sequence[Decoding[T]]) -> Decoding[list[T]]:
-    """Do several decodings in step, so that their questions can share reads."""
+    """Run several decoders together, so that they share reads."""
     results: dict[int, T] = {}
     waiting: dict[int, list[Spans]] = {}
 
@@ -66,28 +66,28 @@ def together(parts: Sequence[Decoding[T]]) -> Decoding[list[T]]:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """Bytes of a file that are at hand."""
+    """Cached bytes of a file."""
 
     start: int
     data: bytes
 
     @property
     def stop(self) -> int:
-        """Position behind the last byte."""
+        """Position after the last byte."""
         return self.start + len(self.data)
 
 
 class LegacyReads:
-    """A file read in few pieces, which are kept for later questions."""
+    """A file read in few chunks, which are cached."""
 
     def __init__(self, source: ByteSource, *, size_bytes: int, known: Iterable[Chunk] = ()) -> None:
-        """Read from `source`, except for what is `known`."""
+        """Read from `source`; `known` bytes are cached."""
         self._source = source
         self._size_bytes = size_bytes
         self._chunks = sorted(known, key=lambda chunk: chunk.start)
 
     def run(self, decoding: Decoding[T]) -> T:
-        """Answer the questions of a decoding until it is done."""
+        """Run a decoder and answer its requests."""
         try:
             asked = next(decoding)
             while True:
@@ -116,12 +116,12 @@ class LegacyReads:
             raise CorruptTableError(msg)
 
     def _places(self, starts: Int64s, stops: Int64s) -> npt.NDArray[np.intp]:
-        """Return the index of a chunk that holds each piece."""
+        """Return the index of a chunk with each piece."""
         if not self._chunks:
             return np.full(starts.size, _NOWHERE)
         firsts = np.array([chunk.start for chunk in self._chunks], np.int64)
         lasts = np.array([chunk.stop for chunk in self._chunks], np.int64)
-        # Of the chunks that begin early enough, the one that reaches furthest.
+        # Of the chunks that start early enough, the one that ends last.
         is_record = np.concatenate(([True], lasts[1:] > np.maximum.accumulate(lasts)[:-1]))
         furthest = np.maximum.accumulate(np.where(is_record, np.arange(lasts.size), 0))
         before = np.searchsorted(firsts, starts, side="right") - 1
@@ -141,7 +141,7 @@ class LegacyReads:
 
 @contextmanager
 def damage_in(source: ByteSource) -> Iterator[None]:
-    """Name the file in errors about its bytes."""
+    """Add the file's name to errors about its bytes."""
     try:
         yield
     except CorruptTableError as error:
@@ -152,9 +152,9 @@ def damage_in(source: ByteSource) -> Iterator[None]:
 def merged(
     starts: Int64s, stops: Int64s, *, waste_bytes: int = WASTE_BYTES
 ) -> list[tuple[int, int]]:
-    """Cover pieces by reads: neighbours share one while the bytes between them stay few.
+    """Merge pieces into reads while the gaps between them are small.
 
-    All reads bring at most twice the bytes of the pieces, and `waste_bytes` on top.
+    All reads have at most twice the bytes of the pieces, plus `waste_bytes`.
     """
     if not starts.size:
         return []

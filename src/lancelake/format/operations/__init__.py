@@ -1,4 +1,4 @@
-"""What each operation says: the closed union `Operation` and its codec."""
+"""Operations of a transaction: the closed union `Operation` and its codec."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ Operation = (
 
 FIRST_OPERATION_TAG = 100
 
-_DECODERS: dict[str, Any] = {  # each takes the message of its own oneof case
+_DECODERS: dict[str, Any] = {  # each decodes the message of its oneof case
     "append": append.decode,
     "delete": delete.decode,
     "overwrite": overwrite.decode,
@@ -83,7 +83,7 @@ _DECODERS: dict[str, Any] = {  # each takes the message of its own oneof case
 
 
 def decode(message: Transaction) -> Operation:
-    """Read the operation of a transaction; one that is not known is kept as bytes."""
+    """Decode the operation of a transaction; an unknown one is kept as bytes."""
     case = message.WhichOneof("operation")
     if case is not None:
         operation: Operation = _DECODERS[case](getattr(message, case))
@@ -95,7 +95,7 @@ def decode(message: Transaction) -> Operation:
 
 
 def encode_into(message: Transaction, operation: Operation) -> None:  # noqa: C901  # one case per operation
-    """Put an operation into a transaction."""
+    """Encode an operation into a transaction."""
     match operation:
         case Append():
             message.append.CopyFrom(append.encode(operation))

@@ -1,4 +1,4 @@
-"""Append: new rows; fragment ids are given out at commit."""
+"""Append: new rows; fragment ids are assigned at commit."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clone:
-    """Which version of which table was copied, and how."""
+    """The version and table that were cloned, and how."""
 
     is_shallow: bool
     ref_name: str | None

@@ -12,7 +12,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CreateIndex:
-    """Index segments that come and go."""
+    """Index segments that are added and removed."""
 
     new_indices: tuple[IndexMetadata, ...]
     removed_indices: tuple[IndexMetadata, ...] = ()

@@ -1,4 +1,4 @@
-"""DataReplacement: one column file per fragment swapped."""
+"""DataReplacement: one column file replaced per fragment."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replacement:
-    """The file that takes over its columns in one fragment."""
+    """The new file for its columns in one fragment."""
 
     fragment_id: FragmentId
     new_file: DataFile
@@ -21,7 +21,7 @@ class Replacement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataReplacement:
-    """Files to swap in."""
+    """Files that replace others."""
 
     replacements: tuple[Replacement, ...]
     unknown: bytes = b""

@@ -1,4 +1,4 @@
-"""Delete: fragments with a new deletion file, and fragments that are gone."""
+"""Delete: fragments with a new deletion file, and removed fragments."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delete:
-    """Rows taken out of existing fragments."""
+    """Rows deleted from existing fragments."""
 
     updated_fragments: tuple[Fragment, ...]
     deleted_fragment_ids: tuple[FragmentId, ...]

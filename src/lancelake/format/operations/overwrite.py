@@ -1,4 +1,4 @@
-"""Overwrite: the whole table anew, or for the first time."""
+"""Overwrite: replaces the whole table, or creates it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _EMPTY: FrozenMap[str, str] = FrozenMap()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overwrite:
-    """Other fragments under another schema."""
+    """The new fragments and schema."""
 
     fragments: tuple[Fragment, ...]
     schema: Schema

@@ -1,4 +1,4 @@
-"""ReserveFragments: fragment ids set aside for a later rewrite."""
+"""ReserveFragments: fragment ids reserved for a later rewrite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReserveFragments:
-    """How many ids to set aside."""
+    """Number of ids to reserve."""
 
     num_fragments: int
     unknown: bytes = b""

@@ -11,7 +11,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restore:
-    """The version to go back to."""
+    """The version to restore."""
 
     version: Version
     unknown: bytes = b""

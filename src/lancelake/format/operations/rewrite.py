@@ -1,4 +1,4 @@
-"""Rewrite: groups of fragments and what replaces them (compaction)."""
+"""Rewrite: groups of fragments and their replacements (compaction)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RewriteGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewrittenIndex:
-    """An index segment whose row addresses were brought up to date."""
+    """An index segment whose row addresses were remapped."""
 
     old_id: uuid.UUID
     new_id: uuid.UUID
@@ -35,7 +35,7 @@ class RewrittenIndex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewrite:
-    """The same rows in other files."""
+    """The same rows in new files."""
 
     groups: tuple[RewriteGroup, ...]
     rewritten_indices: tuple[RewrittenIndex, ...] = ()

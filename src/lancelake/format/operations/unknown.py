@@ -1,4 +1,4 @@
-"""An operation of a newer release, kept as the bytes it came in."""
+"""Unknown: an operation of a newer release, kept as encoded."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 
 class UpdateMode(Enum):
-    """How changed values were written."""
+    """How updated values were written."""
 
     REWRITE_ROWS = 0
     REWRITE_COLUMNS = 1
@@ -24,7 +24,7 @@ class UpdateMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """Rows changed, and possibly inserted or removed on the way."""
+    """Rows that were updated, inserted or deleted."""
 
     removed_fragment_ids: tuple[FragmentId, ...] = ()
     updated_fragments: tuple[Fragment, ...] = ()
@@ -72,10 +72,10 @@ def encode(op: Update) -> Transaction.Update:
 
 
 def _unsigned(ids: tuple[FieldId, ...]) -> tuple[FieldId, ...]:
-    """Refuse field ids that the message has no place for."""
+    """Refuse field ids that the message cannot encode."""
     negative = [i for i in ids if i < 0]
     if negative:
-        problem = f"the schema has a field with id {negative[0]}, which no transaction can name"
+        problem = f"the schema has a field with id {negative[0]}, which a transaction cannot encode"
         raise CorruptTableError(problem, id=negative[0])
     return ids
 
@@ -84,5 +84,5 @@ def _decode_mode(value: int) -> UpdateMode:
     try:
         return UpdateMode(value)
     except ValueError as error:
-        msg = f"update mode {value} is not known"
+        msg = f"unknown update mode {value}"
         raise UnsupportedError(msg, found=value) from error

@@ -12,7 +12,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateBases:
-    """Bases to add; id 0 asks for the next free one."""
+    """Bases to add; id 0 means the next free one."""
 
     new_bases: tuple[BasePath, ...]
     unknown: bytes = b""

@@ -26,7 +26,7 @@ class MapUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateConfig:
-    """What changes in each of the four maps; None leaves a map alone."""
+    """Updates of each of the four maps; None keeps a map."""
 
     config: MapUpdate | None = None
     table_metadata: MapUpdate | None = None
@@ -36,10 +36,10 @@ class UpdateConfig:
 
 
 def decode(message: Transaction.UpdateConfig) -> UpdateConfig:
-    """Read the operation; the form of old releases is turned into that of today."""
+    """Decode the operation; the form of old releases is converted to the current one."""
     forms = {name in _OLD_FORM for name in (field.name for field, _ in message.ListFields())}
     if len(forms) > 1:
-        raise CorruptTableError("an UpdateConfig in both the old and the current form")
+        raise CorruptTableError("an UpdateConfig has both the old and the current form")
     if True in forms:
         return _decode_old_form(message)
     fields = {FieldId(k): _decode_map(v) for k, v in message.field_metadata_updates.items()}
@@ -72,7 +72,7 @@ def _decode_old_form(message: Transaction.UpdateConfig) -> UpdateConfig:
     entries |= dict.fromkeys(message.delete_keys)
     fields = {FieldId(k): _replacing(v.metadata) for k, v in message.field_metadata.items()}
     if any(field_id > _MAX_FIELD_ID for field_id in fields):
-        raise CorruptTableError("an UpdateConfig for a field id past 31 bits")
+        raise CorruptTableError("an UpdateConfig has a field id above 31 bits")
     has_schema = bool(message.schema_metadata)
     return UpdateConfig(
         config=MapUpdate(entries=FrozenMap(entries)) if entries else None,

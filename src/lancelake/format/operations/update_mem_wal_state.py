@@ -12,7 +12,7 @@ from lancelake.proto.transaction_pb2 import Transaction
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateMemWalState:
-    """Generations that the table now holds."""
+    """Generations that are merged into the table."""
 
     merged_generations: tuple[MergedGeneration, ...]
     unknown: bytes = b""

@@ -1,1 +1,1 @@
-"""Stable row ids and row versions: encodings and what they hold."""
+"""Stable row ids and row versions of fragments, and their encodings."""

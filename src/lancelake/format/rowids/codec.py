@@ -1,4 +1,4 @@
-"""Segments and sequences <-> protobuf."""
+"""Protobuf codec of row id segments and sequences."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def decode_segment(message: rowids_pb2.U64Segment) -> Segment:
         case "array":
             return Array(_decode_array(message.array).tobytes())
         case _:
-            raise CorruptTableError("a row id segment of no known encoding")
+            raise CorruptTableError("a row id segment has an unknown encoding")
 
 
 def encode_segment(value: Segment) -> rowids_pb2.U64Segment:
@@ -99,7 +99,7 @@ def _decode_holes(message: rowids_pb2.U64Segment.RangeWithHoles) -> RangeWithHol
     holes = _decode_array(message.holes)
     inside = (holes >= message.start) & (holes < message.end)
     if not (bool(np.all(inside)) and bool(np.all(holes[1:] > holes[:-1]))):
-        raise CorruptTableError("holes of a row id range lie outside it or are out of order")
+        raise CorruptTableError("holes of a row id range are outside of it or out of order")
     numbers = tuple(int(h) for h in holes)
     return RangeWithHoles(start=message.start, end=message.end, holes=numbers)
 
@@ -108,24 +108,24 @@ def _decode_bitmap(message: rowids_pb2.U64Segment.RangeWithBitmap) -> RangeWithB
     _ensure_range(message.start, message.end)
     slots = message.end - message.start
     if len(message.bitmap) != (slots + 7) // 8:
-        msg = f"a row id bitmap of {len(message.bitmap)} bytes for {slots} slots"
+        msg = f"a row id bitmap has {len(message.bitmap)} bytes for {slots} slots"
         raise CorruptTableError(msg)
     spare = -slots % 8
     if spare and message.bitmap[-1] >> (8 - spare):
-        raise CorruptTableError("a row id bitmap with bits set past its range")
+        raise CorruptTableError("a row id bitmap has bits set after its range")
     return RangeWithBitmap(start=message.start, end=message.end, bitmap=message.bitmap)
 
 
 def _decode_sorted(message: rowids_pb2.EncodedU64Array) -> SortedArray:
     values = _decode_array(message)
     if not bool(np.all(values[1:] >= values[:-1])):
-        raise CorruptTableError("a sorted array of row ids that is out of order")
+        raise CorruptTableError("a sorted array of row ids is out of order")
     return SortedArray(values.tobytes())
 
 
 def _ensure_range(start: int, end: int) -> None:
     if end < start:
-        msg = f"a row id range from {start} to {end}"
+        msg = f"a row id range is from {start} to {end}"
         raise CorruptTableError(msg)
 
 
@@ -145,13 +145,13 @@ def _decode_array(message: rowids_pb2.EncodedU64Array) -> U64Array:
 
 def _widen(data: bytes, dtype: str) -> U64Array:
     if len(data) % np.dtype(dtype).itemsize:
-        raise CorruptTableError("a row id array that ends within a value")
+        raise CorruptTableError("a row id array ends within a value")
     return np.frombuffer(data, dtype=dtype).astype(np.uint64)
 
 
 def _raised(offsets: U64Array, base: int) -> U64Array:
     if len(offsets) and int(offsets.max()) + base > _MAX_U64:
-        raise CorruptTableError("a row id array with values past 64 bits")
+        raise CorruptTableError("a row id array has values above 64 bits")
     return offsets + np.uint64(base)
 
 

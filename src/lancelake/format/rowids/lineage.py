@@ -1,4 +1,4 @@
-"""In which version each row of a fragment was made or last changed."""
+"""Row versions: the version each row of a fragment was created or last updated in."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class VersionSequence:
 
     @staticmethod
     def decode(data: bytes, *, physical_rows: int) -> VersionSequence:
-        """Read a sequence; rows it does not reach take the version of the last run."""
+        """Decode a sequence; rows after its end have the version of the last run."""
         runs = codec.decode_versions(data)
         covered = sum(count for count, _ in runs)
         if covered > physical_rows:

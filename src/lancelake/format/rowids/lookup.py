@@ -1,4 +1,4 @@
-"""Which rows of a sequence have these ids?"""
+"""Lookup of row ids in the sequence of a fragment."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Positions = npt.NDArray[np.int64]
 
 
 def find(sequence: RowIdSequence, ids: U64Array) -> tuple[Positions, U64Array]:
-    """Return positions in `ids`, which ascend without repeats, and the row of each id there."""
+    """Return positions in `ids`, sorted and unique, and the row of each id found."""
     positions: list[Positions] = []
     rows: list[U64Array] = []
     before = 0

@@ -1,4 +1,4 @@
-"""Row ids of a fragment's physical rows, and back from an id to its row."""
+"""Row id sequence of a fragment, in physical row order."""
 
 from __future__ import annotations
 

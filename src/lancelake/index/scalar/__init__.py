@@ -1,1 +1,1 @@
-"""Indices on plain values: a module or folder for each kind."""
+"""Scalar indices, one module or package for each kind."""

@@ -1,4 +1,4 @@
-"""The kind BITMAP: a set of rows for each distinct value."""
+"""BITMAP index: a set of rows for each distinct value."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.errors import InvalidRequestError
 from lancelake.expr.condition import Column, Comparison, IsNull, Leaf, Membership, TextMatch, Truth
 from lancelake.expr.evaluate import evaluate
 from lancelake.expr.literals import is_comparable
@@ -37,6 +36,7 @@ from lancelake.index.scalar.keyed_sets import (
     only,
     write_sets,
 )
+from lancelake.index.scalar.parameters import ensure_known
 from lancelake.index.sort import row_schema
 
 _DETAILS = IndexDetails(type_url="/lance.table.BitmapIndexDetails", value=b"")
@@ -50,7 +50,7 @@ class BitmapSegment:
         self._dtype = facts.dtype
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer whatever is asked about the value alone."""
+        """Search any condition on the value alone."""
         match leaf:
             case IsNull():
                 return Answer.exact(self._nulls())
@@ -103,7 +103,7 @@ class Bitmap:
         return has_order(dtype)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell whether a segment stores addresses or stable row ids."""
+        """Return whether a segment stores addresses or stable row ids."""
         return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
@@ -121,22 +121,21 @@ class Bitmap:
         rows: BuildInput,
         folder: SegmentFolder,
     ) -> BuiltSegment:
-        """Write one segment of several and of new rows: the union for each key."""
+        """Merge several segments and new rows into one: the union for each key."""
         refuse_parameters(self.name, rows)
         old = [only(BitmapSegment(facts).sets(), ids) for facts, ids in segments]
         sets = merged([*old, grouped(rows.batches)])
         return _built(write_sets(folder, rows.dtype, sets))
 
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
-        """Write a segment with other row ids; keys without rows are left out."""
+        """Write a segment with other row ids; keys without rows are omitted."""
         sets = mapped(BitmapSegment(facts).sets(), row_map)
         return _built(write_sets(folder, facts.dtype, sets))
 
 
 def refuse_parameters(name: str, rows: BuildInput) -> None:
-    """Refuse parameters for a kind that has none."""
-    for parameter in rows.parameters:
-        raise InvalidRequestError(f"{name} has no parameter {parameter!r}; it has none")
+    """Raise for parameters of a kind that has none."""
+    ensure_known(name, rows.parameters, ())
 
 
 def expanded(sets: Iterator[KeyedSet], dtype: pa.DataType) -> Iterator[pa.RecordBatch]:
@@ -150,7 +149,7 @@ def expanded(sets: Iterator[KeyedSet], dtype: pa.DataType) -> Iterator[pa.Record
 
 
 def _where(truth: pa.BooleanArray, wanted: bool) -> list[int]:
-    """Return the positions with this truth."""
+    """Return the positions with this value."""
     found = truth if wanted else pc.invert(truth)
     return np.flatnonzero(pc.fill_null(found, False).to_numpy(zero_copy_only=False)).tolist()
 

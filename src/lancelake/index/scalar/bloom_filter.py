@@ -1,4 +1,4 @@
-"""BLOOMFILTER: a filter over the values of each zone; zones without a value are left out."""
+"""BLOOMFILTER index: a bloom filter over the values of each zone."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ Filters = npt.NDArray[np.uint32]
 
 
 class _BloomFilter:
-    """The kind."""
+    """The kind BLOOMFILTER."""
 
     name = "BLOOMFILTER"
     details_type = "bloomfilterindexdetails"
@@ -71,7 +71,7 @@ class _BloomFilter:
         return has_hash(dtype)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell what a segment stores: the places of zones, in every table."""
+        """Return the row references of a segment, which are always addresses."""
         return IdKind.ADDRESS
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
@@ -136,7 +136,7 @@ class _Segment:
 
     @functools.cached_property
     def setup(self) -> tuple[int, float]:
-        """How many rows a filter has, and how often it may be wrong."""
+        """Rows per filter, and the false-positive probability."""
         found = self._file.metadata
         try:
             return (
@@ -151,7 +151,7 @@ class _Segment:
         return self._facts.folder.open(FILE)
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer an equality by the zones whose filter may have a value."""
+        """Search an equality: the zones whose filter may have a value."""
         match leaf:
             case IsNull():
                 self._file.require(_HAS_NULL)
@@ -176,7 +176,7 @@ class _Segment:
         return self.rows.answer(found, is_false)
 
     def _filters(self) -> Iterator[Filters]:
-        """Yield the filters of consecutive zones; they are kept if that takes little memory."""
+        """Yield the filters of consecutive zones; small ones are cached."""
         if self._kept is not None:
             yield from self._kept
             return
@@ -243,7 +243,7 @@ def _alike(values: pa.Array) -> pa.Array | None:
 
 
 def _may_have(filters: Filters, hashes: npt.NDArray[np.uint64]) -> Mask:
-    """Tell which filters may have one of the values."""
+    """Return which filters may have one of the values."""
     found = np.zeros(len(filters), dtype=np.bool_)
     numbers = split_block.block_numbers(hashes, filters.shape[1])
     masks = split_block.masks(hashes)

@@ -1,4 +1,4 @@
-"""The file of an index with a set of rows for each key, as searches use it."""
+"""Key table: reader of index files with a set of rows for each key."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ class KeyTable:
             sets = self._decoded(self._read(some))
             for row, ids in zip(some, sets, strict=True):
                 cache.keep(self._uri, (BITMAPS, row), ids, ids.size_bytes)
-            # One set for what is beyond the budget of the cache.
+            # One set for keys that do not fit into the cache.
             found = [union([*found, *sets])]
         return union(found)
 
     def null_lists(self) -> RowIds | None:
-        """Return the rows whose list is null; None if the segment does not know."""
+        """Return the rows whose list is null; None if the segment does not store them."""
         if NULL_LISTS not in self._reader.metadata:
             return None
         return cache.kept(self._uri, NULL_LISTS, self._null_lists, lambda ids: ids.size_bytes)

@@ -1,4 +1,4 @@
-"""Sets of rows by key, as streams in key order: grouped from rows, merged, mapped, written.
+"""Streams of row sets by key: group, merge, remap and write.
 
 A null key comes first.
 """
@@ -58,7 +58,7 @@ def only(sets: Iterable[KeyedSet], wanted: RowIds | None) -> Iterator[KeyedSet]:
 
 
 def mapped(sets: Iterable[KeyedSet], row_map: RowMap) -> Iterator[KeyedSet]:
-    """Yield the rows of each key under their new ids, without those that are gone."""
+    """Yield the rows of each key with their new ids, without removed rows."""
     for key, ids in sets:
         left = mapped_ids(ids, row_map)
         if left:
@@ -66,7 +66,7 @@ def mapped(sets: Iterable[KeyedSet], row_map: RowMap) -> Iterator[KeyedSet]:
 
 
 def mapped_ids(ids: RowIds, row_map: RowMap) -> RowIds:
-    """Return the new ids of rows that are left."""
+    """Return the new ids of remaining rows."""
     if not ids:
         return EMPTY
     found = row_map(ids.to_array())

@@ -1,4 +1,4 @@
-"""The kind LABEL_LIST: a set of rows for each distinct element of a list."""
+"""LABEL_LIST index: a set of rows for each distinct element of a list."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from lancelake.index.sort import row_schema, value_sorted
 
 _DETAILS = IndexDetails(type_url="/lance.table.LabelListIndexDetails", value=b"")
 _VERSION = 1
-"""From this version on a segment knows the rows whose list is null."""
+"""From this version on, segments store the rows whose list is null."""
 
 
 class LabelListSegment:
@@ -51,7 +51,7 @@ class LabelListSegment:
         self._table = KeyTable(facts, self._element)
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer tests of elements, and whether the list is null."""
+        """Search tests of elements and of null lists."""
         null_lists = self._table.null_lists()
         match leaf:
             case ListMatch():
@@ -73,7 +73,7 @@ class LabelListSegment:
         return self._table.sets()
 
     def null_lists(self) -> RowIds | None:
-        """Return the rows whose list is null; None if the segment does not know."""
+        """Return the rows whose list is null; None if the segment does not store them."""
         return self._table.null_lists()
 
     def statistics(self) -> Mapping[str, Any]:
@@ -107,7 +107,7 @@ class LabelList:
         return bool(is_list) and has_order(element_type(dtype))
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell whether a segment stores addresses or stable row ids."""
+        """Return whether a segment stores addresses or stable row ids."""
         return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
@@ -127,7 +127,7 @@ class LabelList:
         rows: BuildInput,
         folder: SegmentFolder,
     ) -> BuiltSegment:
-        """Write one segment of several and of new rows: the union for each element."""
+        """Merge several segments and new rows into one: the union for each element."""
         refuse_parameters(self.name, rows)
         opened = [(LabelListSegment(facts), ids) for facts, ids in segments]
         lists = _Lists(rows)
@@ -140,7 +140,7 @@ class LabelList:
         return _built(folder, rows.dtype, sets, lambda: union([*known, lists.nulls]))
 
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
-        """Write a segment with other row ids; elements without rows are left out."""
+        """Write a segment with other row ids; elements without rows are omitted."""
         segment = LabelListSegment(facts)
         sets, nulls = mapped(segment.sets(), row_map), segment.null_lists()
         if nulls is None:

@@ -1,4 +1,4 @@
-"""Values as the statistics of official releases show them."""
+"""Formatting of values in index statistics, as in official releases."""
 
 from __future__ import annotations
 

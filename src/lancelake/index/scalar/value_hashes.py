@@ -1,4 +1,4 @@
-"""Hashes of column values, as bloom filter indices store them: XXH64 of the stored bytes."""
+"""XXH64 hashes of column values for bloom filter indices."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def has_hash(dtype: pa.DataType) -> bool:
 
 
 def hashes_of(values: pa.Array) -> xxh64.U64:
-    """Return the hashes of values in their order; nulls have none."""
+    """Return the hashes of values, in order; nulls are skipped."""
     present = _stored(values.drop_null())
     if not len(present):
         return np.array([], dtype=np.uint64)

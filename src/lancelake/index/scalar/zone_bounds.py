@@ -1,4 +1,4 @@
-"""The least and greatest value of zones, and which zones can satisfy a condition.
+"""Minimum and maximum of zones, and pruning of zones by conditions.
 
 The zeros are equal. NaN is greater than every number in conditions, but official releases take
 NaN with a sign for less than every number, so a zone that has NaN may satisfy every order. They
@@ -91,7 +91,7 @@ class ZoneBounds:
         return self.has_number | self.has_nan
 
     def may_hold(self, operator: Operator, value: pa.Scalar) -> Mask:
-        """Tell which zones may have a value for which a comparison with a constant is true."""
+        """Return which zones may have a value for which a comparison with a constant is true."""
         if is_float(value.type) and np.isnan(value.as_py()):
             is_negative = bool(np.signbit(value.as_py()))
             return self._may_hold_nan(operator, is_negative=is_negative)
@@ -100,7 +100,7 @@ class ZoneBounds:
         return numbers if operator is Operator.EQUAL else numbers | self.has_nan
 
     def may_be_in(self, values: pa.Array) -> Mask:
-        """Tell which zones may have one of these values."""
+        """Return which zones may have one of these values."""
         found = np.zeros(len(self.least), dtype=np.bool_)
         if is_float(values.type):
             is_nan = pc.is_nan(values)
@@ -117,7 +117,7 @@ class ZoneBounds:
         return found | (self.has_number & _or_unknown(pc.less(below, up_to)))
 
     def may_start_with(self, prefix: bytes) -> Mask:
-        """Tell which zones may have a text that starts with the UTF-8 bytes of another."""
+        """Return which zones may have a string with this UTF-8 prefix."""
         least, greatest = self.least.cast(pa.large_binary()), self.greatest.cast(pa.large_binary())
         start = pa.scalar(prefix, pa.large_binary())
         found = self.has_number & _or_unknown(pc.greater_equal(greatest, start))
@@ -149,7 +149,7 @@ class ZoneBounds:
     def _may_hold_nan(self, operator: Operator, *, is_negative: bool) -> Mask:
         """Compare with NaN: numbers are below the positive one and above the negative one.
 
-        The NaN of a zone may have another sign, or other bits, than the constant.
+        The NaN of a zone may differ from the constant in sign or bits.
         """
         upward = operator in (Operator.GREATER, Operator.GREATER_EQUAL)
         if operator is Operator.EQUAL or (upward is not is_negative and operator in _ORDERED):

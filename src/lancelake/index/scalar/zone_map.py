@@ -1,4 +1,4 @@
-"""ZONEMAP: the least and greatest value of each zone; rows are found by leaving zones out."""
+"""ZONEMAP index: minimum and maximum of each zone, for pruning."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _schema(dtype: pa.DataType) -> pa.Schema:
 
 
 class _ZoneMap:
-    """The kind."""
+    """The kind ZONEMAP."""
 
     name = "ZONEMAP"
     details_type = "zonemapindexdetails"
@@ -80,7 +80,7 @@ class _ZoneMap:
         )
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell what a segment stores: the places of zones, in every table."""
+        """Return the row references of a segment, which are always addresses."""
         return IdKind.ADDRESS
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
@@ -140,7 +140,7 @@ class _Segment:
 
     @functools.cached_property
     def rows_per_zone(self) -> int:
-        """How many rows zones were built of."""
+        """Rows per zone."""
         text = self._file.metadata.get(ROWS_PER_ZONE, "")
         return int(text) if text.isdecimal() else DEFAULT_ROWS_PER_ZONE
 
@@ -167,7 +167,7 @@ class _Segment:
         )
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer a condition by the zones in which it can be true or false."""
+        """Search a condition: the zones in which it can be true or false."""
         match leaf:
             case IsNull():
                 nulls, _ = self._counts

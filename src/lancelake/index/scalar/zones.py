@@ -1,6 +1,6 @@
-"""Zones: runs of rows of one fragment, of which an index keeps a summary each.
+"""Zones: runs of rows of one fragment with a summary each.
 
-A zone is stored by the place of its first row and by its span, which includes rows that were
+A zone is stored by the position of its first row and its span, which includes rows that were
 deleted before the index was built.
 """
 
@@ -74,7 +74,7 @@ class Zone:
 
 
 def cut(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[Zone]:
-    """Cut rows into zones of so many; a zone ends where a fragment ends."""
+    """Split rows into zones of a row count; zones end with their fragment."""
     pending: list[Zone] = []
     missing = rows
     for run in _runs(batches):
@@ -114,7 +114,7 @@ def _joined(pieces: Sequence[Zone]) -> Zone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZoneRows:
-    """The rows of the zones of a segment; `nulls` is None where they are not known."""
+    """The rows of the zones of a segment; `nulls` is None where they are unknown."""
 
     fragments: U64Array
     starts: U64Array
@@ -162,14 +162,14 @@ class ZoneRows:
         return RowIds.within(parts)
 
     def answer(self, maybe_true: Mask, maybe_false: Mask) -> Answer:
-        """Return an answer about values: true and false at most in these zones, never at nulls."""
+        """Return the result of a condition that can be true and false in these zones only."""
         true, false = (
             RowMask(self.within(m) - (self.nulls or EMPTY)) for m in (maybe_true, maybe_false)
         )
         return Answer(NO_ROWS, true, NO_ROWS, false)
 
     def answer_is_null(self, maybe_null: Mask, maybe_valid: Mask) -> Answer:
-        """Return which rows are null; exactly, where they are known."""
+        """Return the result of a null test, exact where nulls are known."""
         if self.nulls is not None:
             return Answer.exact(self.nulls)
         true, false = RowMask(self.within(maybe_null)), RowMask(self.within(maybe_valid))

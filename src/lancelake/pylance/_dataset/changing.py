@@ -9,7 +9,7 @@ from typing import Any, Generic, Self, TypedDict, TypeVar
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.errors import CorruptTableError, UnsupportedError, naming
 from lancelake.format.frozen import FrozenMap
 from lancelake.pylance._dataset.base_path import DatasetBasePath, from_base_path, to_base_path
 from lancelake.pylance._dataset.committing import (
@@ -22,6 +22,7 @@ from lancelake.pylance._dataset.committing import (
 )
 from lancelake.pylance._dataset.guarded import GuardedDataset, lock_of
 from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._dataset.reference import VersionLike
 from lancelake.pylance._dataset.reference import reference as to_reference
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
@@ -63,6 +64,7 @@ class DatasetChanges(GuardedDataset):
     ) -> Self:
         raise NotImplementedError
 
+    @names_dataset
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
         """Write rows and move this object to the version they made."""
         lock = lock_of(self, kwargs.pop("commit_lock", None))
@@ -73,6 +75,8 @@ class DatasetChanges(GuardedDataset):
         """Make this version the newest."""
         self._snapshot = restore.restore(self._snapshot, self._choices)
 
+    @os_errors()
+    @names_dataset
     def create_branch(
         self,
         branch: str,
@@ -167,6 +171,7 @@ class DatasetChanges(GuardedDataset):
         """Replace the schema's metadata."""
         self.update_schema_metadata(dict(new_metadata), replace=True)
 
+    @os_errors()
     def update_field_metadata(
         self, field_updates: dict[str, dict[str, str | None]], *, replace: bool = False
     ) -> None:
@@ -232,8 +237,10 @@ class DatasetChanges(GuardedDataset):
             v2_manifest_paths=enable_v2_manifest_paths,
             stable_row_ids=enable_stable_row_ids,
         )
-        entry = entry_of(operation, read_version, opened, choices)
-        made = committed(location, opened, entry, choices)
+        with naming(location.uri):
+            entry = entry_of(operation, read_version, opened, choices)
+            with os_errors():
+                made = committed(location, opened, entry, choices)
         return cls._of(made, None, uri_of(base_uri), lock=choices.lock)
 
     @classmethod
@@ -261,8 +268,9 @@ class DatasetChanges(GuardedDataset):
             timeout=commit_timeout,
             v2_manifest_paths=enable_v2_manifest_paths,
         )
-        merged = merged_appends(transactions, choices)
-        found = committed(location, opened, merged, choices)
+        with naming(location.uri), os_errors():
+            merged = merged_appends(transactions, choices)
+            found = committed(location, opened, merged, choices)
         made = cls._of(found, None, uri_of(dest), lock=choices.lock)
         return BulkCommitResult(dataset=made, merged=from_transaction(merged))
 

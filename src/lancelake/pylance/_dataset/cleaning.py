@@ -9,6 +9,7 @@ from datetime import timedelta
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.errors import InvalidRequestError
+from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Totals
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
@@ -70,6 +71,8 @@ class DatasetCleanup:
 
     _snapshot: Snapshot
 
+    @os_errors()
+    @names_dataset
     def cleanup_old_versions(
         self,
         older_than: timedelta | None = None,
@@ -96,6 +99,8 @@ class DatasetCleanup:
         )
         return _stats(clean_up(self._snapshot, policy, run=_run(delete_concurrency)))
 
+    @os_errors()
+    @names_dataset
     def explain_cleanup_old_versions(
         self,
         older_than: timedelta | None = None,

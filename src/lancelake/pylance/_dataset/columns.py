@@ -11,10 +11,12 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.fragment import Fragment
 from lancelake.pylance._dataset.guarded import GuardedDataset
+from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.types import ReaderLike
 from lancelake.pylance.udf import BatchUDF, to_function
+from lancelake.suggest import suggestion
 from lancelake.table import ingest
 from lancelake.table.columns import add, alter, drop, join, one_fragment
 from lancelake.table.columns.alter import ColumnChange
@@ -40,6 +42,8 @@ class DatasetColumns(GuardedDataset):
 
     _snapshot: Snapshot
 
+    @names_dataset
+    @os_errors()
     def add_columns(
         self,
         transforms: Transforms,
@@ -73,18 +77,22 @@ class DatasetColumns(GuardedDataset):
         """Drop columns, or members of structs by path; their data stays in the files."""
         self._snapshot = drop.drop_columns(self._snapshot, columns, choices=self._choices)
 
+    @names_dataset
     def alter_columns(self, *alterations: AlterColumn) -> None:
         """Rename columns, change their type, or whether they may be null.
 
         Indices on a column whose type changes are dropped.
         """
         changes = [_change(each) for each in alterations]
-        self._snapshot = alter.alter_columns(self._snapshot, changes, choices=self._choices)
+        with os_errors():
+            self._snapshot = alter.alter_columns(self._snapshot, changes, choices=self._choices)
 
     def reorder_columns(self, names: list[str]) -> None:
         """Put columns first, in this order; the others follow in theirs."""
         self._snapshot = drop.reorder_columns(self._snapshot, names, choices=self._choices)
 
+    @names_dataset
+    @os_errors()
     def merge(
         self,
         data_obj: ReaderLike,
@@ -208,8 +216,8 @@ def _change(alteration: Mapping[str, Any]) -> ColumnChange:
         raise InvalidRequestError("path is required")
     unknown = [key for key in alteration if key not in _ALTERABLE]
     if unknown:
-        msg = f"Unknown key: {unknown[0]}. Valid keys are name, nullable, and data_type."
-        raise InvalidRequestError(msg)
+        advice = suggestion(unknown[0], _ALTERABLE, "keys")
+        raise InvalidRequestError(f"Unknown key: {unknown[0]}", action=advice)
     if all(alteration.get(key) is None for key in _ALTERABLE[1:]):
         raise InvalidRequestError("At least one of name, nullable, or data_type must be specified")
     return ColumnChange(**alteration)

@@ -8,6 +8,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import IndexNotFoundError
 from lancelake.pylance._dataset.index_values import describe
 from lancelake.scan.count import live_rows
+from lancelake.suggest import suggestion
 
 _MILLISECONDS = 1000
 
@@ -16,9 +17,12 @@ def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
     """Return the coverage of an index as the version knows it; its files are not opened."""
     found = [i for i in describe(snapshot.indices, snapshot.manifest) if i.name == name]
     if not found:
-        known = ", ".join(sorted({entry.name for entry in snapshot.indices})) or "none"
-        msg = f"Index {name!r} not found; there are: {known}"
-        raise IndexNotFoundError(msg, table=snapshot.location.uri, version=snapshot.version)
+        raise IndexNotFoundError(
+            f"Index {name!r} not found",
+            table=snapshot.location.uri,
+            version=snapshot.version,
+            action=suggestion(name, sorted({i.name for i in snapshot.indices}), "indices"),
+        )
     (index,) = found
     source = snapshot
     places = source.files, source.manifest_at

@@ -10,7 +10,9 @@ from typing import Any, Protocol, TypedDict
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import naming
 from lancelake.format.frozen import FrozenMap
+from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.table.conflict_retry import DEFAULT, Retries
 from lancelake.table.ingest import to_reader
@@ -144,13 +146,15 @@ class MergeInsertBuilder:
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeStats:
         """Merge, commit, and move the dataset to the version that made."""
-        done = merge(
-            self._dataset._snapshot,
-            to_reader(data_obj, schema),
-            self._spec(),
-            retries=self._retries,
-            choices=self._dataset._choices,
-        )
+        rows, spec = to_reader(data_obj, schema), self._spec()
+        with os_errors():
+            done = merge(
+                self._dataset._snapshot,
+                rows,
+                spec,
+                retries=self._retries,
+                choices=self._dataset._choices,
+            )
         self._dataset._snapshot = done.snapshot
         return _stats(done.counts)
 
@@ -158,7 +162,7 @@ class MergeInsertBuilder:
         self, data_obj: Any, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, MergeStats]:
         """Merge without a commit; the transaction can be committed later."""
-        with kept(to_reader(data_obj, schema)) as rows:
+        with kept(to_reader(data_obj, schema)) as rows, os_errors():
             ready = prepare(self._dataset._snapshot, rows, self._spec())
         return from_transaction(ready.transaction), _stats(ready.counts)
 
@@ -169,7 +173,7 @@ class MergeInsertBuilder:
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
         """Do the work of the merge without a commit, and describe it with its counts."""
-        with kept(to_reader(data_obj, schema)) as rows:
+        with kept(to_reader(data_obj, schema)) as rows, os_errors():
             ready = prepare(self._dataset._snapshot, rows, self._spec())
         plan = explain(self._dataset._snapshot, self._spec(), source=rows.schema.names)
         counts = ", ".join(f"{name}={count}" for name, count in _stats(ready.counts).items())
@@ -177,6 +181,10 @@ class MergeInsertBuilder:
         return f"{head}, metrics=[source_rows={rows.num_rows}, {counts}]\n{rest}"
 
     def _spec(self) -> MergeSpec:
+        with naming(self._dataset._snapshot.location.uri, self._dataset._snapshot.version):
+            return self._given()
+
+    def _given(self) -> MergeSpec:
         return MergeSpec(
             on=self._on,
             matched=self._matched,

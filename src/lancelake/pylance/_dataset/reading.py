@@ -13,6 +13,7 @@ from lancelake.commit.versions import list_versions
 from lancelake.data.blobs.reads import read_all
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._dataset.index_statistics import index_statistics
+from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._dataset.scanner import Columns, request_columns, row_numbers
 from lancelake.pylance._dataset.sql import SqlQueryBuilder
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
@@ -55,6 +56,7 @@ class DatasetReads:
         request = ScanRequest(columns=request_columns(columns))
         return taking.take(self._snapshot, row_numbers(indices), request)
 
+    @names_dataset
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
         """Return the rows from one number up to, not including, another."""
         if start < 0:
@@ -63,6 +65,8 @@ class DatasetReads:
             raise InvalidRequestError(f"end ({end}) must be >= start ({start})")
         return self.scanner(columns=columns, offset=start, limit=end - start).to_table()
 
+    @os_errors()
+    @names_dataset
     def _take_rows(
         self,
         row_ids: Iterable[int] | pa.Array,
@@ -136,6 +140,7 @@ class DatasetReads:
         values = read_all(parts)
         return [(i, row.address, values[i]) for i, row in enumerate(found)]
 
+    @names_dataset
     def _blobs(
         self,
         column: str,

@@ -11,6 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.refs import Branch as BranchDocument
 from lancelake.format.refs import Tag as TagDocument
+from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.reference import VersionLike
 from lancelake.pylance._dataset.reference import reference as to_reference
 from lancelake.table import branches, refs, tags
@@ -97,6 +98,7 @@ class Branches:
         """Return all branches by the version they forked from, newest first unless "asc"."""
         return _ordered(self.list(), lambda branch: branch["parent_version"], order)
 
+    @os_errors()
     def delete(self, branch: str) -> None:
         """Delete a branch and its files."""
         branches.remove_branch(self._main, branch)

@@ -13,6 +13,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.primary_key import key_names
 from lancelake.pylance._dataset.guarded import GuardedDataset
 from lancelake.pylance._dataset.merge import MergeInsertBuilder
+from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.table.conflict_retry import Retries
 from lancelake.table.rows.delete import delete
 from lancelake.table.rows.update import Rewriting, update
@@ -37,6 +38,8 @@ class DatasetRows(GuardedDataset):
 
     _snapshot: Snapshot
 
+    @os_errors()
+    @names_dataset
     def delete(
         self,
         predicate: str | pc.Expression,
@@ -54,6 +57,7 @@ class DatasetRows(GuardedDataset):
         """Delete all rows."""
         self._snapshot = delete(self._snapshot, None, choices=self._choices).snapshot
 
+    @names_dataset
     def update(
         self,
         updates: dict[str, str],
@@ -79,6 +83,7 @@ class DatasetRows(GuardedDataset):
         self._snapshot = done.snapshot
         return UpdateResult(num_rows_updated=done.rows)
 
+    @names_dataset
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Start a merge by key; without `on`, by the primary key of the schema."""
         if on is None:

@@ -25,6 +25,7 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.stream import count, run
+from lancelake.suggest import suggestion
 
 Columns: TypeAlias = list[str] | dict[str, str] | None
 Filter: TypeAlias = str | pc.Expression | None
@@ -123,7 +124,10 @@ class ScannerBuilder:
         """Call the method of each name with its value."""
         for name, value in default_opts.items():
             if name not in SCAN_OPTIONS:
-                raise InvalidRequestError(f"Unknown scan option: {name}", option=name)
+                advice = suggestion(name, SCAN_OPTIONS, "scan options")
+                raise InvalidRequestError(
+                    f"Unknown scan option: {name}", option=name, action=advice
+                )
             getattr(self, name)(value)
         return self
 

@@ -19,6 +19,7 @@ from lancelake.errors import (
     InvalidRequestError,
     SchemaMismatchError,
     UnsupportedError,
+    naming,
 )
 from lancelake.format import file_version
 from lancelake.format.bases import BasePath
@@ -29,10 +30,12 @@ from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Append, Overwrite
 from lancelake.pylance._dataset.base_path import DatasetBasePath, to_base_path
+from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.progress import watching
 from lancelake.storage.location import Location
+from lancelake.suggest import suggestion
 from lancelake.table import ingest
 from lancelake.table.auto_cleanup import (
     DEFAULT_INTERVAL,
@@ -110,10 +113,13 @@ def write_rows(
     options: WriteOptions,
 ) -> Snapshot:
     """Write rows to a table that is open, or that lies somewhere."""
-    reader = ingest.to_reader(data_obj, schema)
-    if isinstance(target, Snapshot):
-        return write_onto(target, reader, options)
-    return write(reader, target, options)
+    location = target.location if isinstance(target, Snapshot) else target
+    with naming(location.uri):
+        reader = ingest.to_reader(data_obj, schema)
+        with os_errors():
+            if isinstance(target, Snapshot):
+                return write_onto(target, reader, options)
+            return write(reader, target, options)
 
 
 def write_options(
@@ -182,12 +188,12 @@ def write_fragments(
     snapshot = getattr(dataset_uri, "_snapshot", None)
     location = snapshot.location if snapshot else Location.parse(dataset_uri, storage_options)
     base = snapshot or open_existing(location)
-    chosen = write_options(mode, **options)
-    if base is not None and chosen.mode is WriteMode.CREATE:
-        uri = location.uri
-        raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
-    reader = ingest.to_reader(data, schema)
-    written, fragments = fragments_for(base, location, reader, chosen)
+    with naming(location.uri):
+        chosen = write_options(mode, **options)
+        if base is not None and chosen.mode is WriteMode.CREATE:
+            raise AlreadyExistsError(f"Dataset already exists: {location.uri}")
+        reader = ingest.to_reader(data, schema)
+        written, fragments = fragments_for(base, location, reader, chosen)
     if not return_transaction:
         return [from_fragment(fragment) for fragment in fragments]
     version = 0 if base is None else base.version
@@ -254,7 +260,8 @@ def _mode(mode: str) -> WriteMode:
     try:
         return WriteMode(mode.lower())
     except ValueError as error:
-        raise InvalidRequestError(f"Invalid mode {mode}", mode=mode) from error
+        advice = suggestion(mode, [each.value for each in WriteMode], "modes")
+        raise InvalidRequestError(f"Invalid mode {mode}", mode=mode, action=advice) from error
 
 
 def _data_version(name: str | None, use_legacy_format: bool | None) -> FileVersion | None:
@@ -287,9 +294,9 @@ def _cleanup_config(options: AutoCleanupConfig | None) -> FrozenMap[str, str]:
         return FrozenMap()
     unknown = sorted(options.keys() - AutoCleanupConfig.__annotations__.keys())
     if unknown:
-        known = ", ".join(AutoCleanupConfig.__annotations__)
-        problem = f"auto_cleanup_options has no option {unknown[0]!r}; known are {known}"
-        raise InvalidRequestError(problem, option=unknown[0])
+        problem = f"auto_cleanup_options has no option {unknown[0]!r}"
+        advice = suggestion(unknown[0], AutoCleanupConfig.__annotations__, "options")
+        raise InvalidRequestError(problem, option=unknown[0], action=advice)
     return auto_cleanup_config(
         interval=options.get("interval", DEFAULT_INTERVAL),
         older_than_s=options.get("older_than_seconds", DEFAULT_OLDER_THAN_S),

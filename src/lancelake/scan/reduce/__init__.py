@@ -1,1 +1,1 @@
-"""Aggregates and first rows, computed per partition before any row leaves it."""
+"""Partial aggregates and top rows, computed per partition."""

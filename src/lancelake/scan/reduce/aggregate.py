@@ -1,8 +1,8 @@
 """Partial aggregates of a partition, computed on Arrow before any row reaches Spark.
 
 Spark adds up what the partitions return, so a partition may return several rows for one group. It
-does so when there are more groups than memory should hold, and when a sum does not fit the type in
-which Spark takes it: the sum then comes in pieces that fit.
+does so when there are more groups than fit into memory, and when a sum does not fit into the type
+of Spark's partial sums: the sum is then returned in pieces.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PartialAggregation:
 
     @property
     def counts_only(self) -> bool:
-        """Whether no value of any row matters."""
+        """Whether only the number of rows matters."""
         return not self.keys and all(f.kind is Kind.COUNT_ALL for f in self.functions)
 
     def counted(self, rows: int) -> pa.RecordBatch:

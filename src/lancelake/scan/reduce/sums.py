@@ -1,4 +1,4 @@
-"""Exact sums: what Arrow adds up without overflow, and how a large sum is handed to Spark."""
+"""Exact sums without overflow, split into pieces that fit Spark's types."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def can_sum(dtype: pa.DataType) -> bool:
 
 
 def sum_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the type in which Spark takes a partial sum."""
+    """Return the type of Spark's partial sums."""
     if pa.types.is_integer(dtype):
         return pa.int64()
     return dtype if pa.types.is_decimal(dtype) else pa.float64()
@@ -68,7 +68,7 @@ class Sum:
 
     @property
     def bound(self) -> int:
-        """The largest sum, unscaled, that Spark takes in one row."""
+        """The largest sum, unscaled, that fits into one row for Spark."""
         if pa.types.is_decimal(self.dtype):
             return int(10**self.dtype.precision) - 1
         return _INT64_MAX

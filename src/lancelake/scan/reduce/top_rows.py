@@ -1,4 +1,4 @@
-"""The first rows of a partition in some order, so that only they reach Spark."""
+"""Top rows of a partition in some order."""
 
 from __future__ import annotations
 

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.format.column_path import quoted_name
 from lancelake.format.frozen import FrozenMap
+from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import (
     Clauses,
     DeleteRow,
@@ -74,8 +75,9 @@ def assigned_column(name: str, target_name: str, columns: Sequence[str]) -> tupl
     by_lower = {column.lower(): column for column in columns}
     column = by_lower.get(parts[0].lower()) if parts else None
     if column is None:
-        problem = f"column {name} is not in the table, which has: {', '.join(columns)}"
-        raise InvalidRequestError(problem, column=name)
+        problem = f"column {name} is not in the table"
+        advice = suggestion(name, columns, "columns")
+        raise InvalidRequestError(problem, column=name, action=advice)
     return column, len(parts) > 1
 
 

@@ -27,6 +27,7 @@ from lancelake.spark.merge.rows_out import (
 )
 from lancelake.spark.reading.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.types import spark_schema
+from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.row_steps.files import row_files
 
@@ -135,9 +136,9 @@ class RowMaker:
         by_lower = {name.lower(): name for name in self.columns}
         unknown = [name for name in clause.values if name.lower() not in by_lower]
         if unknown:
-            known = ", ".join(self.columns)
-            problem = f"column {unknown[0]} is not in the table, which has: {known}"
-            raise InvalidRequestError(problem, column=unknown[0])
+            problem = f"column {unknown[0]} is not in the table"
+            advice = suggestion(unknown[0], self.columns, "columns")
+            raise InvalidRequestError(problem, column=unknown[0], action=advice)
         return {by_lower[name.lower()]: value for name, value in clause.values.items()}
 
     def _outputs(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.storage.location import Location
 from lancelake.storage.options import is_known
+from lancelake.suggest import suggestion
 from lancelake.table.open import (
     AsOf,
     AtTag,
@@ -169,8 +169,7 @@ def ensure_known(given: Collection[str], known: Collection[str], table: str | No
     for key in given:
         if key.lower() in by_name:
             continue
-        near = difflib.get_close_matches(key.lower(), by_name, n=1, cutoff=0.5)
-        action = f"Did you mean {by_name[near[0]]}?" if near else f"Known are {', '.join(known)}."
+        action = suggestion(key, known, "options")
         problem = f"option {key} is not known"
         raise InvalidRequestError(problem, table=table, option=key, action=action)
 

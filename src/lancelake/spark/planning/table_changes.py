@@ -18,6 +18,7 @@ from lancelake.spark.planning.table_change import changes_of, namespace_change
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.spark.writing.write_plan import SaveMode
 from lancelake.storage.location import Location
+from lancelake.suggest import suggestion
 
 _SYSTEM = "system"
 
@@ -97,10 +98,9 @@ class TableChanges(CatalogProxy):
     def loadProcedure(self, ident: Any) -> Any:
         found = procedure_named(ident.name())
         if tuple(ident.namespace()) != (_SYSTEM,) or found is None:
-            known = ", ".join(procedure_names())
             raise NotFoundError(
                 f"there is no procedure {self._full(ident)}",
-                action=f"{self.name()}.{_SYSTEM} has {known}.",
+                action=suggestion(ident.name(), procedure_names(), "procedures"),
             )
         spark, catalog = self.gateway.spark, self.name()
         return LanceProcedure(self.gateway, found, lambda name: table_named(spark, name, catalog))

@@ -32,6 +32,7 @@ from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import ensure_distinct
 from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fitted
 from lancelake.spark.writing.frame_writer import write_frame
+from lancelake.suggest import suggestion
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.open import open_existing
 from lancelake.table.planned_write import (
@@ -60,9 +61,8 @@ class SaveMode(Enum):
         known = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
         found = known.get(name.lower())
         if found is None:
-            raise InvalidRequestError(
-                f"save mode {name!r} is not known", action=f"Use one of {', '.join(known)}."
-            )
+            advice = suggestion(name, known, "modes")
+            raise InvalidRequestError(f"save mode {name!r} is not known", action=advice)
         return found
 
 
@@ -235,7 +235,7 @@ def _plan(
         replaces_all = overwrites and replaces is None
         option = "overwriteSchema" if replaces_all else "mergeSchema"
         does = "replaces the table's columns" if replaces_all else "adds new columns to the table"
-        error.next_step = f"{error.next_step.removesuffix('.')}; option {option}=true {does}."
+        error.next_step = " ".join(filter(None, [error.next_step, f"Option {option}=true {does}."]))
         raise error.at(base.location.uri, base.version) from error.__cause__
 
 

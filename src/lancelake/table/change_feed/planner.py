@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, VersionNotFoundError
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.arrow_schema import storage_schema
@@ -66,6 +66,7 @@ from lancelake.table.change_feed.versions import (
 _UPDATES = frozenset({ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER})
 
 
+@names_table
 def plan_changes(
     snapshot: Snapshot, begin: Point, end: Point | None, request: ChangeRequest
 ) -> ChangeFeedPlan:

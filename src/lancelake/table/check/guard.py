@@ -21,7 +21,9 @@ def guarded(
     except StorageUnavailableError:
         raise
     except LanceTableError as error:
-        message, hint = f"{what} could not be checked: {error.problem}", error.next_step
+        message = f"{what} could not be checked: {error.problem}"
+        # The advice of a class is to run this check.
+        hint = None if error.next_step == error.action else error.next_step
         yield _failed("unchecked", message, hint, version, branch)
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
         raise
@@ -31,7 +33,9 @@ def guarded(
         yield _failed("check-failed", message, hint, version, branch)
 
 
-def _failed(code: str, message: str, hint: str, version: int | None, branch: str | None) -> Finding:
+def _failed(
+    code: str, message: str, hint: str | None, version: int | None, branch: str | None
+) -> Finding:
     return Finding(
         severity=Severity.ERROR,
         code=code,

@@ -9,7 +9,7 @@ from itertools import chain
 import pyarrow as pa
 
 from lancelake.clock import Ids
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.deletion_files import load_deletions
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
@@ -60,6 +60,7 @@ class ScannedValues:
         return execute(scan)
 
 
+@names_table
 def add_computed_columns(
     base: Snapshot,
     expressions: Mapping[str, str],
@@ -74,6 +75,7 @@ def add_computed_columns(
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 
 
+@names_table
 def computed_plan(
     base: Snapshot,
     expressions: Mapping[str, str],
@@ -97,6 +99,7 @@ def computed_plan(
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
+@names_table
 def add_mapped_columns(
     base: Snapshot,
     function: BatchFunction,
@@ -118,6 +121,7 @@ def add_mapped_columns(
     return made
 
 
+@names_table
 def mapped_plan(
     base: Snapshot,
     function: BatchFunction,
@@ -138,6 +142,7 @@ def mapped_plan(
     return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
+@names_table
 def add_streamed_columns(
     base: Snapshot, reader: pa.RecordBatchReader, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -148,6 +153,7 @@ def add_streamed_columns(
     return publish_columns(base, wide.schema, files, choices)
 
 
+@names_table
 def streamed_files(
     base: Snapshot,
     wide: Widened,
@@ -177,6 +183,7 @@ def streamed_files(
     return files
 
 
+@names_table
 def add_null_columns(
     base: Snapshot, schema: pa.Schema, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
@@ -192,6 +199,7 @@ def add_null_columns(
     return until_it_lands(base, attempt, DEFAULT, choices.surroundings)
 
 
+@names_table
 def widened(base: Snapshot, new: pa.Schema) -> Widened:
     """Return the schema of a version with more columns."""
     manifest = base.manifest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import evolution
@@ -84,6 +84,7 @@ class FindNulls:
         return b""
 
 
+@names_table
 def alter_columns(
     base: Snapshot,
     changes: Sequence[ColumnChange],
@@ -106,6 +107,7 @@ def alter_columns(
     return backfill.run(base, lambda at: _cast_plan(at, changes))
 
 
+@names_table
 def ensure_no_nulls(base: Snapshot, changes: Sequence[ColumnChange], engine: Engine) -> None:
     """Raise when a column that must not be null any more is null somewhere."""
     schema = base.manifest.schema

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.column_file import ColumnFile, with_file
 from lancelake.data.storable import ensure_storable
 from lancelake.engine.local import LocalEngine
@@ -78,6 +78,7 @@ def default_engine() -> Engine:
     return LocalEngine(parallelism=1 + (os.cpu_count() or 1))
 
 
+@names_table
 def publish_columns(
     base: Snapshot,
     schema: Schema,

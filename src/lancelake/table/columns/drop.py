@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.format import evolution
 from lancelake.format.operations import Project
 from lancelake.format.schema import Schema
@@ -26,6 +26,7 @@ def reorder_columns(
     return project(base, lambda schema: evolution.reorder(schema, names), choices)
 
 
+@names_table
 def project(base: Snapshot, change: Callable[[Schema], Schema], choices: CommitChoices) -> Snapshot:
     """Commit another schema over the same files."""
 

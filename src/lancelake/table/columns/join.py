@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.row_meta import META_NAMES
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import InvalidRequestError
@@ -18,6 +18,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.storage.location import Location
+from lancelake.suggest import suggestion
 from lancelake.table.column_task import ColumnTask
 from lancelake.table.columns.add import widened
 from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
@@ -87,6 +88,7 @@ class Join:
         return ColumnPlan(schema=wide.schema, tasks=tasks)
 
 
+@names_table
 def merge_columns(
     base: Snapshot,
     reader: pa.RecordBatchReader,
@@ -116,13 +118,14 @@ def prepared(
     return Join(source=source, left=key.left, folder=folder)
 
 
+@names_table
 def ensure_joinable(base: Snapshot, data: pa.Schema, key: JoinKey) -> None:
     """Refuse keys that are missing, and columns that the table has or that are none."""
     schema = base.manifest.schema
     if key.left not in META_NAMES and schema.find(key.left) is None:
-        known = ", ".join(schema.names)
-        problem = f"Column {key.left} does not exist in the left side dataset, which has: {known}"
-        raise InvalidRequestError(problem, column=key.left)
+        problem = f"Column {key.left} does not exist in the left side dataset"
+        advice = suggestion(key.left, schema.names, "columns")
+        raise InvalidRequestError(problem, column=key.left, action=advice)
     ensure_key(data, key)
     shared = [name for name in data.names if name != key.right and name in schema.names]
     if shared:

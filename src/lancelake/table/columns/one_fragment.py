@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.arrays.conform import Conformer
 from lancelake.data.arrays.retype import retype
 from lancelake.data.column_file import with_file
@@ -91,6 +91,7 @@ class UpdatedValues:
             yield pa.RecordBatch.from_arrays(arrays, schema=batch.schema)
 
 
+@names_table
 def compute_columns(
     base: Snapshot,
     fragment: Fragment,
@@ -104,6 +105,7 @@ def compute_columns(
     return _run(base, fragment, planned, LocalEngine())
 
 
+@names_table
 def map_columns(base: Snapshot, fragment: Fragment, function: BatchFunction) -> WiderFragment:
     """Add columns that a function computes."""
     planned = mapped_plan(base, function, fragment_ids=(fragment.id,))
@@ -111,6 +113,7 @@ def map_columns(base: Snapshot, fragment: Fragment, function: BatchFunction) -> 
     return _run(base, fragment, planned, engine)
 
 
+@names_table
 def stream_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader
 ) -> WiderFragment:
@@ -122,6 +125,7 @@ def stream_columns(
     return WiderFragment(fragment=after, schema=wide.schema)
 
 
+@names_table
 def join_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader, key: JoinKey
 ) -> WiderFragment:
@@ -132,6 +136,7 @@ def join_columns(
         return _run(base, fragment, planned, LocalEngine())
 
 
+@names_table
 def update_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader, key: JoinKey
 ) -> UpdatedFragment:

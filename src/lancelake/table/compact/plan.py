@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.arrays.text import InvalidText
 from lancelake.data.write_task import MAX_BYTES_PER_FILE, WriteTask
 from lancelake.errors import UnsupportedError
@@ -57,6 +57,7 @@ class RewritePlan:
         return tuple(task for group in self.groups for task in group.tasks)
 
 
+@names_table
 def plan(base: Snapshot, options: CompactionSettings, *, parallelism: int = 1) -> RewritePlan:
     """Choose fragments that are worth rewriting, and group them.
 
@@ -69,6 +70,7 @@ def plan(base: Snapshot, options: CompactionSettings, *, parallelism: int = 1) -
     return RewritePlan(read_version=base.version, options=options, groups=groups)
 
 
+@names_table
 def group_for(
     base: Snapshot, fragments: Sequence[Fragment], options: CompactionSettings
 ) -> FragmentGroup:
@@ -78,6 +80,7 @@ def group_for(
     return _group(base, found, options, 1)
 
 
+@names_table
 def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
     """Return the format of new data files, which is that of the table."""
     own = base.manifest.data_version
@@ -92,6 +95,7 @@ def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
     return own
 
 
+@names_table
 def ensure_possible(base: Snapshot, options: CompactionSettings) -> None:
     """Refuse what cannot be done with this table."""
     own = target_version(base, options)

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import ContentionError
@@ -78,6 +78,7 @@ class CompactionRun:
     groups_per_commit: int | None = None
 
 
+@names_table
 def compact(
     base: Snapshot,
     options: CompactionSettings | None = None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import assert_never
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.table.merge.clauses import (
     DeleteRow,
     Fail,
@@ -20,6 +20,7 @@ from lancelake.table.merge.clauses import (
 )
 
 
+@names_table
 def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = None) -> str:
     """Describe what a merge will do, the last step first."""
     head = (

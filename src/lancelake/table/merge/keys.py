@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.schema import Field, Schema
+from lancelake.suggest import suggestion
 
 
 def key_fields(on: Sequence[str], schema: Schema) -> tuple[Field, ...]:
@@ -98,9 +99,9 @@ def _found(name: str, fields: tuple[Field, ...]) -> Field:
     exact = [f for f in fields if f.name == name]
     alike = exact or [f for f in fields if f.name.lower() == name.lower()]
     if len(alike) != 1:
-        known = ", ".join(f.name for f in fields)
-        problem = f"Merge insert key column {name!r} does not exist in schema, which has: {known}"
-        raise InvalidRequestError(problem, column=name)
+        problem = f"Merge insert key column {name!r} does not exist in schema"
+        advice = suggestion(name, [f.name for f in fields], "columns")
+        raise InvalidRequestError(problem, column=name, action=advice)
     return alike[0]
 
 

@@ -16,6 +16,7 @@ from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.row_address import ascending, by_fragment
 from lancelake.format.schema import Schema
+from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import (
     DeleteRow,
     InsertAll,
@@ -218,9 +219,9 @@ def _incoming(spec: MergeSpec, schema: Schema, source: SourceRows) -> Incoming:
     for field in fields:
         name = field.name if field.name in present else by_lower.get(field.name.lower())
         if name is None:
-            known = ", ".join(present)
-            problem = f"the source lacks the key column {field.name}; it has: {known}"
-            raise SchemaMismatchError(problem, path=field.name)
+            problem = f"the source has no key column {field.name}"
+            advice = suggestion(field.name, present, "columns of the source")
+            raise SchemaMismatchError(problem, path=field.name, action=advice)
         names.append(name)
     return Incoming(rows=source, fields=fields, names=tuple(names), duplicates=spec.duplicates)
 

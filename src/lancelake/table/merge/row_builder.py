@@ -10,6 +10,7 @@ import pyarrow as pa
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.schema import Field, Schema
+from lancelake.suggest import suggestion
 from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedValue, Sides
 
 
@@ -84,9 +85,9 @@ def computed(
     """Compute some columns; `otherwise` stands for the rest, None for the target's value."""
     unknown = [name for name in values if name not in schema.names]
     if unknown:
-        known = ", ".join(schema.names)
-        problem = f"Column {unknown[0]!r} does not exist in the table, which has: {known}"
-        raise InvalidRequestError(problem, column=unknown[0])
+        problem = f"Column {unknown[0]!r} does not exist in the table"
+        advice = suggestion(unknown[0], schema.names, "columns")
+        raise InvalidRequestError(problem, column=unknown[0], action=advice)
     if not values:
         raise InvalidRequestError("No updates provided", action="Name at least one column.")
     ingredients = tuple(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format.fragment import Fragment
@@ -52,6 +52,7 @@ class Merged:
     counts: MergeCounts
 
 
+@names_table
 def merge(
     base: Snapshot,
     source: pa.RecordBatchReader,
@@ -82,6 +83,7 @@ def merge(
         return until_it_lands(base, work, retries, choices.surroundings)
 
 
+@names_table
 def prepare(
     base: Snapshot,
     source: SourceRows,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.expr.predicate import Filter, Predicate
 from lancelake.format.ids import FragmentId
@@ -46,6 +46,7 @@ class FindRows:
         return b"".join(len(each).to_bytes(_LENGTH_BYTES, "little") + each for each in found)
 
 
+@names_table
 def find_rows(
     base: Snapshot,
     condition: Filter | None,

@@ -14,6 +14,7 @@ from lancelake.format.arrow_schema import public_field
 from lancelake.format.ids import FieldId
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.outputs import expression_schema
+from lancelake.suggest import suggestion
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,9 +51,9 @@ def assigned(batch: pa.RecordBatch, assignments: Sequence[Assignment]) -> pa.Rec
 def _bound(column: str, text: str, schema: Schema) -> Assignment:
     field = next((f for f in schema.fields if f.name == column), None)
     if field is None:
-        known = ", ".join(schema.names)
-        problem = f"Column {column!r} does not exist in the table, which has: {known}"
-        raise InvalidRequestError(problem, column=column)
+        problem = f"Column {column!r} does not exist in the table"
+        advice = suggestion(column, schema.names, "columns")
+        raise InvalidRequestError(problem, column=column, action=advice)
     expression = bind(text, schema)
     target = _cast_target(field)
     # An expression that can never be cast, such as a text that is no number, fails here.

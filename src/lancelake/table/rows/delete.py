@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.expr.predicate import Filter
@@ -23,6 +23,7 @@ class Deleted:
     rows: int
 
 
+@names_table
 def delete(
     base: Snapshot,
     condition: Filter | None,

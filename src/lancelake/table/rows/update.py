@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from lancelake.commit.snapshot import Snapshot
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import UnsupportedError
@@ -42,6 +42,7 @@ class Updated:
     rows: int
 
 
+@names_table
 def update(
     base: Snapshot,
     updates: Mapping[str, str],

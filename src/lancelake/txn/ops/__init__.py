@@ -1,1 +1,1 @@
-"""One module per operation, all of one shape: `apply`, `conflicts`, `rebase`, `RULES`."""
+"""Rules of each operation: `apply`, `conflicts`, `rebase` and `RULES`, one module each."""

@@ -34,7 +34,7 @@ def apply(op: ops.Append, head: TableState, target: VersionTarget) -> TableState
 
 
 def conflicts(op: ops.Append, theirs: ops.Operation, context: Context) -> Verdict:
-    """New rows fit every table with the same rules for its columns."""
+    """Check an append: compatible while the table's columns keep their constraints."""
     match theirs:
         case ops.Merge() | ops.Project():
             return _against_schema(op, theirs, context)

@@ -1,4 +1,4 @@
-"""Clone: the first version of a table that begins as a copy of another."""
+"""Clone: the first version of a copy of another table."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Clone, head: TableState, target: VersionTarget) -> TableState:
-    """Refuse: a clone begins a table, it does not follow a version."""
+    """Raise: a clone creates a table and cannot follow a version."""
     raise InvalidRequestError("a clone can only be the first version of a table")
 
 
 def conflicts(op: ops.Clone, theirs: ops.Operation, context: Context) -> Verdict:
-    """Nothing precedes a clone, so nothing is in its way."""
+    """Check a clone: nothing precedes it, so nothing conflicts."""
     if isinstance(theirs, ops.UnknownOperation):
         return Incompatible("an operation of a newer release")
     return OK

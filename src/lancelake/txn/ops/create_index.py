@@ -24,14 +24,14 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.CreateIndex, head: TableState, target: VersionTarget) -> TableState:
-    """Take out the removed entries, and put in the new ones."""
+    """Remove the old entries and add the new ones."""
     gone = {i.uuid for i in (*op.removed_indices, *op.new_indices)}
     kept = (i for i in head.indices if i.uuid not in gone)
     return replace(head, indices=(*kept, *op.new_indices))
 
 
 def conflicts(op: ops.CreateIndex, theirs: ops.Operation, context: Context) -> Verdict:
-    """An index stays true while its columns lie where they were read."""
+    """Check an index: compatible while its columns stay in the files that were read."""
     match theirs:
         case ops.CreateIndex():
             return _same_names(op, theirs)
@@ -63,7 +63,7 @@ def conflicts(op: ops.CreateIndex, theirs: ops.Operation, context: Context) -> V
 
 
 def rebase(op: ops.CreateIndex, rebasing: Rebasing) -> ops.CreateIndex | Retryable:
-    """Let new entries cover no column that was written anew, and keep MemWAL progress."""
+    """Remove rewritten columns from the coverage of new entries, and keep MemWAL progress."""
     pruned = index_coverage.without_changed_columns(
         op.new_indices,
         rebasing.head.manifest.schema,

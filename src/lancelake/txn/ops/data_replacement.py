@@ -1,4 +1,4 @@
-"""DataReplacement: one column file per fragment swapped."""
+"""DataReplacement: one column file replaced per fragment."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.DataReplacement, head: TableState, target: VersionTarget) -> TableState:
-    """Swap the files; indices on their columns lose the fragments."""
+    """Replace the files; indices on their columns lose the fragments."""
     _ensure_one_file_each(op)
     current = head.fragments_by_id()
     fragments.ensure_known(overlap.replaced(op), current, what="the replacement of data")
@@ -38,7 +38,7 @@ def apply(op: ops.DataReplacement, head: TableState, target: VersionTarget) -> T
 
 
 def conflicts(op: ops.DataReplacement, theirs: ops.Operation, context: Context) -> Verdict:
-    """A column can be swapped while its fragment holds the same rows."""
+    """Check a replacement: compatible while the fragment keeps the same rows."""
     mine = overlap.replaced(op)
     match theirs:
         case ops.Delete() | ops.Update():
@@ -96,9 +96,9 @@ def _against_replacement(op: ops.DataReplacement, theirs: ops.DataReplacement) -
 
 def _ensure_one_file_each(op: ops.DataReplacement) -> None:
     if len(overlap.replaced(op)) < len(op.replacements):
-        raise InvalidRequestError("a fragment is listed twice in a replacement of data")
+        raise InvalidRequestError("a data replacement lists a fragment twice")
     if len({r.new_file.fields for r in op.replacements}) > 1:
-        raise InvalidRequestError("all files of a replacement must hold the same fields")
+        raise InvalidRequestError("all files of a data replacement must have the same fields")
 
 
 def _replaced(fragment: Fragment, replacement: Replacement) -> Fragment:

@@ -1,4 +1,4 @@
-"""Delete: rows taken out of existing fragments."""
+"""Delete: rows deleted from existing fragments."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Delete, head: TableState, target: VersionTarget) -> TableState:
-    """Replace the fragments that lost rows, and leave out those that lost all."""
+    """Replace the fragments that lost rows, and remove those that lost all."""
     return changed_rows(head, updated=op.updated_fragments, removed=op.deleted_fragment_ids)
 
 
 def conflicts(op: ops.Delete, theirs: ops.Operation, context: Context) -> Verdict:
-    """Rows can be deleted while they lie where they lay."""
+    """Check a delete: compatible while the rows stay in their fragments."""
     gone = overlap.touched(op).all
     match theirs:
         case ops.Delete() | ops.Update():
@@ -61,7 +61,7 @@ def conflicts(op: ops.Delete, theirs: ops.Operation, context: Context) -> Verdic
 
 
 def rebase(op: ops.Delete, rebasing: Rebasing) -> ops.Delete | Retryable:
-    """Put my deleted rows on top of theirs."""
+    """Merge my deleted rows into theirs."""
     rebased = rebased_rows(op.updated_fragments, op.deleted_fragment_ids, rebasing)
     if isinstance(rebased, Retryable):
         return rebased

@@ -22,7 +22,7 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Merge, head: TableState, target: VersionTarget) -> TableState:
-    """Take fragments and schema as given; no row may come or go."""
+    """Replace fragments and schema; no row may be added or removed."""
     _ensure_same_rows(op, head)
     before = head.fragments_by_id()
     after = tuple(
@@ -41,7 +41,7 @@ def apply(op: ops.Merge, head: TableState, target: VersionTarget) -> TableState:
 
 
 def conflicts(op: ops.Merge, theirs: ops.Operation, context: Context) -> Verdict:
-    """All fragments are named, so no other change of fragments or schema goes with it."""
+    """Check a merge, which lists all fragments: any change of them or the schema conflicts."""
     match theirs:
         case (
             ops.Append()

@@ -1,4 +1,4 @@
-"""Overwrite: the whole table anew, or for the first time."""
+"""Overwrite: replaces the whole table, or creates it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Overwrite, head: TableState, target: VersionTarget) -> TableState:
-    """Replace schema, rows and indices; settings, bases, branch and counters go on."""
+    """Replace schema, rows and indices; settings, bases, branch and counters continue."""
     before = head.manifest
     added = fragments.renumbered(op.fragments, fragments.next_id(before))
     next_row_id = before.next_row_id
@@ -41,7 +41,7 @@ def apply(op: ops.Overwrite, head: TableState, target: VersionTarget) -> TableSt
         data_version=_data_version(op, before, target),
         config=FrozenMap({**before.config, **op.config_upsert_values}),
         base_paths=_base_paths(op, before),
-        # What other flags stood for went with the rows.
+        # Other flags applied to the replaced rows.
         reader_feature_flags=before.reader_feature_flags & FeatureFlags.STABLE_ROW_IDS,
         writer_feature_flags=before.writer_feature_flags & FeatureFlags.STABLE_ROW_IDS,
     )
@@ -49,7 +49,7 @@ def apply(op: ops.Overwrite, head: TableState, target: VersionTarget) -> TableSt
 
 
 def conflicts(op: ops.Overwrite, theirs: ops.Operation, context: Context) -> Verdict:
-    """Whatever was there is replaced; only two replacements, or two settings, compete."""
+    """Check an overwrite: conflicts only with another overwrite or the same settings."""
     match theirs:
         case ops.Overwrite():
             return _same_config(op, theirs) or Retryable("the table was replaced")
@@ -101,7 +101,7 @@ def _base_paths(op: ops.Overwrite, before: Manifest) -> tuple[bases.BasePath, ..
     if not op.initial_bases:
         return before.base_paths
     if before.version:
-        raise InvalidRequestError("bases can be given only when a table is created")
+        raise InvalidRequestError("base paths can only be set when a table is created")
     return bases.extended((), op.initial_bases)
 
 

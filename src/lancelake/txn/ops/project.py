@@ -21,9 +21,9 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Project, head: TableState, target: VersionTarget) -> TableState:
-    """Take the schema, and leave out files none of whose columns it has."""
+    """Replace the schema, and remove files without any of its columns."""
     before = head.manifest
-    # Metadata of the schema is no part of the operation.
+    # The operation does not include schema metadata.
     schema = replace(op.schema, metadata=before.schema.metadata)
     fields = schema.by_id()
     after = head.fragments.mapped(lambda f: fragments.without_dropped_files(f, fields))
@@ -33,7 +33,7 @@ def apply(op: ops.Project, head: TableState, target: VersionTarget) -> TableStat
 
 
 def conflicts(op: ops.Project, theirs: ops.Operation, context: Context) -> Verdict:
-    """One change of the schema at a time; rows may come in while none becomes invalid."""
+    """Check a projection: conflicts with schema changes, and with rows it would make invalid."""
     match theirs:
         case ops.Append() | ops.DataReplacement() | ops.Update():
             return OK if op.preserves_nullability else Retryable("values were written")

@@ -1,4 +1,4 @@
-"""ReserveFragments: fragment ids set aside for a later rewrite."""
+"""ReserveFragments: fragment ids reserved for a later rewrite."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.ReserveFragments, head: TableState, target: VersionTarget) -> TableState:
-    """Move the counter on: the reserved ids are the highest ones."""
+    """Advance the counter: the reserved ids are the highest ones."""
     highest = (head.manifest.max_fragment_id or 0) + op.num_fragments
     return replace(head, manifest=replace(head.manifest, max_fragment_id=highest))
 
 
 def conflicts(op: ops.ReserveFragments, theirs: ops.Operation, context: Context) -> Verdict:
-    """A counter goes with everything but a replaced table."""
+    """Check a reservation: conflicts only with a replaced table."""
     match theirs:
         case ops.Overwrite() | ops.Restore():
             return Incompatible("the table was replaced")

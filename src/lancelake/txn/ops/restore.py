@@ -14,13 +14,13 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Restore, head: TableState, target: VersionTarget) -> TableState:
-    """Take everything from the old version; counters never go back."""
+    """Take everything from the old version; counters never decrease."""
     old = target.restored
     if old is None or old.manifest.version != op.version:
-        raise InternalError(f"version {op.version} is restored but was not handed over")
+        raise InternalError(f"version {op.version} is restored but was not loaded")
     flags.ensure_writable(old.manifest.writer_feature_flags)
     if head.manifest.has_stable_row_ids and not old.manifest.has_stable_row_ids:
-        msg = f"version {op.version} is from before row ids were stable"
+        msg = f"version {op.version} is older than the table's stable row ids"
         raise InvalidRequestError(msg, version=op.version)
     manifest = replace(
         old.manifest,
@@ -31,7 +31,7 @@ def apply(op: ops.Restore, head: TableState, target: VersionTarget) -> TableStat
 
 
 def conflicts(op: ops.Restore, theirs: ops.Operation, context: Context) -> Verdict:
-    """What others did is undone, as it would be had they been earlier."""
+    """Check a restore: it undoes concurrent changes as if they were earlier."""
     match theirs:
         case ops.UpdateConfig():
             touched = overlap.touches_schema(theirs)

@@ -1,4 +1,4 @@
-"""Rewrite: the same rows in other files."""
+"""Rewrite: the same rows in new files, as compaction writes them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Rewrite, head: TableState, target: VersionTarget) -> TableState:
-    """Put the new fragments in place of the old ones, and let indices follow."""
+    """Replace the old fragments by the new ones, and update index coverage."""
     before = head.manifest
     groups = _numbered(op.groups, fragments.next_id(before))
     after = _exchanged(head.fragments, groups)
@@ -41,7 +41,7 @@ def apply(op: ops.Rewrite, head: TableState, target: VersionTarget) -> TableStat
 
 
 def conflicts(op: ops.Rewrite, theirs: ops.Operation, context: Context) -> Verdict:
-    """Fragments can be rewritten while nobody else changes them."""
+    """Check a rewrite: compatible while no other commit changes its fragments."""
     mine = overlap.rewritten(op)
     match theirs:
         case ops.Delete() | ops.Update():
@@ -93,7 +93,7 @@ def _against_index(op: ops.Rewrite, theirs: ops.CreateIndex, context: Context) -
 
 
 def _keeps_together(op: ops.Rewrite, indices: tuple[IndexMetadata, ...]) -> Verdict:
-    """An index follows rows only if it covers all the fragments that become one, or none."""
+    """Raise unless an index covers all or none of the fragments that are merged into one."""
     for index in indices:
         covered = frozenset(index.fragments() or ())
         for group in op.groups:

@@ -1,4 +1,4 @@
-"""Unknown: an operation of a newer release, which can be carried but not carried out."""
+"""Unknown: an operation of a newer release, which is kept but cannot be applied."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.UnknownOperation, head: TableState, target: VersionTarget) -> TableState:
-    """Refuse: what it means is not known."""
-    raise UnsupportedError(f"operation {op.tag} is not known", tag=op.tag)
+    """Raise: the operation cannot be applied."""
+    raise UnsupportedError(f"unknown operation {op.tag}", tag=op.tag)
 
 
 def conflicts(op: ops.UnknownOperation, theirs: ops.Operation, context: Context) -> Verdict:
-    """Refuse: what it tolerates is not known."""
+    """Report a conflict: the operation cannot be checked."""
     return Incompatible("an operation of a newer release")
 
 

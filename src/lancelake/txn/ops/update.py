@@ -36,7 +36,7 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState:
-    """Exchange fragments; rows that moved keep their ids, and indices follow where they can."""
+    """Replace fragments; moved rows keep their ids, and index coverage is updated."""
     before = head.manifest
     added = fragments.numbered(op.new_fragments, fragments.next_id(before))
     indices = _indices_after(op, head, added)
@@ -63,7 +63,7 @@ def apply(op: ops.Update, head: TableState, target: VersionTarget) -> TableState
 
 
 def conflicts(op: ops.Update, theirs: ops.Operation, context: Context) -> Verdict:
-    """Rows can be changed where they lay; inserted keys must not have been inserted before."""
+    """Check an update: rows must stay in their fragments, inserted keys must be new."""
     match theirs:
         case ops.Append():
             return _against_added_keys(op, theirs.fragments, context)
@@ -95,7 +95,7 @@ def conflicts(op: ops.Update, theirs: ops.Operation, context: Context) -> Verdic
 
 
 def rebase(op: ops.Update, rebasing: Rebasing) -> ops.Update | Retryable:
-    """Put the deletions of the rows I moved on top of theirs."""
+    """Merge the deletions of my moved rows into theirs."""
     rebased = rebased_rows(op.updated_fragments, op.removed_fragment_ids, rebasing)
     if isinstance(rebased, Retryable):
         return rebased
@@ -121,7 +121,7 @@ def _against_update(op: ops.Update, theirs: ops.Update, context: Context) -> Ver
 
 
 def _same_keys(op: ops.Update, theirs: ops.Update, context: Context) -> Verdict:
-    """Examine the rows that theirs wrote, unless the recorded keys show enough."""
+    """Check the rows that theirs wrote, unless the recorded keys are enough."""
     if op.inserted_rows is None:
         return OK
     if set(op.inserted_rows.field_ids) & set(theirs.fields_modified):
@@ -153,7 +153,7 @@ def _replaced(theirs: ops.Overwrite | ops.Restore | ops.UnknownOperation) -> Ver
 
 
 def _dated(op: ops.Update, target: VersionTarget) -> tuple[Fragment, ...]:
-    """Date the rows whose columns were rewritten: when they were, the version was not known."""
+    """Set the version of rows whose columns were rewritten before it was known."""
     offsets = updated_offsets.decode(op.unknown)
     return tuple(
         row_ids.touched_rows(f, overlap.as_bitmap(offsets[f.id]), target.version)

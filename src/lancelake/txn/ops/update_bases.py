@@ -17,7 +17,7 @@ def apply(op: ops.UpdateBases, head: TableState, target: VersionTarget) -> Table
 
 
 def conflicts(op: ops.UpdateBases, theirs: ops.Operation, context: Context) -> Verdict:
-    """Bases compete only with bases: for an id, a name, a path."""
+    """Check added bases: conflict with other bases of the same id, name or path."""
     if isinstance(theirs, ops.UnknownOperation):
         return Incompatible("an operation of a newer release")
     if isinstance(theirs, ops.UpdateBases) and any(

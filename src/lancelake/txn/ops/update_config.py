@@ -21,7 +21,7 @@ from lancelake.txn.state import TableState
 
 
 def apply(op: ops.UpdateConfig, head: TableState, target: VersionTarget) -> TableState:
-    """Change the maps."""
+    """Apply the updates to the maps."""
     before = head.manifest
     schema = metadata.with_schema_metadata(before.schema, op.schema_metadata)
     manifest = replace(
@@ -34,7 +34,7 @@ def apply(op: ops.UpdateConfig, head: TableState, target: VersionTarget) -> Tabl
 
 
 def conflicts(op: ops.UpdateConfig, theirs: ops.Operation, context: Context) -> Verdict:
-    """Settings compete key by key; metadata of the schema competes with other schemas."""
+    """Check settings: conflict by key; schema metadata also conflicts with schema changes."""
     touches_schema = overlap.touches_schema(op)
     match theirs:
         case ops.UpdateConfig():

@@ -19,7 +19,7 @@ def apply(op: ops.UpdateMemWalState, head: TableState, target: VersionTarget) ->
 
 
 def conflicts(op: ops.UpdateMemWalState, theirs: ops.Operation, context: Context) -> Verdict:
-    """Progress is compared with progress; other changes of rows are not expected."""
+    """Check progress: conflicts with other progress, and with changes of rows."""
     match theirs:
         case ops.Update() | ops.UpdateMemWalState():
             return mem_wal.judged(op.merged_generations, theirs.merged_generations)

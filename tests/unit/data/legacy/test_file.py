@@ -143,7 +143,7 @@ def test_a_dictionary_outside_the_manifest_is_damage_of_the_manifest() -> None:
 def test_a_schema_that_does_not_place_its_dictionary_is_damaged() -> None:
     table = grouped([4])
     lost = replace(table.fields[4], dictionary=None)
-    with pytest.raises(CorruptTableError, match="dictionary of 'd'"):
+    with pytest.raises(CorruptTableError, match="dictionary position for 'd'"):
         LegacyFile.open(table.source(), table.file, (lost,), manifest=table.manifest_source())
 
 

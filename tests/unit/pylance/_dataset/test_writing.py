@@ -78,7 +78,7 @@ def test_only_a_new_table_declares_bases(based: lance.LanceDataset, mode: str) -
 def test_a_base_at_the_place_of_another_is_refused(
     based: lance.LanceDataset, tmp_path: Path, path: str
 ) -> None:
-    with pytest.raises(InvalidRequestError, match="registered already"):
+    with pytest.raises(InvalidRequestError, match="already registered"):
         based.add_bases([lance.DatasetBasePath(path.format(tmp_path), "z")])
     assert based.latest_version == 1
 

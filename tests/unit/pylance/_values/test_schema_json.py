@@ -88,5 +88,5 @@ def test_json_that_does_not_describe_a_schema_is_refused(body):
 
 @pytest.mark.parametrize("name", ["foo", "INT8"])
 def test_a_type_that_is_not_known_is_refused(name):
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(ValueError, match="unknown type"):
         json_to_schema(one({"type": name}))

@@ -56,7 +56,7 @@ def test_rows_are_dated() -> None:
 
 
 def test_an_unknown_fragment_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="names fragment 9"):
+    with pytest.raises(InvalidRequestError, match="refers to fragment 9"):
         after(swap(data_file("new.lance", (VALUE,)), FragmentId(9)))
 
 

@@ -30,7 +30,7 @@ def test_ids_of_removed_fragments_are_not_given_out_again() -> None:
 
 
 def test_an_unknown_fragment_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="names fragment 7"):
+    with pytest.raises(InvalidRequestError, match="refers to fragment 7"):
         after(delete(gone=(FragmentId(7),)))
 
 

@@ -50,7 +50,7 @@ def test_settings_bases_and_branch_stay() -> None:
 
 def test_a_table_that_exists_gets_no_bases() -> None:
     base = BasePath(id=BaseId(0), is_dataset_root=False, path="memory:///b")
-    with pytest.raises(InvalidRequestError, match="only when a table is created"):
+    with pytest.raises(InvalidRequestError, match="only be set when a table is created"):
         after(replace(OVERWRITE, initial_bases=(base,)))
 
 

@@ -40,7 +40,7 @@ def test_the_author_of_the_old_version_stays() -> None:
 
 
 def test_a_version_without_stable_row_ids_cannot_follow_one_with() -> None:
-    with pytest.raises(InvalidRequestError, match="before row ids were stable"):
+    with pytest.raises(InvalidRequestError, match="older than the table's stable row ids"):
         after(RESTORE, table(stable=True), restored=table())
 
 

@@ -85,7 +85,7 @@ def test_more_row_ids_than_rows_are_refused() -> None:
 
 
 def test_a_row_id_that_was_never_given_out_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="row id 77 was never given out"):
+    with pytest.raises(InvalidRequestError, match="row id 77 was never assigned"):
         after(stable_move([1, 77], rows=2), table(stable=True))
 
 

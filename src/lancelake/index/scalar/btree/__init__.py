@@ -1,1 +1,1 @@
-"""BTREE: pages of sorted values, and a table of the bounds of each page."""
+"""BTREE index: pages of sorted values, and a lookup table of page bounds."""

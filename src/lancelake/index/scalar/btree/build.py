@@ -1,4 +1,4 @@
-"""Writing a BTREE from rows in value order: as one file of pages, or as a file for each range."""
+"""Build of BTREE segments from sorted rows, as one page file or one for each range."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lancelake.index.scalar.btree import files
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenPages:
-    """A file of pages, and the bounds of each page; without pages there is no file."""
+    """A page file, None without pages, and the bounds of each page."""
 
     file: IndexFile | None
     min: pa.Array
@@ -111,7 +111,7 @@ class _Bounds:
         self._first, self._last, self._latest = [none], [none], none
 
     def add(self, values: pa.Array) -> None:
-        """Note the values of the next rows, of which there is one at least."""
+        """Add the values of the next rows, at least one."""
         start, size = self._rows, self._page_rows
         self._first.append(_every(values, -start % size, size))
         self._last.append(_every(values, (size - 1 - start) % size, size))

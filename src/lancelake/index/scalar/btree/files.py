@@ -23,7 +23,7 @@ def part_file(part: int) -> str:
 
 
 def part_number(place: int) -> int:
-    """Return the number of the part that holds the range at this place."""
+    """Return the number of the part with the range at this position."""
     return place << 32
 
 

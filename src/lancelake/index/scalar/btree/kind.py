@@ -1,4 +1,4 @@
-"""The kind BTREE."""
+"""BTREE index: build, open, merge and remap of segments."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from lancelake.index.scalar.btree.build import (
     write_range,
 )
 from lancelake.index.scalar.btree.segment import BTreeSegment
+from lancelake.index.scalar.parameters import ensure_known
 from lancelake.index.sort import merge_sorted
 
 _DETAILS = IndexDetails(type_url="/lance.table.BTreeIndexDetails", value=b"")
@@ -52,7 +53,7 @@ class BTree:
         return has_order(dtype)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell whether a segment stores addresses or stable row ids."""
+        """Return whether a segment stores addresses or stable row ids."""
         is_stable = has_stable_row_ids and index_version < _BY_ADDRESS
         return IdKind.STABLE_ID if is_stable else IdKind.ADDRESS
 
@@ -90,7 +91,7 @@ class BTree:
         rows: BuildInput,
         folder: SegmentFolder,
     ) -> BuiltSegment:
-        """Write one segment of several and of new rows, as one file of pages."""
+        """Merge several segments and new rows into one file of pages."""
         opened = [BTreeSegment(facts) for facts, _ in segments]
         streams: list[Iterable[pa.RecordBatch]] = [
             _only(segment.entries(), ids)
@@ -124,8 +125,8 @@ def common_version(segments: Iterable[SegmentFacts]) -> int:
     versions = {facts.index_version for facts in segments} or {0}
     if len(versions) > 1:
         found = ", ".join(map(str, sorted(versions)))
-        msg = f"segments of the versions {found} of an index cannot be merged"
-        raise InvalidRequestError(msg, action="Build the index again.")
+        msg = f"index segments of versions {found} cannot be merged"
+        raise InvalidRequestError(msg, action="Rebuild the index.")
     return versions.pop()
 
 
@@ -134,10 +135,7 @@ def _built(written: tuple[IndexFile, ...], index_version: int = 0) -> BuiltSegme
 
 
 def _page_rows(parameters: Parameters, default: int) -> int:
-    unknown = sorted(parameters.keys() - {_PAGE_ROWS})
-    if unknown:
-        msg = f"BTREE has no parameter {unknown[0]!r}; it has {_PAGE_ROWS!r}"
-        raise InvalidRequestError(msg)
+    ensure_known("BTREE", parameters, {_PAGE_ROWS})
     found = parameters.get(_PAGE_ROWS)
     if found is None:
         return default

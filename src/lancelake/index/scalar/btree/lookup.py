@@ -1,4 +1,4 @@
-"""The table of bounds of a BTREE: which pages can hold a key, and where the pages are."""
+"""Lookup table of a BTREE: bounds and files of its pages."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Lookup:
     numbers: Positions
     """Numbers of the pages with values; those that start with nulls come first."""
     open_pages: int
-    """How many of them start with nulls."""
+    """Number of these pages that start with nulls."""
     least: pa.Array
     """The least key of each page after those."""
     greatest: pa.Array
@@ -63,13 +63,13 @@ class Lookup:
         return len(self.null_counts)
 
     def near(self, wanted: KeyRange) -> tuple[int, int]:
-        """Return the places, first and end, of the pages that can hold keys of a range."""
+        """Return the positions, first and end, of the pages that can have keys of a range."""
         first = place_of(self.greatest, wanted.lower, 0)
         end = self.open_pages + place_of(self.least, wanted.upper, len(self.least))
         return first, max(first, end)
 
     def inside(self, wanted: KeyRange) -> tuple[int, int]:
-        """Return the places, first and end, of pages that hold nothing else."""
+        """Return the positions, first and end, of pages with only keys of a range."""
         first = self.open_pages + place_of(self.least, wanted.lower, 0)
         end = place_of(self.greatest, wanted.upper, len(self.greatest))
         return first, max(first, end)
@@ -85,13 +85,13 @@ class Lookup:
         place = bisect.bisect_right(self.parts, page, key=lambda part: part.first) - 1
         part = self.parts[place]
         if not part.first <= page < part.first + part.pages:
-            msg = f"index file {self.path} names page {page}, which no file has"
+            msg = f"index file {self.path} refers to page {page}, which no file has"
             raise CorruptTableError(msg, path=self.path)
         return part
 
 
 def open_lookup(folder: SegmentFolder) -> Lookup:
-    """Read the table of bounds of a segment, once as long as it is kept."""
+    """Load the lookup table of a segment, cached."""
     place = folder.file(files.LOOKUP_FILE)
     return cache.kept(
         place.uri,
@@ -107,7 +107,7 @@ def _read(reader: IndexFileReader, path: str) -> Lookup:
     low, high = (_column(table, name) for name in (files.MIN, files.MAX))
     numbers = _column(table, files.PAGE).to_numpy().astype(np.int64)
     if not np.array_equal(numbers, np.arange(len(numbers))):
-        raise CorruptTableError(f"index file {path} does not name each page once", path=path)
+        raise CorruptTableError(f"index file {path} does not list each page once", path=path)
     low_keys, high_keys = keys_of(low), keys_of(high)
     order = sort_positions(low_keys)
     order = order[high_keys.is_valid().to_numpy(zero_copy_only=False)[order]]

@@ -1,4 +1,4 @@
-"""Pages of a BTREE: sorted keys and row ids, read when asked for and kept for a while."""
+"""Pages of a BTREE: sorted keys and row ids, loaded on demand and cached."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile
 
-# More pages than these are not kept: a search that reads so many is rare, and would drop the rest.
+# More pages are not cached: a search of this size is rare, and would evict the others.
 _MOST_KEPT = 4096
 _NULLS = "nulls"
 

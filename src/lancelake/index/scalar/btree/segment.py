@@ -1,4 +1,4 @@
-"""Searching a BTREE."""
+"""Search of BTREE segments."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class BTreeSegment:
         return open_lookup(self._folder)
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer comparisons, lists of values, tests for null, and starts of texts."""
+        """Search comparisons, lists of values, null tests and prefixes."""
         match leaf:
             case IsNull():
                 return Answer.exact(self._pages().nulls())
@@ -50,7 +50,7 @@ class BTreeSegment:
                 return None if wanted is None else self.answer_range(wanted)
 
     def answer_range(self, wanted: KeyRange) -> Answer:
-        """Answer a condition that is true for the keys of a range."""
+        """Search a condition that is true for the keys of a range."""
         lookup, pages = self.lookup, self._pages()
         first, end = lookup.near(wanted)
         if end - first > lookup.num_pages // 2 and (others := _complement(wanted)) is not None:

@@ -1,1 +1,1 @@
-"""NGRAM: the rows of each three letters or digits that follow each other in a text."""
+"""NGRAM index: rows by trigram, a sequence of three letters or digits in a text."""

@@ -1,10 +1,10 @@
-"""Letters and digits that official releases take for ASCII ones in n-gram indices.
+"""Folding of characters to ASCII letters and digits in n-gram indices of official releases.
 
 Text is lower-cased and folded character by character, and the releases fold in two ways: those
 before 14 by a table of look-alikes, those from 14 on by the decompositions of Unicode. A folded
 character may become a capital letter, as lower-casing comes first.
 
-Entries: the code point in hex, then what it and the following ones become, either one character
+Entries: the code point in hex, then the folding of it and the following ones, either one character
 each (`:`) or separated by commas (`=`), where `_` is a character that no n-gram contains.
 """
 
@@ -28,7 +28,7 @@ f8=o,u,u,u,u,y,th,y,a,a,a,a,a,a,c,c,c,c,c,c,c,c,d,d,d,d,e,e,e,e,e,e,e,e,e,e,g,g,
 24b6:abcdefghijklmnopqrstuvwxyzabcdefghijklmno 24df:pqrstuvwxyz0 2c7c:j fb00=ff,fi,fl,ffi,ffl
 fb06=st ff10:0123456789 ff21:abcdefghijklmnopqrstuvwxyz ff41:abcdefghijklmnopqrstuvwxyz
 """
-"""What all releases fold alike."""
+"""Folding of all releases."""
 
 BEFORE_14 = """
 138:q 180:bbbb 186:occdddd 18e:eaeffg 195=hv 197:ikkl 19c:mnno 1a4:ppR 1ab:tttt 1b2:vyyzz 1bf:w
@@ -45,7 +45,7 @@ a730=F,S,aa,aa,ao,ao,au,au,av,av,av,av,ay,ay,c,c,k,k,k,k,k,k,l,l,l,l,o,o,o,o,oo,
 a752:ppppqqqqrr a75e=v,v,vy,vy,z,z a766=th,th a779:ddffgggllrrSS a78d:h a7aa:heglI a7b0:ktj
 a7c5:sz a7fb:FpMIM
 """
-"""What else releases before 14 fold."""
+"""Additional folding of releases before 14."""
 
 SINCE_14 = """
 aa:a ba:o bc=14,12,34 138:k 1e6:gg 2b0:h 2b2:jr 2b7:wy 2e1:lsx 1d2c=A,AE,B 1d30:DE 1d33:GHIJKLMN
@@ -79,11 +79,11 @@ fb05=st 10783=ae 10795:h 107a2:o 107a5:q 1ccd6:ABCDEFGHIJKLMNOPQRSTUV01230123456
 1f130=A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T,U,V,W,X,Y,Z,HV,MV,SD,SS,PPV,WC 1f16a=MC,MD,MR
 1f190=DJ 1fbf0:0123456789
 """
-"""What else releases from 14 on fold."""
+"""Additional folding of releases from 14 on."""
 
 
 def folding(*tables: str) -> dict[int, str]:
-    """Return what characters become; `_` and every other one are in no n-gram."""
+    """Return the folding of characters; `_` and all other characters are in no n-gram."""
     found: dict[int, str] = {}
     for entry in " ".join(tables).split():
         is_list = "=" in entry

@@ -1,4 +1,4 @@
-"""The kind NGRAM: texts that contain another one are found by their trigrams."""
+"""Index kind NGRAM: finds texts that contain a substring by their trigrams."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ class _NGram:
     order = Order.ROW
 
     def accepts(self, dtype: pa.DataType) -> bool:
-        """Whether columns of a type can be indexed: those of text."""
+        """Whether columns of a type can be indexed: strings only."""
         return is_text(dtype)
 
     def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
-        """Tell what a segment stores: ids that stay, where a table has them."""
+        """Return the kind of ids in a segment: stable row ids if the table has them."""
         return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
@@ -66,7 +66,7 @@ class _NGram:
         rows: BuildInput,
         folder: SegmentFolder,
     ) -> BuiltSegment:
-        """Write the postings of segments, as far as their rows are kept, and of new rows."""
+        """Write the postings of kept rows of segments and of new rows."""
         parameters.ensure_known(self.name, rows.parameters, ())
         olds = [_kept(_Segment(facts).postings(), keep) for facts, keep in segments]
         new = postings.gathered(rows.batches, postings.PAIRS_AT_ONCE)
@@ -117,12 +117,12 @@ class _Segment:
         return {token: place for place, token in enumerate(tokens)}
 
     def answer(self, leaf: Leaf) -> Answer | None:
-        """Answer a condition that only texts with certain trigrams satisfy."""
+        """Answer a condition that requires certain trigrams."""
         rows = self._meeting(need_of(leaf, self._facts.dtype))
         return None if rows is None else Answer.at_most(rows)
 
     def _meeting(self, need: Need) -> RowIds | None:
-        """Return the rows that may meet a need; None where the trigrams do not tell."""
+        """Return the rows that may meet a need; None if trigrams cannot decide it."""
         match need:
             case Contains():
                 return self._containing(need.text)

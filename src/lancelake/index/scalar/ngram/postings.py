@@ -1,6 +1,7 @@
-"""Postings of an n-gram index: the rows of each trigram, gathered, merged and written in order.
+"""Postings of an n-gram index: the rows of each trigram, collected, merged and written in order.
 
-What is gathered is sorted and put aside when it takes much memory; in the end all of it is merged.
+Collected pairs are sorted and spilled to disk when they exceed the memory limit, and merged at the
+end.
 """
 
 from __future__ import annotations
@@ -27,12 +28,12 @@ from lancelake.index.scalar.ngram.trigrams import U32, Trigrams, trigrams_of
 FILE = "ngram_postings.lance"
 TOKENS, POSTINGS = "tokens", "posting_list"
 NULL_TOKEN = 0
-"""The token of rows without a text."""
+"""Token of rows with a null text."""
 
 _SCHEMA = pa.schema(
     [pa.field(TOKENS, pa.uint32()), pa.field(POSTINGS, pa.binary(), nullable=False)]
 )
-# Pairs of a trigram and a row that are held in memory: six bytes each, twelve more for sorting.
+# Most pairs of a trigram and a row in memory: six bytes each, twelve more for sorting.
 PAIRS_AT_ONCE = 16 << 20
 _BYTES_AT_ONCE = 4 << 20
 _ROWS_AT_ONCE = 4096
@@ -46,7 +47,7 @@ class Posting(NamedTuple):
 
 
 def gathered(batches: Iterable[pa.RecordBatch], pairs_at_once: int) -> list[Iterator[Posting]]:
-    """Return the postings of rows, as streams that are each in order."""
+    """Return the postings of rows, as sorted streams."""
     runs: list[Iterator[Posting]] = []
     pending = _Pending()
     for batch in batches:
@@ -69,7 +70,7 @@ class _Pending:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Take the trigrams of texts, and the rows without one."""
+        """Add the trigrams of texts, and the rows with a null text."""
         texts, ids = batch.column(VALUE), np.asarray(batch.column(ROW_ID), dtype=np.uint64)
         nulls = np.flatnonzero(np.asarray(texts.is_null()))
         self._take(Trigrams(np.full(len(nulls), NULL_TOKEN, dtype=np.uint32), nulls))
@@ -90,18 +91,18 @@ class _Pending:
         tokens, places = np.concatenate(self._tokens), np.concatenate(self._places)
         ids = np.concatenate(self._ids)
         self._tokens, self._places = [], []
-        # NumPy sorts 16 bits by counting; all trigrams but those of folded capitals have as many.
+        # NumPy sorts 16-bit numbers by radix; only trigrams of folded capitals need more bits.
         short = tokens.astype(np.uint16) if tokens.max() < 1 << 16 else tokens
         order = np.argsort(short, kind="stable")
         tokens, places = tokens[order], places[order]
         starts = np.flatnonzero(np.concatenate([[True], tokens[1:] != tokens[:-1]]))
         for start, end in itertools.pairwise([*starts.tolist(), len(tokens)]):
-            # A trigram that a text has twice is found twice; a set of rows takes both for one.
+            # A repeated trigram of a text yields its row twice; the set of rows removes duplicates.
             yield Posting(int(tokens[start]), RowIds.of(ids[places[start:end]]))
 
 
 def merged(streams: Sequence[Iterable[Posting]]) -> Iterator[Posting]:
-    """Yield the rows of each trigram in any of the streams, which are in order."""
+    """Yield the rows of each trigram in sorted streams."""
     by_token = operator.attrgetter("token")
     whole = heapq.merge(*streams, key=by_token)
     for token, found in itertools.groupby(whole, key=by_token):
@@ -125,13 +126,13 @@ def decoded(data: bytes, path: str) -> RowIds:
 
 
 def read(batches: Iterable[pa.RecordBatch], path: str) -> Iterator[Posting]:
-    """Yield the postings of a file, which must be in order."""
+    """Yield the postings of a file, which must be sorted."""
     before = -1
     for batch in batches:
         tokens, lists = batch.column(TOKENS).to_pylist(), batch.column(POSTINGS)
         for token, data in zip(tokens, lists, strict=True):
             if token is None or token <= before:
-                raise CorruptTableError(f"index file {path} is not in order", path=path)
+                raise CorruptTableError(f"index file {path} is not sorted", path=path)
             before = token
             yield Posting(token, decoded(data.as_py(), path))
 
@@ -157,7 +158,7 @@ def _batch(tokens: list[int], lists: list[bytes]) -> pa.RecordBatch:
 
 
 def _put_aside(postings: Iterator[Posting]) -> Iterator[Posting]:
-    """Write postings to a local file, and stream them back from there once they are asked for."""
+    """Spill postings to a local file, and return a stream that reads them back."""
     path = spool.fresh_path()
     with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, _SCHEMA) as writer:
         for batch in _batches(postings):

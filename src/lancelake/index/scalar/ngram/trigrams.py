@@ -1,7 +1,7 @@
-"""Texts -> trigrams, numbered as index files number them.
+"""Trigrams of texts, with their numbers in index files.
 
-Every character becomes letters and digits, as `folding` says, or something that is neither. Three
-letters or digits in a row make a trigram; it is the number with these digits to the base 37.
+Every character is folded to letters and digits by `folding`, or to neither. Three consecutive
+letters or digits are a trigram; its number has these digits in base 37.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ WIDTH = 3
 _BASE = 37
 _NONE = -1
 _ASCII = 128
-# Bytes of text that are worked on at once.
+# Bytes of text that are processed at once.
 _SLICE_BYTES = 4 << 20
 
 
 class Trigrams(NamedTuple):
-    """Trigrams, and the row of each; a trigram of a row may come more than once."""
+    """Trigrams, and the row of each; a trigram of a row may be repeated."""
 
     tokens: U32
     rows: I64
 
 
 class _Alphabet(NamedTuple):
-    """What characters become: how many digits of a trigram, and where they begin in `digits`."""
+    """Folding of characters: the number of digits, and their offset in `digits`."""
 
     counts: npt.NDArray[np.uint8]
     starts: npt.NDArray[np.int32]
@@ -44,7 +44,7 @@ class _Alphabet(NamedTuple):
 
 
 def trigrams_of(texts: pa.Array) -> Iterator[Trigrams]:
-    """Yield the trigrams that any official release finds in texts; rows are counted from zero."""
+    """Yield the trigrams of texts in any official release; rows are numbered from zero."""
     wide = texts.cast(pa.large_string())
     offsets = np.frombuffer(wide.buffers()[1], dtype=np.int64)
     offsets = offsets[wide.offset : wide.offset + len(wide) + 1]
@@ -60,7 +60,7 @@ def trigrams_of(texts: pa.Array) -> Iterator[Trigrams]:
 
 
 def required_by(text: str) -> list[int]:
-    """Return the trigrams of every text that contains another, whichever release indexed it."""
+    """Return the trigrams of every text that contains a substring, in all releases."""
     points, offsets = _points(np.frombuffer(text.encode(), dtype=np.uint8), None)
     digits, rows = _folded(points, offsets, _in_all())
     return [int(token) for token in np.unique(_numbered(digits, rows).tokens)]
@@ -78,7 +78,7 @@ def _of_slice(data: npt.NDArray[np.uint8], offsets: I64) -> Iterator[Trigrams]:
 
 
 def _points(data: npt.NDArray[np.uint8], offsets: I64 | None) -> tuple[U32, I64]:
-    """Return the code points of UTF-8 bytes, and where the rows begin among them."""
+    """Return the code points of UTF-8 bytes, and the offset of each row."""
     points = np.frombuffer(data.tobytes().decode().encode("utf-32-le"), dtype="<u4")
     if offsets is None:
         return points, np.array([0, len(points)])
@@ -87,7 +87,7 @@ def _points(data: npt.NDArray[np.uint8], offsets: I64 | None) -> tuple[U32, I64]
 
 
 def _folded(points: U32, offsets: I64, alphabet: _Alphabet) -> tuple[Codes, I64]:
-    """Return the digits that characters become, and the row of each."""
+    """Return the digits of folded characters, and the row of each."""
     known = np.minimum(points, len(alphabet.counts) - 1)
     counts = alphabet.counts[known].astype(np.int64)
     rows = np.repeat(np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), counts)
@@ -106,7 +106,7 @@ def _numbered(digits: Codes, rows: I64) -> Trigrams:
 
 
 def _digit(letter: str) -> int:
-    """Return the digit of a letter; capital ones are numbered by arithmetic modulo 256."""
+    """Return the digit of a letter; digits of capitals are computed modulo 256."""
     if not (letter.isascii() and letter.isalnum()):
         return _NONE
     place = ord(letter) - ord("0") if letter.isdecimal() else ord(letter) - ord("a") + 10
@@ -119,7 +119,7 @@ def _ascii() -> Codes:
 
 
 def _alphabet(table: dict[int, str]) -> _Alphabet:
-    """Return an alphabet; its last character stands for all that follow."""
+    """Return an alphabet; its last character represents all following ones."""
     size = _outside() + 1
     counts, starts = np.ones(size, dtype=np.uint8), np.full(size, _ASCII, dtype=np.int32)
     starts[:_ASCII] = np.arange(_ASCII)

@@ -218,7 +218,7 @@ def test_ids_that_stay_are_stored_where_there_are_any() -> None:
 
 
 def test_parameters_are_refused(root: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="takes none"):
+    with pytest.raises(InvalidRequestError, match="has no parameter 'width'"):
         NGRAM.build(ROWS.input(width=4), new_folder(root))
 
 
