@@ -198,7 +198,7 @@ def test_check_shows_what_where_and_what_to_do(run: Run, table: Path) -> None:
         "error  data-file-missing  version 5",
         "  data/nothing.lance",
         "  a data file of fragment 0 does not exist",
-        "  Bring the file back from a copy, or restore a version that does not need it.",
+        "  Restore the file from a backup, or restore a version that does not need it.",
     ]
     assert result.stdout.splitlines()[-1] == "1 error  2 versions checked"
 

@@ -214,7 +214,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a branch that is nothing like another": (
         lambda p: p.sql("SELECT * FROM {t}.branch_zzz"),
         RefNotFoundError,
-        ("branch zzz does not exist", "The table has these: trial"),
+        ("branch zzz does not exist", "Existing names: trial"),
     ),
     "a write to a misspelt branch": (
         lambda p: p.save(p.rows(), branch="tiral"),

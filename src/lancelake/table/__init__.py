@@ -1,1 +1,1 @@
-"""What users hold: versions of a table, and everything one can ask or do."""
+"""Table operations: snapshots, reads, writes, schema changes, refs and maintenance."""

@@ -1,4 +1,4 @@
-"""What follows a commit that landed? Nothing of it can undo or fail the commit."""
+"""Hooks that run after a commit; their failure cannot undo or fail the commit."""
 
 from __future__ import annotations
 
@@ -9,21 +9,21 @@ from lancelake.table.cleanup.auto import clean_up_if_due
 from lancelake.table.snapshot import Snapshot
 
 AfterCommit = Callable[[Snapshot], None]
-"""Told of a version that was just committed."""
+"""Called with a version that was just committed."""
 
 AFTER_COMMIT: tuple[AfterCommit, ...] = (clean_up_if_due,)
-"""What follows every commit, in this order."""
+"""Hooks of every commit, in this order."""
 
 
 def run_after(steps: Iterable[AfterCommit], made: Snapshot) -> None:
-    """Take every step; one that fails is warned about, and the next one is taken."""
+    """Run every hook; a failing hook emits a warning, and the next one is run."""
     for step in steps:
         try:
             step(made)
-        except Exception as error:  # noqa: BLE001  # the commit landed, whatever goes wrong now
+        except Exception as error:  # noqa: BLE001  # the commit has succeeded, whatever fails now
             warnings.warn(
-                f"version {made.version} of {made.location.uri} is committed, "
-                f"but what should follow failed: {error}",
+                f"version {made.version} of {made.location.uri} was committed, but a step "
+                f"after the commit failed: {error}",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -21,7 +21,7 @@ from lancelake.storage.open import open_store
 
 @dataclass(frozen=True)
 class Snapshot:
-    """A version: its manifest, and the place of its files."""
+    """A version: its manifest, and the location of its files."""
 
     location: Location
     name: ManifestName
@@ -43,12 +43,12 @@ class Snapshot:
 
     @property
     def manifest(self) -> Manifest:
-        """What the version consists of."""
+        """The manifest of the version."""
         return self.file.manifest
 
     @property
     def version(self) -> int:
-        """The version's number, which the manifest states."""
+        """The version number stated in the manifest."""
         return self.manifest.version
 
     @property
@@ -58,7 +58,7 @@ class Snapshot:
 
     @computed_once
     def main_location(self) -> Location:
-        """Root of the table's main line, where tags and branches are recorded."""
+        """Root of the table's main line, where tags and branches are stored."""
         if self.branch is None:
             return self.location
         suffix = f"/{layout.branch_root(self.branch)}"
@@ -66,12 +66,12 @@ class Snapshot:
 
     @computed_once
     def files(self) -> TableFiles:
-        """Where the version's files lie."""
+        """Locations of the version's files."""
         return TableFiles(root=self.location, bases=self.manifest.base_paths)
 
     @computed_once
     def source(self) -> ScanSource:
-        """The version as a scan takes it."""
+        """The version as the source of a scan."""
         path = layout.manifest(self.name.name)
         manifest_at = FileAt(root=self.location, path=path)
         return ScanSource(files=self.files, manifest_at=manifest_at, manifest=self.manifest)
@@ -88,7 +88,7 @@ class Snapshot:
 
     @computed_once
     def transaction(self) -> Transaction | None:
-        """What led to the version; None when it was not recorded or no longer is."""
+        """The transaction that created the version; None if it is not recorded or was removed."""
         data = self.file.inline_transaction
         try:
             if data is None:

@@ -1,4 +1,4 @@
-"""Which rows of the table does the plan of a query need?"""
+"""Conditions and limits that a query plan pushes down to reads of the table."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from lancelake.expr.planned import planned
 from lancelake.expr.predicate import Predicate
 
 ALL_ROWS = (1 << 63) - 1
-"""A limit that lets all rows pass; conditions stay above it, where they are found."""
+"""A limit above all row counts; conditions stay above it, where they are found."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryReads:
-    """What holds for all rows that a query needs: a condition, and how many of them it needs."""
+    """Condition on the rows that a query needs, and the number of rows it needs."""
 
     condition: Predicate | None = None
     limit: int | None = None
 
 
 def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> QueryReads | None:
-    """Say what the only read of a query needs; None if a scan cannot see to it alone.
+    """Return the requirements of the only read of a query; None if a scan cannot apply them.
 
-    Conditions that the plan has given to the read are checked nowhere else, those right above it
-    are checked again.
+    Conditions that the plan has pushed down to the read are evaluated nowhere else, those directly
+    above it are evaluated again.
     """
     *above, read = (node.to_variant() for node in scan)
     given = [Expr(raw) for raw in read.filters()]
@@ -41,13 +41,13 @@ def only_read(scan: Sequence[LogicalPlan], table: str, schema: pa.Schema) -> Que
 
 
 def every_read(scans: Sequence[Sequence[LogicalPlan]], table: str, schema: pa.Schema) -> QueryReads:
-    """Say what all reads of a query need, each of them below a limit of `ALL_ROWS`."""
+    """Return the requirements of all reads of a query, each below a limit of `ALL_ROWS`."""
     conditions: list[Predicate] = []
     limits: list[int] = []
     for *nodes, last in scans:
         above = [node.to_variant() for node in nodes]
         limits.append(last.to_variant().fetch() or ALL_ROWS)
-        # Below a limit of the query itself a condition would let other rows pass.
+        # A condition pushed below a limit of the query would change the result.
         is_free = bool(above) and _lets_all_pass(above.pop())
         found = planned(_filters(above) if is_free else [], table, schema)
         conditions += [] if found is None else [found.predicate]
@@ -64,7 +64,7 @@ def _either(predicates: Sequence[Predicate]) -> Predicate:
 
 
 def _filters(above: Sequence[object]) -> list[Expr]:
-    """Return the conditions right above a read."""
+    """Return the conditions directly above a read."""
     found: list[Expr] = []
     for node in reversed(above):
         if not isinstance(node, Filter):

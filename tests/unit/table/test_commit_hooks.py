@@ -34,7 +34,7 @@ def test_a_step_that_fails_leaves_the_commit_and_the_next_step() -> None:
     place = Location.parse("memory://after-failure/t")
     base = write(ROWS.to_reader(), place, WriteOptions())
     choices = CommitChoices(after=(_failing, lambda made: told.append(made.version)))
-    with pytest.warns(RuntimeWarning, match="version 2 .* is committed, but .* no more after 2"):
+    with pytest.warns(RuntimeWarning, match="version 2 .* was committed, but .* no more after 2"):
         made = update_config(base, {"k": "v"}, choices=choices)
     assert (made.version, open_snapshot(place, Latest()).version, told) == (2, 2, [2])
 

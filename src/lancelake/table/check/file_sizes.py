@@ -1,4 +1,4 @@
-"""How large are the files that a table refers to? Asked for together, and only once."""
+"""Sizes of the files that a table refers to, requested together and only once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lancelake.format import layout
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
-# A file's size; None when it does not exist; an error when the store does not tell.
+# A file's size; None if it does not exist; an error if the store request failed.
 FileSize = int | LanceTableError | None
 
 _THREADS = 8
@@ -21,16 +21,16 @@ _FOLDERS = (layout.DATA, layout.DELETIONS, layout.TRANSACTIONS, layout.INDICES)
 
 
 class FileSizes:
-    """Sizes by place; a folder is listed as a whole once many of its files are asked for."""
+    """Sizes by path; a folder is listed once many of its files are requested."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self._known: dict[FileAt, FileSize] = {}
         self._asked: Counter[tuple[Location, str]] = Counter()
         self._listed: set[tuple[Location, str]] = set()
 
     def load(self, places: Iterable[FileAt]) -> None:
-        """Find the sizes of these files."""
+        """Request the sizes of these files."""
         missing = [place for place in dict.fromkeys(places) if place not in self._known]
         self._asked.update(_folder(place) for place in missing)
         for folder, count in self._asked.items():

@@ -1,4 +1,4 @@
-"""Which files does no version refer to?"""
+"""Find orphan files, to which no version refers."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ _KINDS = {
 
 @dataclass(slots=True)
 class References:
-    """What versions refer to, by the URI of the root it lies below.
+    """Files that versions refer to, by the URI of their root.
 
-    A folder stands for everything in it: that of an index, or of a data file's blobs.
+    A folder stands for all of its contents: that of an index, or of a data file's blobs.
     """
 
     files: dict[str, set[str]] = field(default_factory=dict)
     unread: int = 0
 
     def add(self, subject: Subject) -> None:
-        """Note what a version refers to."""
+        """Add the files that a version refers to."""
         try:
             for place in _places(subject):
                 self.files.setdefault(place.root.uri, set()).add(place.path)
@@ -41,7 +41,7 @@ class References:
             self.unread += 1
 
     def holds(self, root: str, path: str) -> bool:
-        """Whether a file, or a folder above it, is referred to."""
+        """Whether a version refers to a file, or to a folder that contains it."""
         known = self.files.get(root, set())
         while path:
             if path in known or f"{path}.lance" in known:
@@ -51,12 +51,13 @@ class References:
 
 
 def check_strays(line: CheckedLine, references: References) -> Iterator[Finding]:
-    """Count the files of a line that nothing refers to."""
+    """Count the orphan files of a version line."""
     if references.unread:
         yield line.finding(
             Severity.INFO,
             "strays-unknown",
-            f"{references.unread} versions cannot be read, so their files would look like strays",
+            f"{references.unread} versions cannot be read, so their files would be "
+            "reported as orphans",
         )
         return
     store = open_store(line.location)
@@ -69,14 +70,16 @@ def check_strays(line: CheckedLine, references: References) -> Iterator[Finding]
             yield line.finding(
                 Severity.INFO,
                 "strays",
-                f"{count} {kind}{'' if count == 1 else 's'} of {size} bytes, of no version",
+                f"{count} {kind}{'' if count == 1 else 's'} of {size} bytes are not "
+                "referenced by any version",
                 path=folder,
-                hint="A writer is at work, or one failed; cleanup removes them when they are old.",
+                hint="They belong to a write in progress or to one that failed; cleanup "
+                "removes them once they are old enough.",
             )
 
 
 def _places(subject: Subject) -> Iterator[FileAt]:
-    """Yield what a version refers to and where it lies; what has no place is told elsewhere."""
+    """Yield the locations of the files a version refers to; unresolvable ones are skipped."""
     snapshot = subject.snapshot
     for _, file in subject.data_files():
         place = subject.place(file)

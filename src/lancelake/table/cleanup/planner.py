@@ -1,4 +1,4 @@
-"""A table and a policy -> a plan, and what is learnt on the way."""
+"""Plan a cleanup from a table and a policy."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _LEAST_VERSIONS = 250
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
-    """What a plan is made with."""
+    """Inputs of a plan."""
 
     policy: CleanupPolicy
     engine: Engine
@@ -48,7 +48,7 @@ class Planning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCleanup:
-    """A plan, with what is needed to carry it out."""
+    """A plan with everything needed to execute it."""
 
     plan: CleanupPlan
     records: Records
@@ -57,9 +57,10 @@ class PlannedCleanup:
 
 
 def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
-    """Say what goes and what stays, and why.
+    """Decide which versions and files to remove or keep, with reasons.
 
-    Files are listed before versions: a file whose version is not read was not there yet.
+    Files are listed before versions: a file of a version that is not read did not exist yet at the
+    listing.
     """
     records = read_records(at.location)
     files = [*_files(at.location, planning), *_unfinished(at.location)]
@@ -91,13 +92,13 @@ def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
 
 
 def seen(family: Family) -> dict[str, frozenset[str]]:
-    """Return the names of all manifests of a family, by the root of their line."""
+    """Return the manifest names of all lines, by the root of the line."""
     lines = (family.own, *family.others)
     return {line.location.uri: frozenset(line.names) for line in lines}
 
 
 def read_lines(lines: Iterable[ReachableLine], planning: Planning) -> Reach:
-    """Return what all versions of lines need."""
+    """Return the files that all versions of the lines need."""
     tasks = tuple(
         ReadVersions(location=line.location, names=names)
         for line in lines
@@ -111,10 +112,10 @@ _GOING = frozenset({Reason.DROPPED, Reason.BEGUN, Reason.ABANDONED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """Knows why a file goes or stays."""
+    """Decides whether to remove or keep a file."""
 
     named: dict[FileKind, dict[str, Reason]]
-    """What versions say of files, by what they are known as."""
+    """Reasons derived from versions, by file name."""
     in_flight: Reach
     begun: frozenset[str]
     policy: CleanupPolicy
@@ -139,7 +140,7 @@ class _Judge:
 
 
 def _named(own: Reading, others: Reach) -> dict[FileKind, dict[str, Reason]]:
-    """Return why files go or stay that versions name: one that stays outweighs one that goes."""
+    """Return the reasons for files that versions refer to; versions that are kept win."""
     return {
         kind: dict.fromkeys(own.dropped.names(kind), Reason.DROPPED)
         | dict.fromkeys(others.names(kind), Reason.NEEDED_ELSEWHERE)
@@ -155,7 +156,7 @@ def _files(location: Location, planning: Planning) -> Iterator[ListedFile]:
 
 
 def _unfinished(location: Location) -> Iterator[ListedFile]:
-    """Yield what writers left unfinished: beside manifests, and anywhere on local disk."""
+    """Yield unfinished files of writers: next to manifests, and anywhere on a local disk."""
     for found in unfinished_files(location, (*FOLDERS, layout.VERSIONS)):
         finished = finished_name(found.path)
         is_known = is_manifest(finished.rpartition("/")[2]) or (
@@ -221,7 +222,7 @@ def _read(tasks: Sequence[ReadVersions], planning: Planning) -> Reading:
 
 
 def _parts(names: tuple[str, ...], engine: Engine) -> Iterator[tuple[str, ...]]:
-    """Cut versions into as many parts as are read at once."""
+    """Split versions into as many parts as are read in parallel."""
     size = max(_LEAST_VERSIONS, -(-len(names) // engine.parallelism))
     return (names[start : start + size] for start in range(0, len(names), size))
 
@@ -229,7 +230,7 @@ def _parts(names: tuple[str, ...], engine: Engine) -> Iterator[tuple[str, ...]]:
 def _old_by_number(
     at: Snapshot, names: Sequence[ManifestName], policy: CleanupPolicy
 ) -> Iterator[str]:
-    """Yield the manifests of versions whose number lets them go."""
+    """Yield the manifests of versions that the policy allows to remove by number."""
     attached = sorted({name.version for name in names if not is_detached(name.version)})
     bounds = [attached[-1]] if attached else []
     if not is_detached(at.version):
@@ -268,7 +269,7 @@ def _ensure_no_tags(
 def _in_flight(
     location: Location, files: Iterable[ListedFile], own: Reading, planning: Planning
 ) -> Reach:
-    """Return what young transactions of no version mention: they may be about to be committed."""
+    """Return the files in recent uncommitted transactions, which may still be committed."""
     found = Reach()
     if planning.policy.delete_unverified:
         return found
@@ -282,7 +283,7 @@ def _in_flight(
             try:
                 found.add(files_of_transaction(store.get(file.path)))
             except LanceTableError:
-                # Gone meanwhile, or not whole: nobody can commit that.
+                # Removed in the meantime, or incomplete: it cannot be committed.
                 continue
     return found.settle()
 

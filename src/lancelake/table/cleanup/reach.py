@@ -1,4 +1,4 @@
-"""Which files do versions need, and which of the versions may go?"""
+"""Read versions to find the files they need, and the versions that may be removed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lancelake.storage.store import ObjectStore
 from lancelake.table.cleanup.file_kinds import FileKind
 
 _TASK_BYTES = 64 << 20
-# Manifests that are asked for at once where each answer takes its time.
+# Number of manifests requested in parallel from a store with high latency.
 _REQUESTS = 32
 _LOCAL = {"file", "memory"}
 _KNOWN_FLAGS = int(READABLE | WRITABLE)
@@ -35,7 +35,7 @@ _V1, _V2 = ManifestNaming.V1, ManifestNaming.V2
 
 @dataclass(slots=True)
 class Reach:
-    """The names of files that versions need, by how they are known."""
+    """Names of the files that versions need, by kind."""
 
     data: set[str] = field(default_factory=set)
     deletions: set[str] = field(default_factory=set)
@@ -48,13 +48,13 @@ class Reach:
         return not (self.data or self.deletions or self.indices or self.transactions)
 
     def add(self, names: FileNames) -> None:
-        """Take in names of files."""
+        """Add names of files."""
         self.data.update(names.data)
         self.deletions.update(names.deletions)
         self.indices.update(names.indices)
 
     def update(self, other: Reach) -> None:
-        """Take in what other versions need."""
+        """Add the files that other versions need."""
         self.data |= other.data
         self.deletions |= other.deletions
         self.indices |= other.indices
@@ -65,7 +65,7 @@ class Reach:
         return known_as in self.names(kind)
 
     def names(self, kind: FileKind) -> set[str]:
-        """Return the names of the files of a kind that are needed."""
+        """Return the names of the needed files of a kind."""
         match kind:
             case FileKind.DATA | FileKind.BLOB:
                 return self.data
@@ -79,7 +79,7 @@ class Reach:
                 return set()
 
     def settle(self) -> Reach:
-        """Know files by their last name too: some lie below a base that is a folder of files."""
+        """Also register files by their last path segment, for bases that are a folder of files."""
         self.data |= {path.rpartition("/")[2] for path in self.data if "/" in path}
         return self
 
@@ -89,13 +89,13 @@ class Reach:
 
     @staticmethod
     def from_json(body: Sequence[Iterable[str]]) -> Reach:
-        """Undo `to_json`."""
+        """Decode the output of `to_json`."""
         return Reach(*(set(names) for names in body))
 
 
 @dataclass(slots=True)
 class _Gathering:
-    """What some versions need, gathered one by one: what two have in common is decoded once."""
+    """Collects the files that versions need; entries that versions share are decoded once."""
 
     reach: Reach = field(default_factory=Reach)
     _fragments: set[bytes] = field(default_factory=set)
@@ -116,9 +116,9 @@ class _Gathering:
             self.reach.transactions.add(outline.transaction_file)
 
 
-# A tuple: made by the thousand, in a third of the time of a frozen dataclass.
+# A tuple, since thousands are created: it takes a third of the time of a frozen dataclass.
 class FoundVersion(NamedTuple):
-    """A version as its manifest tells; `is_old` when its time and number let it go."""
+    """A version as read from its manifest; `is_old` if its age and number allow its removal."""
 
     name: str
     version: int
@@ -130,7 +130,7 @@ class FoundVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What reading versions told: `kept` and `dropped` are what those that stay and go need."""
+    """Result of reading versions: the files needed by kept and by dropped versions."""
 
     versions: tuple[FoundVersion, ...] = ()
     kept: Reach = field(default_factory=Reach)
@@ -139,9 +139,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadVersions:
-    """Some versions of a line, to be read.
+    """Versions of a line to read.
 
-    `old` are those whose number lets them go, `held` those that something else keeps.
+    `old` are those whose number allows their removal, `held` those that are retained for other
+    reasons.
     """
 
     location: Location
@@ -152,13 +153,13 @@ class ReadVersions:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the versions and return what `from_bytes` takes.
+        """Read the versions and return the bytes that `from_bytes` reads.
 
-        Those that vanished meanwhile need nothing.
+        Versions that were removed in the meantime need nothing.
         """
         kept, dropped = _Gathering(), _Gathering()
         found: list[FoundVersion] = []
@@ -179,7 +180,7 @@ class ReadVersions:
     def _is_old(self, name: str, outline: VersionOutline) -> bool:
         if name not in self.old or not self._is_early(outline.timestamp_ns):
             return False
-        # A manifest that states another number than its name stands for that number.
+        # If the version in a manifest differs from its name, the manifest takes precedence.
         number = outline.version
         return name == manifest_name(number, _V2) or name == manifest_name(number, _V1)
 
@@ -198,7 +199,7 @@ class ReadVersions:
 
 
 def from_bytes(results: Iterable[bytes]) -> Reading:
-    """Put together what runs of `ReadVersions` returned."""
+    """Merge the results of runs of `ReadVersions`."""
     versions: list[FoundVersion] = []
     kept, dropped = Reach(), Reach()
     for result in results:
@@ -217,12 +218,12 @@ def _manifest(store: ObjectStore, name: str) -> tuple[str, bytes] | None:
 
 
 def _ensure_known(outline: VersionOutline) -> None:
-    """Refuse features that are not known: their files would not be found."""
+    """Refuse unknown features, since their files would not be found."""
     flags = outline.reader_feature_flags | outline.writer_feature_flags
     if unknown := flags & ~_KNOWN_FLAGS:
         raise UnsupportedError(
-            f"the table has features that are not supported (flags {unknown:#x}), "
-            "so it is not known which files they need",
+            f"the table has unsupported features (flags {unknown:#x}), so the files they need "
+            "are unknown",
             version=outline.version,
             flags=unknown,
         )

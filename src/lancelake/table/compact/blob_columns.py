@@ -1,4 +1,4 @@
-"""Descriptions of blobs -> values that can be written into another file."""
+"""Load blob values for descriptors, so that they can be written to another file."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _BATCH_BYTES = 32 << 20
 
 _Found = list[StoredBlob | None]
 Find = Callable[[Field, pa.StructArray], _Found]
-"""Finds the blobs of rows by a column's descriptions."""
+"""Locates the blobs of rows from a column's descriptors."""
 
 
 def value_field(field: Field) -> pa.Field | None:
-    """Return the field in which blobs are handed to a writer; None where there are none."""
+    """Return the field of a blob value as passed to a writer; None without blobs."""
     if not has_blobs(field):
         return None
     if field.is_blob_v2:
@@ -41,14 +41,14 @@ def value_field(field: Field) -> pa.Field | None:
 def with_blobs(
     files: TableFiles, fragment: Fragment, schema: Schema, batch: pa.RecordBatch
 ) -> Iterator[tuple[list[pa.Array], int]]:
-    """Yield parts of a batch with values for descriptions, and where each part starts."""
+    """Yield parts of a batch with values in place of descriptors, and the offset of each part."""
     return with_found_blobs(partial(locate, files, fragment), schema, batch.columns)
 
 
 def with_found_blobs(
     find: Find, schema: Schema, columns: Sequence[pa.Array]
 ) -> Iterator[tuple[list[pa.Array], int]]:
-    """Do as `with_blobs` does, with rows of any fragments."""
+    """Same as `with_blobs`, for rows of any fragments."""
     if not any(has_blobs(field) for field in schema.fields):
         yield list(columns), 0
         return
@@ -63,7 +63,7 @@ def with_found_blobs(
 
 
 def _located(find: Find, field: Field, array: pa.Array) -> list[_Found]:
-    """Find the blobs of each blob column that a field is or holds."""
+    """Locate the blobs of each blob column that a field is or contains."""
     if field.is_blob_v1 or field.is_blob_v2:
         return [find(field, array)]
     if not has_blobs(field):
@@ -73,7 +73,7 @@ def _located(find: Find, field: Field, array: pa.Array) -> list[_Found]:
 
 
 def _valued(field: Field, array: pa.Array, found: Iterator[_Found]) -> pa.Array:
-    """Put values in the place of descriptions, one column of them after the other."""
+    """Replace descriptors with values, one blob column after the other."""
     if field.is_blob_v1:
         return pa.array(read_all(next(found)), pa.large_binary())
     if field.is_blob_v2:
@@ -86,7 +86,7 @@ def _valued(field: Field, array: pa.Array, found: Iterator[_Found]) -> pa.Array:
 
 
 def _references(descriptors: pa.StructArray, found: _Found) -> pa.StructArray:
-    """Bring bytes that belong to the table; what lies outside of it stays there."""
+    """Load bytes stored in the table; references to external blobs are kept."""
     kinds = pc.struct_field(descriptors, "kind").to_pylist()
     is_outside = [
         blob is not None and kind == BlobKind.EXTERNAL
@@ -106,7 +106,7 @@ def _references(descriptors: pa.StructArray, found: _Found) -> pa.StructArray:
 
 
 def _uris(descriptors: pa.StructArray, places: _Found) -> list[str | None]:
-    """Return URIs as they were given; one below a base of the table becomes whole."""
+    """Return URIs as stored; one below a base of the table becomes absolute."""
     bases = pc.struct_field(descriptors, "blob_id").to_pylist()
     given = pc.struct_field(descriptors, "blob_uri").to_pylist()
     rows = zip(places, bases, given, strict=True)
@@ -114,17 +114,17 @@ def _uris(descriptors: pa.StructArray, places: _Found) -> list[str | None]:
 
 
 def _ensure_plain(field: Field) -> None:
-    """Refuse blobs in places that the writer does not know."""
+    """Refuse nested blobs that the writer does not support."""
     below = [node for child in field.children for node in child.walk()]
     if field.logical_type == "struct" and not any(node.is_blob_v2 for node in below):
         return
     where = quote_segment(field.name)
-    msg = f"column {where} holds blobs inside a {field.logical_type}, which cannot be rewritten"
+    msg = f"column {where} has blobs inside a {field.logical_type}, which cannot be rewritten"
     raise UnsupportedError(msg, action="Compact a table without such a column.", column=where)
 
 
 def _spans(rows: int, columns: Sequence[_Found]) -> Iterator[tuple[int, int]]:
-    """Cut rows into spans that stay within the bytes of a batch, if single rows do."""
+    """Split rows into spans within the byte limit of a batch; a single row may exceed it."""
     start, total = 0, 0
     for row in range(rows):
         size = sum(blob.length or 0 for blobs in columns if (blob := blobs[row]) is not None)

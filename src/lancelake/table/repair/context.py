@@ -1,4 +1,4 @@
-"""What does a repair work on: a draft of a version, and what is known around it?"""
+"""Context of a repair: the draft of a version, and its findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lancelake.table.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairContext:
-    """A draft to be made better; `codes` are what is found wrong with it."""
+    """A draft to repair; `codes` are those of its findings."""
 
     head: Snapshot
     draft: Draft
@@ -29,9 +29,9 @@ class RepairContext:
     codes: frozenset[str]
 
     def is_readable(self, fragment: Fragment) -> bool:
-        """Whether all values of a fragment can be read, and are as many as it says."""
+        """Whether all values of a fragment can be read, and match its row count."""
         alone = replace(self.draft, fragments=(fragment,)).on(self.head)
         subject = Subject(alone, self.subject.sizes)
-        # Readers may be kept open; the ends of files are always read from the store.
+        # Readers may be cached; footers are always read from the store.
         found = chain(check_footers(subject), check_rows(subject, set()))
         return not any(True for _ in found)

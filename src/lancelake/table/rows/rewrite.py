@@ -1,4 +1,4 @@
-"""Chosen rows of a version -> new fragments, with other values."""
+"""Rewrite selected rows of a version into new fragments with other values."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Pick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteRows:
-    """Rows read, changed and written to new files; stable row ids go with them."""
+    """Rows read, changed and written to new files; they keep their stable row ids."""
 
     picks: tuple[Pick, ...]
     assignments: tuple[Assignment, ...]
@@ -53,7 +53,7 @@ class RewriteRows:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -62,7 +62,7 @@ class RewriteRows:
         with closing(read_ahead(self._batches(row_ids))) as batches:
             first = next(batches, None)
             if first is None:
-                raise CorruptTableError("the rows to change are not in the fragment that has them")
+                raise CorruptTableError("the rows to change are not in their fragment")
             reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
             fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.keeps_row_ids:
@@ -70,7 +70,7 @@ class RewriteRows:
         return to_bytes(fragments)
 
     def _batches(self, row_ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
-        # Each evaluation has a price, so it is given as much as the codec is.
+        # Each evaluation has a fixed cost, so batches are as large as those of the codec.
         for batch in gathered(self._rows()):
             changed = assigned(batch, self.assignments)
             if self.keeps_row_ids:
@@ -95,7 +95,7 @@ def rewrite_rows(
     *,
     progress: Progress | None = None,
 ) -> tuple[Fragment, ...]:
-    """Write the chosen rows anew and return their fragments, not yet part of the table."""
+    """Rewrite the selected rows and return their uncommitted fragments."""
     keeps_row_ids = base.manifest.has_stable_row_ids
     request = ScanRequest(with_row_id=keeps_row_ids, fragment_ids=tuple(sorted(rows)))
     write = row_files(base)
@@ -117,14 +117,14 @@ def rewrite_rows(
 
 
 def row_files(base: Snapshot) -> WriteTask:
-    """Say how rows that belong to a version are written."""
+    """Return the write settings for rows of a version."""
     return WriteTask(
         root=base.location,
         schema=base.manifest.schema,
         file_version=base.manifest.data_version,
         casts=True,
         allow_external_blobs=True,
-        # The table has such columns already.
+        # The table already has such columns.
         newest_readers_only=True,
     )
 
@@ -132,7 +132,7 @@ def row_files(base: Snapshot) -> WriteTask:
 def with_row_ids(
     fragments: Sequence[Fragment], row_ids: Sequence[pa.Array]
 ) -> tuple[Fragment, ...]:
-    """Give row ids to the first rows of fragments that were written from one stream."""
+    """Assign row ids to the first rows of fragments written from one stream."""
     parts = [np.asarray(ids, dtype=np.uint64) for ids in row_ids]
     given = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
     found: list[Fragment] = []
@@ -148,7 +148,7 @@ def with_row_ids(
 
 
 def _grouped(picks: Sequence[Pick], rows: FoundRows, most: int) -> Iterator[tuple[Pick, ...]]:
-    """Put picks together until a group fills a file."""
+    """Group picks until a group fills a file."""
     group: list[Pick] = []
     count = 0
     for pick in picks:
