@@ -1,8 +1,7 @@
-"""Which classes of ours run on executors, beside Python?
+"""Java classes compiled at run time for executors, for tasks that no Spark class performs.
 
-They do what no class of Spark does. The compiler that Spark itself uses for generated code compiles
-them before the first use, and executors get them like any jar. Where that fails, there are none,
-and classes of Spark do the work, slower.
+Janino, the compiler that Spark uses for generated code, compiles them before the first use, and
+executors receive them like any jar. If that fails, slower Spark classes are used instead.
 """
 
 from __future__ import annotations
@@ -19,18 +18,18 @@ from lancelake.spark.jvm.gateway import Gateway
 
 _PACKAGE = "lancelake.spark.jvm"
 _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
-"""A class comes after those that it uses."""
+"""A class is listed after those it uses."""
 
 _LOADERS: dict[str, Any] = {}
 
 
 def are_compiled(gateway: Gateway) -> bool:
-    """Whether there are classes of ours."""
+    """Whether the classes could be compiled."""
     return _loader(gateway) is not None
 
 
 def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
-    """Return a new object of a class of ours; None when there are none."""
+    """Create an object of a compiled class; None if there are no compiled classes."""
     loader = _loader(gateway)
     if loader is None:
         return None
@@ -41,7 +40,7 @@ def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
 
 
 def cook(gateway: Gateway, name: str, parent: Any = None) -> Any:
-    """Compile one source file and return its compiler, which has the class."""
+    """Compile one source file and return its compiler, which holds the class."""
     source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")
     compiler = gateway.cls("org.codehaus.janino.SimpleCompiler")()
     thread = gateway.member("java.lang.Thread", "currentThread")()
@@ -60,7 +59,7 @@ def _loader(gateway: Gateway) -> Any:
 
 
 def _loaded(gateway: Gateway) -> Any:
-    """Compile the classes, make them known to executors, and check that they fit this Spark."""
+    """Compile the classes, distribute them to executors, and check that they match this Spark."""
     session = gateway.spark._jsparkSession
     session.sessionState().resourceLoader().addJar(_jar(gateway))
     loader = session.sharedState().jarClassLoader()

@@ -1,4 +1,4 @@
-"""How do Spark's executors run our writer?"""
+"""Run our writer on executors through Spark's classes for Python data sources."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.spark.writing.task_writer import WriteBatches
 
 
 def writer_factory(gateway: Gateway, task: WriteTask, schema: t.StructType) -> Any:
-    """Return the factory whose writers put the rows of a task into data files."""
+    """Return the factory whose writers store the rows of a task in data files."""
     work = WriteBatches(task)
     found = row_work(gateway, work, schema)
     if found is not None:
@@ -29,12 +29,12 @@ def writer_factory(gateway: Gateway, task: WriteTask, schema: t.StructType) -> A
 
 
 def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
-    """Return the fragments that tasks wrote; a task that was never asked left no message."""
+    """Return the fragments written by tasks; tasks without rows have no message."""
     found = [bytes(message.pickledMessage()) for message in messages if message is not None]
     return tuple(fragment for data in found for fragment in from_bytes(data))
 
 
 def _parameters(gateway: Gateway, make: Any) -> int:
-    """Count the parameters of the factory, which differ between versions of Spark."""
+    """Count the parameters of the factory, which differ between Spark versions."""
     cls = gateway.member("java.lang.Class", "forName")(make._fqn)
     return int(cls.getConstructors()[0].getParameterCount())

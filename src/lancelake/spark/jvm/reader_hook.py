@@ -1,8 +1,8 @@
-"""Lets `spark.read.format("lance").load(...)` plan in Python, as the catalog's tables do.
+"""Hook of `spark.read.format("lance").load(...)`, which plans in Python like catalog tables.
 
-Spark resolves a Python data source in the JVM and asks it for every column of every row. PySpark's
-reader is therefore taught to hand this one format to `lancelake.spark.read`; every other format,
-and every session that was not registered, goes on as before.
+Spark resolves a Python data source in the JVM and requests every column of every row. The hook
+therefore routes this one format of PySpark's reader to `lancelake.spark.read`; other formats, and
+sessions that are not registered, are unaffected.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _REGISTERED: set[int] = set()
 
 
 def read_by_planning(spark: SparkSession) -> None:
-    """Teach the reader of a classic session about this format."""
+    """Install the hook in the reader of a classic session."""
     _REGISTERED.add(id(spark._jvm))
     if not hasattr(DataFrameReader, _MARK):
         setattr(DataFrameReader, _MARK, DataFrameReader.load)
@@ -56,7 +56,7 @@ def _is_ours(reader: DataFrameReader, path: Any, schema: Any) -> bool:
 
 
 def _load(reader: DataFrameReader, path: str | None) -> DataFrame:
-    from lancelake.spark.reading.frames import read_options  # noqa: PLC0415  # which imports the gateway
+    from lancelake.spark.reading.frames import read_options  # noqa: PLC0415  # imports the gateway
 
     pairs = reader._jreader.extraOptions().originalMap().iterator()
     given: dict[str, str] = {}

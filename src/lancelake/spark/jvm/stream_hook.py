@@ -1,8 +1,8 @@
-"""Lets streams name tables of a catalog: `readStream.table(...)` and `writeStream.toTable(...)`.
+"""Hook of streams on catalog tables: `readStream.table(...)` and `writeStream.toTable(...)`.
 
-Spark wants a stream's reader and writer to be classes of the JVM when a table is named. The names
-are therefore turned into paths here, which the plain data source reads and writes as streams. A
-stream's starting time is read here too: the plain data source does not know the session's zone.
+If a table is named, Spark requires the reader and writer of a stream to be JVM classes. The hook
+therefore replaces names with paths, which the plain data source streams. It also resolves starting
+times, since the plain data source does not know the session's time zone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _REGISTERED: set[int] = set()
 
 
 def stream_by_name(spark: SparkSession) -> None:
-    """Teach the streams of a classic session the names of tables."""
+    """Install the hook in the streams of a classic session."""
     _REGISTERED.add(id(spark._jvm))
     if not hasattr(DataStreamReader, _MARK):
         setattr(DataStreamReader, _MARK, DataStreamReader.table)
@@ -84,9 +84,10 @@ def _writing(original: Callable[..., Any]) -> Callable[..., Any]:
             return original(self, tableName, format, outputMode, partitionBy, queryName, **options)
         if partitionBy is not None or format not in (None, _FORMAT):
             problem = (
-                f"{tableName} is a Lance table, which has neither partitions nor other formats"
+                f"{tableName} is a Lance table, which does not support partitioning or "
+                "other formats"
             )
-            raise UnsupportedError(problem, action="Leave partitionBy and format away.")
+            raise UnsupportedError(problem, action="Omit partitionBy and format.")
         given = {**_options(found), **options}
         return self.start(found.location.uri, _FORMAT, outputMode, None, queryName, **given)
 

@@ -1,8 +1,8 @@
-"""Lets `df.write.format("lance").save(...)` commit here, and `mergeSchema` work for catalogs.
+"""Hook of `df.write.format("lance").save(...)`, and of `mergeSchema` for catalog tables.
 
-Spark offers only append and overwrite to Python data sources, and commits in a process of its own.
-PySpark's writer is therefore taught to hand this one format to `lancelake.spark.write`; every other
-format, and every session that was not registered, goes on as before.
+Spark only supports append and overwrite for Python data sources, and commits in a separate process.
+The hook therefore routes this one format of PySpark's writer to `lancelake.spark.write`; other
+formats, and sessions that are not registered, are unaffected.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _TO_CATALOGS: tuple[tuple[type, str], ...] = (
 
 
 def write_by_planning(spark: SparkSession) -> None:
-    """Teach the writer of a classic session about this format."""
+    """Install the hook in the writer of a classic session."""
     _REGISTERED.add(id(spark._jvm))
     if not hasattr(DataFrameWriter, _MARK):
         setattr(DataFrameWriter, _MARK, DataFrameWriter.save)
@@ -64,14 +64,14 @@ def _taught(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
-    """Let the option `mergeSchema` add columns to tables of a catalog; Spark has no such option."""
+    """Let the option `mergeSchema` add columns to catalog tables, which Spark does not support."""
 
     @functools.wraps(original)
     def write(self: Any, *args: Any, **kwargs: Any) -> Any:
         if _is_registered(self._spark):
             if isinstance(self, DataFrameWriter) and _taken(self, *args, **kwargs):
                 return None
-            # A Spark that keeps its options elsewhere will say that the columns do not fit.
+            # If Spark stores its options elsewhere, it will report that the columns do not match.
             with contextlib.suppress(Py4JError):
                 _widen(self, str(args[0]) if args else "")
         return original(self, *args, **kwargs)
@@ -80,7 +80,7 @@ def _widening(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _remembering(original: Callable[..., DataFrameWriter]) -> Callable[..., DataFrameWriter]:
-    """Note that a format was chosen: the writer of the JVM shows Spark's default otherwise."""
+    """Record that a format was set: the JVM writer does not distinguish it from Spark's default."""
 
     @functools.wraps(original)
     def format(self: DataFrameWriter, source: str) -> DataFrameWriter:
@@ -98,9 +98,9 @@ def _taken(
     partitionBy: Any = None,
     **options: Any,
 ) -> bool:
-    """Write a table of our catalogs, in our format unless another was chosen, which is refused.
+    """Write a catalog table, and refuse formats other than ours.
 
-    Says whether it was written: Spark itself has no option replaceWhere.
+    Returns whether it was written: Spark itself has no option replaceWhere.
     """
     found = table_if_ours(writer._spark, name)
     if found is None:
@@ -144,13 +144,13 @@ def _is_ours(writer: DataFrameWriter) -> bool:
 
 
 def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | None = None) -> None:
-    from lancelake.spark.writing.write_plan import write_options  # noqa: PLC0415  # which imports the gateway
+    from lancelake.spark.writing.write_plan import write_options  # noqa: PLC0415  # imports the gateway
 
     java = writer._jwrite
     for columns in (java.partitioningColumns(), java.bucketColumnNames()):
         if columns.isDefined():
-            problem = "Lance tables are not partitioned by columns"
-            raise UnsupportedError(problem, action="Leave partitionBy and bucketBy away.")
+            problem = "Lance tables do not support partitioning by columns"
+            raise UnsupportedError(problem, action="Omit partitionBy and bucketBy.")
     given: dict[str, str] = {}
     pairs = java.extraOptions().originalMap().iterator()
     while pairs.hasNext():

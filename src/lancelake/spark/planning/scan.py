@@ -1,4 +1,4 @@
-"""A scan as Spark plans it: what it reads, how much that is, and its partitions."""
+"""A scan in Spark's planner: pushed operations, statistics and partitions."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class LanceScan(ScanProxy):
         return self.gateway.optional_long(self._estimate()[1])
 
     def _estimate(self) -> tuple[int | None, int]:
-        """Rows and bytes; what filters leave of them is not known, so all are counted."""
+        """Rows and bytes without the effect of filters, which is unknown."""
         request = self._request
         if request.aggregation is not None:
             return None, _AGGREGATE_BYTES
@@ -145,7 +145,7 @@ class LanceScan(ScanProxy):
 
 @implements("read.LocalScan")
 class LocalCount(ScanProxy):
-    """The number of rows, known from metadata: nothing is read."""
+    """A row count from metadata; no rows are read."""
 
     def __init__(self, gateway: Gateway, request: ReadRequest, columns: int) -> None:
         super().__init__(gateway)
@@ -169,7 +169,7 @@ class LocalCount(ScanProxy):
 
 
 def describe(request: ReadRequest, filters: list[str]) -> str:
-    """Say what a scan reads, without any option that might be secret."""
+    """Describe a scan, without any option that might be secret."""
     snapshot = request.snapshot
     branch = f", branch {snapshot.branch}" if snapshot.branch else ""
     parts = [f"lance {snapshot.location.uri} (version {snapshot.version}{branch})"]

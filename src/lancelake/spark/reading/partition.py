@@ -1,4 +1,4 @@
-"""What one Spark partition reads: a value that travels, and the batches it stands for."""
+"""Input of one Spark partition: a picklable value, and the batches it reads."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lancelake.spark.reading.spark_values import SparkConformer
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPartition:
-    """Some tasks of a scan, and what is done to their rows before Spark sees them."""
+    """Tasks of a scan, and the operations on their rows before Spark receives them."""
 
     tasks: tuple[ScanTask, ...]
     schema: pa.Schema
@@ -27,7 +27,7 @@ class ReadPartition:
     aggregation: PartialAggregation | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what Spark reads, in the Arrow types that it expects."""
+        """Yield the batches in the Arrow types that Spark expects."""
         rows: Iterator[pa.RecordBatch] = self._rows()
         if self.aggregation is not None and self.aggregation.counts_only:
             rows = iter([self.aggregation.counted(sum(count(task) for task in self.tasks))])
@@ -60,7 +60,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 def encode(partition: ReadPartition) -> bytes:
-    """Write a partition as bytes."""
+    """Encode a partition as bytes."""
     return pickle.dumps(partition, protocol=pickle.HIGHEST_PROTOCOL)
 
 
@@ -71,6 +71,6 @@ def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_bytes(data: bytes) -> Iterator[pa.RecordBatch]:
-    """Read the partition that `encode` wrote on the driver."""
+    """Read the partition that `encode` encoded on the driver."""
     partition: ReadPartition = pickle.loads(data)
     yield from partition.batches()

@@ -1,4 +1,4 @@
-"""What Spark asks of one scan -> the partitions that answer it. Opens no data file."""
+"""Plan the partitions of a Spark scan. Opens no data file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregation:
-    """What is aggregated: the columns that are read for it, and how."""
+    """An aggregation, and the columns that are read for it."""
 
     paths: tuple[Path, ...]
     partial: PartialAggregation
@@ -39,7 +39,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """One scan: the version, what Spark wants to see of it, and what is done before it sees it."""
+    """One scan: the version, the output columns, and the pushed operations."""
 
     snapshot: Snapshot
     schema: t.StructType
@@ -53,7 +53,7 @@ class ReadRequest:
 
 
 def column_name(path: Path) -> str:
-    """Return the name under which a scan returns the value at a path."""
+    """Return the name of the scan output for a path."""
     return path[0] if len(path) == 1 else ".".join(quote_segment(part) for part in path)
 
 
@@ -78,7 +78,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
 
 
 def partitions(request: ReadRequest) -> list[ReadPartition]:
-    """Return what each Spark partition reads; a global aggregate has at least one."""
+    """Return the input of each Spark partition; a global aggregate has at least one."""
     scan = scan_plan(request)
     groups = split(scan, request.limits)
     aggregation = request.aggregation
@@ -102,13 +102,13 @@ def row_count(source: ScanSource) -> int:
 
 
 def size_bytes(request: ReadRequest) -> int:
-    """Estimate the bytes that a read returns."""
+    """Estimate the bytes of a read."""
     plain = replace(request, filters=(), limit=None, top=None)
     return estimated_bytes(scan_plan(plain))
 
 
 def input_schema(request: ReadRequest) -> pa.Schema:
-    """Return the Arrow schema of the rows that are aggregated."""
+    """Return the Arrow schema of the rows to aggregate."""
     return scan_plan(request).schema
 
 
@@ -121,7 +121,7 @@ def _columns(request: ReadRequest) -> tuple[str, ...]:
 
 
 def _pruned(request: ReadRequest) -> Iterator[Field]:
-    """Yield the table's fields, cut down to what is read."""
+    """Yield the table's fields, pruned to those that are read."""
     schema = request.snapshot.manifest.schema
     keep: set[FieldId] = set()
     if request.aggregation is None:
@@ -155,7 +155,7 @@ def _top(schema: Schema, name: str) -> Field | None:
 
 
 def _ids(node: Field | None, wanted: t.DataType) -> set[FieldId]:
-    """Return the columns below a field that a type of Spark shows."""
+    """Return the ids of the columns below a field that a Spark type includes."""
     if node is None:
         return set()
     if isinstance(wanted, t.StructType) and not node.owns_column:

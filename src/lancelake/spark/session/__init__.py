@@ -1,1 +1,1 @@
-"""Sessions, their options, and the engine that runs tasks on executors."""
+"""Sessions, options of reads and writes, and the engine that runs tasks on executors."""

@@ -1,4 +1,4 @@
-"""Which version of data files holds the columns of a new table?"""
+"""Choose the data file version for the columns of a new table."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from lancelake.format.schema import Schema
 
 
 def suitable(schema: Schema) -> FileVersion:
-    """Return the default version, or a newer one for columns that the default does not hold."""
+    """Return the default version, or a newer one if the default does not support the columns."""
     has_maps = any(node.logical_type == "map" for node in schema.walk())
     return FileVersion.V2_2 if has_maps else file_version.DEFAULT

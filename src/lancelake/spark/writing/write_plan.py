@@ -1,4 +1,4 @@
-"""A write as Spark does it: planned on the driver, done on executors, committed on the driver."""
+"""Plan and commit writes on the driver; executors write the files."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ from lancelake.table.write import widened
 
 
 class SaveMode(Enum):
-    """What happens to what is there."""
+    """How existing data is handled."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -69,19 +69,19 @@ class SaveMode(Enum):
 
     @staticmethod
     def of(name: str) -> SaveMode:
-        """Understand a mode as Spark names it."""
+        """Parse the name of a Spark save mode."""
         known = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
         found = known.get(name.lower())
         if found is None:
             raise InvalidRequestError(
-                f"save mode {name!r} is not known", action=f"Use one of {', '.join(known)}."
+                f"unknown save mode {name!r}", action=f"Use one of {', '.join(known)}."
             )
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByFilter:
-    """Rows to replace, by a condition that Spark has bound and that was translated."""
+    """Rows to replace, selected by a translated Spark condition."""
 
     condition: Predicate | None
     engine: Engine
@@ -91,12 +91,12 @@ class RowsByFilter:
         return find_rows(at, self.condition, self.engine)
 
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Let any rows take their place, as Spark does."""
+        """Accept any rows in their place, as Spark does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByCondition:
-    """Rows to replace, by the text of the option replaceWhere."""
+    """Rows to replace, selected by the text of the option replaceWhere."""
 
     spark: SparkSession
     text: str
@@ -106,7 +106,7 @@ class RowsByCondition:
         return rows_where(self.spark, at, self.text)
 
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Refuse rows that the same condition would not replace."""
+        """Refuse rows that do not match the same condition."""
         ensure_all_match(self.spark, base, fragments, self.text)
 
 
@@ -115,9 +115,9 @@ RowsToReplace = RowsByFilter | RowsByCondition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A write before its rows are written; `base` is the version it changes, None for a new table.
+    """A planned write; `base` is the version it changes, None for a new table.
 
-    `replaces` finds the rows that are taken out; with None an overwrite takes out all.
+    `replaces` selects the rows to delete; if it is None, an overwrite deletes all.
     """
 
     base: Snapshot | None
@@ -137,10 +137,10 @@ def plan_write(
     spark: SparkSession | None = None,
     replaces: RowsToReplace | None = None,
 ) -> WritePlan | None:
-    """Decide what a write will do; None when there is nothing to do.
+    """Plan a write; None if there is nothing to do.
 
-    Without a session, as in the processes where Spark runs plain data sources, no text can be
-    bound.
+    Without a session, as in the processes of plain data sources, conditions as text are not
+    supported.
     """
     return plan_onto(
         existing(options), options, schema, mode, replaces or replaced_rows(options, spark)
@@ -154,12 +154,12 @@ def plan_onto(
     mode: SaveMode,
     replaces: RowsToReplace | None,
 ) -> WritePlan | None:
-    """Do as `plan_write`, for a version that was opened before."""
+    """Same as `plan_write`, for a version that is already open."""
     if base is not None and mode is SaveMode.IGNORE:
         return None
     if base is not None and mode is SaveMode.ERROR and not _has_landed(base, _number(options)):
         raise AlreadyExistsError(
-            f"a table exists at {options.location.uri}",
+            f"table {options.location.uri} already exists",
             table=options.location.uri,
             action='Use mode("append") or mode("overwrite").',
         )
@@ -170,7 +170,7 @@ def plan_onto(
 
 
 def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
-    """Refuse data without columns, whose rows Spark does not count on their way to a writer."""
+    """Refuse data without columns, since Spark does not pass the number of its rows to a writer."""
     if not schema.fields:
         raise SchemaMismatchError(
             "the data has no columns",
@@ -180,20 +180,20 @@ def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
 
 
 def plain_rows(options: TableOptions, schema: t.StructType, mode: SaveMode) -> PlainRows:
-    """Return how a plain data source's rows get into the table as it is."""
+    """Return the conversion of a plain data source's rows for the existing table."""
     is_new = _replaces_schema(options, None, mode)
     return PlainRows.into(None if is_new else existing(options), schema)
 
 
 def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToReplace | None:
-    """Return the rows that the option replaceWhere names; None when it is not given."""
+    """Return the rows selected by the option replaceWhere; None if it is not set."""
     text = options.get("replaceWhere")
     if text is None:
         return None
     if spark is None:
         raise UnsupportedError(
-            "option replaceWhere needs a Spark session that binds its condition, and a plain data "
-            "source has none",
+            "option replaceWhere needs a Spark session to evaluate its condition, and a "
+            "plain data source has none",
             table=options.location.uri,
             option="replaceWhere",
             action='Use lancelake.spark.write(frame, path, "overwrite", replaceWhere=...).',
@@ -202,7 +202,7 @@ def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToRe
 
 
 def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
-    """Make written rows part of the table."""
+    """Commit written rows."""
     base = plan.base
     if base is None:
         first = Overwrite(
@@ -226,7 +226,7 @@ def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
 
 
 def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) -> Snapshot | None:
-    """Write a DataFrame; the version that it made comes back, None when nothing was done.
+    """Write a DataFrame and return the new version, None if nothing was done.
 
     Modes and options are those of `df.write.format("lance")`.
     """
@@ -235,7 +235,7 @@ def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) ->
 
 
 def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Snapshot | None:
-    """Write a DataFrame to the table that options name."""
+    """Write a DataFrame to the table selected by options."""
     parsed, wanted = parse(options, WRITE_OPTIONS), SaveMode.of(mode)
     ensure_columns(frame.schema, parsed)
     base, replaces = existing(parsed), replaced_rows(parsed, frame.sparkSession)
@@ -264,7 +264,7 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
 
 
 def existing(options: TableOptions) -> Snapshot | None:
-    """Open the newest version of the table or branch; None when there is no table."""
+    """Open the newest version of the table or branch; None if the table does not exist."""
     branch = options.get("branch")
     if branch is not None:
         return open_snapshot(options.location, OnBranch(branch))
