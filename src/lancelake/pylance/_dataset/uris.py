@@ -1,4 +1,4 @@
-"""What is the URI of a dataset? What its user wrote, as long as the user stays on one line."""
+"""URIs of datasets and branches."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from lancelake.format import layout
 
-if TYPE_CHECKING:  # the face's classes refer to each other, as pylance's do
+if TYPE_CHECKING:  # the classes refer to each other, as in pylance
     from lancelake.pylance.dataset import LanceDataset
 
 
 def uri_of(where: str | Path | LanceDataset) -> str:
-    """Return the URI of what is written to: a place, or the line that a dataset is on."""
+    """Return the URI to write to: a location, or the version line of a dataset."""
     if isinstance(where, str | Path):
         return os.fspath(where)
     branch = where._snapshot.branch

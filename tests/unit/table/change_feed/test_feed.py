@@ -383,7 +383,7 @@ def test_versions_in_no_order_or_not_there_are_refused(
 
 @pytest.mark.parametrize("point", [True, 1.5, ("side", 2), None])
 def test_a_point_of_another_kind_is_refused(table: Path, point: Any) -> None:
-    with pytest.raises(InvalidRequestError, match="a number, a tag or a time"):
+    with pytest.raises(InvalidRequestError, match="a version number, a tag or a time"):
         changes(table, point)
 
 

@@ -145,5 +145,7 @@ def test_the_face_takes_the_mode_by_name(base: Snapshot) -> None:
     dataset = lance.dataset(base.location.uri)
     dataset.update({"weight": "0"}, where="id = 9", write_mode="rewrite_columns")
     assert [len(f.data_files()) for f in dataset.get_fragments()] == [1, 1, 2]
-    with pytest.raises(InvalidRequestError, match="none of auto, rewrite_rows, rewrite_columns"):
+    with pytest.raises(
+        InvalidRequestError, match="valid modes: auto, rewrite_rows, rewrite_columns"
+    ):
         dataset.update({"weight": "0"}, write_mode="sideways")  # type: ignore[arg-type]
