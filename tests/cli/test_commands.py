@@ -188,7 +188,10 @@ def test_count_at_a_version(output: Output, sound: Path) -> None:
 
 
 def test_check_of_a_sound_table_says_so(output: Output, sound: Path) -> None:
-    assert output("check", sound, "--all-versions", "--data") == "in order  7 versions checked\n"
+    assert (
+        output("check", sound, "--all-versions", "--data")
+        == "no problems found  7 versions checked\n"
+    )
 
 
 def test_check_shows_what_where_and_what_to_do(run: Run, table: Path) -> None:
