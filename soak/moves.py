@@ -1,7 +1,7 @@
-"""How is each operation done with a library that is shaped like pylance?
+"""Execute each operation with a pylance-compatible library.
 
-A move takes the newest version and the arguments that were drawn for it, and returns the version
-it made, if any, with what the library says about it.
+A move takes the newest version and the arguments that were drawn for it, and returns the version it
+made, if any, with what the library says about it.
 """
 
 from __future__ import annotations
