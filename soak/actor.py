@@ -1,4 +1,4 @@
-"""What does one process of a round do? Draws operations, does them, and logs what it was told.
+"""Process of a round: draws operations, executes them, and logs the results.
 
 Runs with any library that is shaped like pylance, in the environment of that library. Its argument
 is a JSON object, the fields of `Part`.

@@ -1,4 +1,4 @@
-"""What happened in a round? Lines that processes wrote, put together into operations and reads."""
+"""Parse the log lines of a round into operations and reads."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""How is each operation done with a library that is shaped like pylance?
+"""Execute each operation with a pylance-compatible library.
 
-A move takes the newest version and the arguments that were drawn for it, and returns the version
-it made, if any, with what the library says about it.
+A move takes the newest version and the arguments that were drawn for it, and returns the version it
+made, if any, with what the library says about it.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def branch(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
 
 
 def restore(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
-    """Make an old version the newest."""
+    """Restore an old version as the newest."""
     old = place.open(args["version"])
     old.restore()
     return old.version, {}

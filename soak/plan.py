@@ -1,4 +1,4 @@
-"""What happens in each round? Drawn from the seed: table, store, crew, faults, kills."""
+"""Plan the rounds from the seed: table, store, processes, faults and kills."""
 
 from __future__ import annotations
 

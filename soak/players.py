@@ -1,4 +1,4 @@
-"""Who plays a part in a round? A process for this round alone, or a Spark application that stays.
+"""Participants of a round: processes for this round, or a long-running Spark application.
 
 A Spark application takes long to start and longer to become quick; so it plays in many rounds. What
 it is to play lies as a file in its folder.

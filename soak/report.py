@@ -1,4 +1,4 @@
-"""How is a run told? While it goes on, at its end, and on a page."""
+"""Report a run: progress, summary and results page."""
 
 from __future__ import annotations
 

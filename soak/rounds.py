@@ -1,4 +1,4 @@
-"""What came of one round? Plays it, looks at what is left, and lets the judge decide."""
+"""Run one round, audit the table, and check the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a Spark application do each operation? As data frames, and by SQL on local tables.
+"""Execute each operation with Spark: with DataFrames, and with SQL on local tables.
 
 Every other operation on a local table is a statement of SQL; those say no counts.
 """

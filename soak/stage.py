@@ -1,4 +1,4 @@
-"""How does a round go? Starts the processes, kills some, starts them again, and ends them all."""
+"""Run a round: start the processes, kill and restart some, and stop them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Did an operation do what it was to do, and nothing else?
+"""Check that an operation had exactly its intended effect.
 
 Each function returns what is wrong with the difference that an operation made, or None. `known`
 holds the rows of the version that the operation read: of rows that came after it, a change by key

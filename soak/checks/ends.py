@@ -1,4 +1,4 @@
-"""Is everything as it was said to be, now that nobody writes?"""
+"""Check the final state of a table against the history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the change feed tell what differs between versions, row by row?
+"""Check the change feed against the row-level differences between versions.
 
 A row keeps its id when it changes, and no operation changes a key: so what the feed pairs by id are
 images of one key. Only a restore may take one row away and bring back another with the same key.

@@ -1,4 +1,4 @@
-"""What did each version hold? Put together from everybody's reads."""
+"""Reconstruct the rows of each version from all reads."""
 
 from __future__ import annotations
 

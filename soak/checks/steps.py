@@ -1,4 +1,4 @@
-"""Which operation made each version, and is the difference to the one before its work?"""
+"""Attribute each version to an operation, and check the difference to its predecessor."""
 
 from __future__ import annotations
 

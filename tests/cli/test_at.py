@@ -66,7 +66,7 @@ def test_tags_and_branches_are_found_from_the_uri_of_a_branch(sound: Path) -> No
 
 
 def test_an_unknown_name_is_told(sound: Path) -> None:
-    with pytest.raises(RefNotFoundError, match="no tag or branch 'nothing'"):
+    with pytest.raises(RefNotFoundError, match="tag or branch 'nothing' does not exist"):
         open_at(Location.parse(sound), "nothing")
 
 

@@ -54,7 +54,7 @@ def test_programs_get_all_rows(document: Document, sound: Path) -> None:
 
 def test_people_are_told_that_there_are_more_rows(output: Output, sound: Path) -> None:
     shown = output("changes", sound, "--from", "0").splitlines()[-1]
-    assert shown == "20 rows; there are more, --rows says how many to show"
+    assert shown == "20 rows; more rows available, use --rows"
 
 
 def test_kinds_and_filters(document: Document, sound: Path) -> None:

@@ -185,7 +185,7 @@ class Official(OfficialProcess):
         return str(self.call("branch", uri=uri, name=name, version=version))
 
     def restore(self, uri: str | Path, version: int) -> int:
-        """Make an old version the newest."""
+        """Restore an old version as the newest."""
         return int(self.call("restore", uri=uri, version=version))
 
     def update_config(self, uri: str | Path, values: Mapping[str, str | None]) -> int:

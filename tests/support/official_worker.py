@@ -152,7 +152,7 @@ def branch(uri: str, name: str, version: int | None) -> str:
 
 @op
 def restore(uri: str, version: int) -> int:
-    """Make an old version the newest."""
+    """Restore an old version as the newest."""
     lance.dataset(uri, version=version).restore()
     return latest(uri)
 

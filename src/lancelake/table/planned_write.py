@@ -90,9 +90,9 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A write before its rows are written; `base` is the version it changes, None for a new table.
+    """A planned write; `base` is the version it changes, None for a new table.
 
-    `replaces` finds the rows that are taken out; with None an overwrite takes out all.
+    `replaces` selects the rows to delete; if it is None, an overwrite deletes all.
     """
 
     base: Snapshot | None
@@ -143,7 +143,7 @@ def plan_rows(
 
 
 def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
-    """Make written rows part of the table."""
+    """Commit written rows."""
     base = plan.base
     if base is None:
         first = Overwrite(

@@ -1,4 +1,4 @@
-"""Tags and branches of a table, as they are recorded."""
+"""Read the tags and branches of a table."""
 
 from __future__ import annotations
 
@@ -59,13 +59,13 @@ def branch_location(main: Location, name: str | None) -> Location:
 def _with_others(
     error: RefNotFoundError, kind: str, name: str, others: Collection[str]
 ) -> RefNotFoundError:
-    """Say which name may be meant, or which there are."""
+    """Suggest a similar name, or list the existing ones."""
     near = difflib.get_close_matches(name, others, n=1, cutoff=0.5)
     if near:
         action = f"Did you mean {near[0]}?"
     else:
         shown = ", ".join(sorted(others)[:_SHOWN]) or "none"
-        action = f"The table has these: {shown}. Choose one, or create the {kind} first."
+        action = f"Existing names: {shown}. Choose one of them, or create the {kind} first."
     return RefNotFoundError(
         error.problem, table=error.table, action=action, path=error.facts["path"]
     )

@@ -71,7 +71,7 @@ def test_unknown_name_is_not_found(root: Path, load) -> None:
     [
         (load_tag, "frist", "Did you mean first?"),
         (load_branch, "feat/y", "Did you mean feat/x?"),
-        (load_branch, "zzz", "The table has these: feat/x."),
+        (load_branch, "zzz", "Existing names: feat/x."),
     ],
 )
 def test_unknown_name_is_answered_with_those_there_are(

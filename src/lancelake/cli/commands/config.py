@@ -1,4 +1,4 @@
-"""`lancelake config`: settings of a table, and metadata of table, schema and fields."""
+"""`lancelake config`: config of a table, and metadata of table, schema and fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show and change settings: config and metadata.",
+    help="Show and change config and metadata.",
 )
 
 Key = Annotated[str, typer.Argument(metavar="KEY", show_default=False, help="Name of the setting.")]
@@ -47,7 +47,7 @@ OfField = Annotated[
         "--field",
         metavar="PATH",
         show_default=False,
-        help="The metadata of a field instead of the config; B.C is member C of struct B.",
+        help="The metadata of a field instead of the config; B.C is field C of struct B.",
     ),
 ]
 
@@ -109,7 +109,7 @@ def set_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Set settings, all in one version."""
+    """Change settings, all in one version."""
     which = _Which.of(metadata, schema_metadata, field)
     updates = _pairs(pairs)
     base = open_head(location(uri, options), branch)
@@ -140,16 +140,16 @@ def unset_command(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Which:
-    """Which of a table's maps is meant."""
+    """The selected map of a table."""
 
     kind: str
     field: str | None = None
 
     @staticmethod
     def of(is_metadata: bool, is_schema_metadata: bool, field: str | None) -> _Which:
-        """Understand the options, of which at most one may be given."""
+        """Parse the options, of which at most one may be set."""
         if is_metadata + is_schema_metadata + (field is not None) > 1:
-            raise typer.BadParameter("--metadata, --schema-metadata and --field exclude each other")
+            raise typer.BadParameter("--metadata, --schema-metadata and --field cannot be combined")
         if field is not None:
             return _Which(kind="field_metadata", field=field)
         if is_schema_metadata:
@@ -157,7 +157,7 @@ class _Which:
         return _Which(kind="metadata" if is_metadata else "config")
 
     def body(self) -> dict[str, str | None]:
-        """Return the choice, for programs."""
+        """Return the selection for JSON output."""
         return {"kind": self.kind, "field": self.field}
 
     def values(self, snapshot: Snapshot) -> dict[str, str]:
@@ -185,13 +185,13 @@ class _Which:
         return settings.update_config(base, updates, choices=choices)
 
     def missing(self, snapshot: Snapshot, keys: list[str]) -> NotFoundError:
-        """Return the error that keys are not there."""
+        """Return the error for missing keys."""
         where = f"metadata of field {self.field}" if self.field else self.kind.replace("_", " ")
         return NotFoundError(
             f"the {where} has no {', '.join(map(repr, keys))}",
             table=snapshot.location.uri,
             version=snapshot.version,
-            action="`lancelake config list` shows what there is.",
+            action="`lancelake config list` shows the existing settings.",
         )
 
 
@@ -200,7 +200,9 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not key or not separator:
-            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="'KEY=VALUE'")
+            raise typer.BadParameter(
+                f"{pair!r} is not of the form KEY=VALUE", param_hint="'KEY=VALUE'"
+            )
         found[key] = value
     return found
 

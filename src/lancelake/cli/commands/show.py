@@ -1,4 +1,4 @@
-"""`lancelake show`: a manifest, a transaction or a ref as it is stored."""
+"""`lancelake show`: show a stored manifest, transaction or ref."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 class What(Enum):
-    """What can be shown."""
+    """The object to show."""
 
     MANIFEST = "manifest"
     TRANSACTION = "transaction"
@@ -47,7 +47,7 @@ def show(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show a manifest, a transaction or a ref as it is stored."""
+    """Show a stored manifest, transaction or ref."""
     if (name is not None) != (what is What.REF):
         wants = "needs a" if what is What.REF else "takes no"
         raise typer.BadParameter(f"{what.value} {wants} name", param_hint="'NAME'")
@@ -78,7 +78,7 @@ def _document(snapshot: Snapshot, what: What, name: str) -> dict[str, Any]:  # J
 def _transaction(snapshot: Snapshot) -> dict[str, Any]:  # JSON
     found = snapshot.transaction
     if found is None:
-        problem = "the transaction of this version is not recorded, or no longer is"
+        problem = "the transaction of this version is not recorded, or was removed"
         raise NotFoundError(
             problem,
             table=snapshot.location.uri,
@@ -98,7 +98,7 @@ def _ref(snapshot: Snapshot, name: str) -> dict[str, Any]:  # JSON
         try:
             body = branch_document(name, load_branch(main, name))
         except (RefNotFoundError, InvalidNameError) as error:
-            problem = f"there is no tag or branch {name!r}"
+            problem = f"tag or branch {name!r} does not exist"
             action = "`lancelake info` lists the tags and branches."
             raise RefNotFoundError(problem, table=main.uri, action=action) from error
     return body

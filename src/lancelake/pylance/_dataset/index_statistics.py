@@ -1,4 +1,4 @@
-"""How much of a table does an index cover?"""
+"""Coverage statistics of indices."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _MILLISECONDS = 1000
 
 
 def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Return the coverage of an index as the version knows it; its files are not opened."""
+    """Return the coverage of an index from the manifest; its files are not opened."""
     found = [i for i in describe(snapshot.indices, snapshot.manifest) if i.name == name]
     if not found:
         known = ", ".join(sorted({entry.name for entry in snapshot.indices})) or "none"
-        msg = f"Index {name!r} not found; there are: {known}"
+        msg = f"Index {name!r} not found; existing indices: {known}"
         raise IndexNotFoundError(msg, table=snapshot.location.uri, version=snapshot.version)
     (index,) = found
     source = snapshot

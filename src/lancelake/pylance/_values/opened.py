@@ -41,5 +41,5 @@ class OpenedFragment(Protocol):
 
     @property
     def fragment_id(self) -> FragmentId:
-        """The fragment's number."""
+        """The id of the fragment."""
         ...

@@ -1,4 +1,4 @@
-"""Procedures that keep a table in shape: `CALL lance.system.compact(...)` and its kin."""
+"""Maintenance procedures: `CALL lance.system.compact(...)`, `cleanup`, `optimize` and others."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ _DATA = _optional("data", _FLAG, "false")
 
 
 def add_upkeep_procedures() -> None:
-    """Make the procedures known."""
+    """Register the maintenance procedures."""
     known(
         "compact",
         "rewrites small fragments and those with deleted rows, or sorts all rows",
@@ -71,7 +71,7 @@ def add_upkeep_procedures() -> None:
     )
     known(
         "cleanup",
-        "removes old versions and files that nothing needs any more",
+        "removes old versions and files that are no longer referenced",
         jobs.CLEANED,
         _cleanup,
         _optional("older_than"),
@@ -80,16 +80,16 @@ def add_upkeep_procedures() -> None:
     )
     known(
         "optimize",
-        "compacts and cleans up where it is worth it",
+        "compacts and cleans up if worthwhile",
         jobs.OPTIMIZED,
         _optimize,
         _DRY_RUN,
     )
     versions = _optional("versions", _TEXT, "'latest'")
-    known("check", "tells what is wrong", jobs.CHECKED, _check, _DATA, versions)
+    known("check", "lists inconsistencies", jobs.CHECKED, _check, _DATA, versions)
     known(
         "repair",
-        "sets right what can be",
+        "repairs inconsistencies where possible",
         jobs.REPAIRED,
         _repair,
         _DRY_RUN,

@@ -1,4 +1,4 @@
-"""Rows of a version changed or deleted where a condition of Spark holds."""
+"""Update or delete the rows of a version that match a Spark condition."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def change_rows(
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = PATIENCE,
 ) -> Merged:
-    """Change or remove rows on the executors and commit; after a conflict again."""
+    """Update or delete rows on the executors and commit, with retries after conflicts."""
 
     def work(version: Snapshot) -> Merged:
         maker = RowMaker(base=version, target_name=target_name, binding=binding)
@@ -60,7 +60,7 @@ def change_rows(
 
 
 def _chosen_rows(spark: SparkSession, maker: RowMaker, condition: Column) -> DataFrame:
-    """Return the rows for which a condition holds, read by the columns that it names."""
+    """Return the rows that match a condition, reading only the columns it refers to."""
 
     def named(columns: Sequence[str]) -> DataFrame:
         fields = [maker.schema[name] for name in columns]

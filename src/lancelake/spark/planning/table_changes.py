@@ -1,4 +1,4 @@
-"""Statements that make, alter, rename and replace tables of a catalog."""
+"""CREATE, ALTER, RENAME and REPLACE of catalog tables."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ add_upkeep_procedures()
 
 
 class TableChanges(CatalogProxy):
-    """The part of a catalog that changes what it holds."""
+    """The methods of a catalog that change its tables."""
 
     directory: Directory
 
@@ -36,11 +36,11 @@ class TableChanges(CatalogProxy):
         raise NotImplementedError
 
     def location_of(self, ident: Any) -> Location:
-        """Return the place of a table."""
+        """Return the location of a table."""
         raise NotImplementedError
 
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
-        """Read what a statement says about a new table."""
+        """Parse the definition of a new table."""
         raise NotImplementedError
 
     def createTable(self, ident: Any, *details: Any) -> Any:
@@ -99,7 +99,7 @@ class TableChanges(CatalogProxy):
         if tuple(ident.namespace()) != (_SYSTEM,) or found is None:
             known = ", ".join(procedure_names())
             raise NotFoundError(
-                f"there is no procedure {self._full(ident)}",
+                f"procedure {self._full(ident)} does not exist",
                 action=f"{self.name()}.{_SYSTEM} has {known}.",
             )
         spark, catalog = self.gateway.spark, self.name()

@@ -26,7 +26,7 @@ _MODES = {"Append": "append", "Overwrite": "overwrite", "Ignore": "ignore"}
 def choose_format(
     original: Callable[..., DataFrameWriter], writer: DataFrameWriter, source: str
 ) -> DataFrameWriter:
-    """Note that a format was chosen: the writer of the JVM shows Spark's default otherwise."""
+    """Record that a format was set: the JVM writer does not distinguish it from Spark's default."""
     setattr(writer, _CHOSEN, source)
     return original(writer, source)
 
@@ -62,7 +62,7 @@ def save_as_table(
 
 def write_to_table(original: Callable[..., Any], writer: Any, *args: Any, **kwargs: Any) -> Any:
     """Write a table of a catalog; the option `mergeSchema` adds columns to it first."""
-    # A Spark that keeps its options elsewhere will say that the columns do not fit.
+    # If Spark stores its options elsewhere, it will report that the columns do not match.
     with contextlib.suppress(Py4JError):
         _widen(writer, str(args[0]) if args else "")
     return original(writer, *args, **kwargs)
@@ -76,9 +76,9 @@ def _taken(
     partitionBy: Any = None,
     **options: Any,
 ) -> bool:
-    """Write a table of our catalogs, in our format unless another was chosen, which is refused.
+    """Write a catalog table, and refuse formats other than ours.
 
-    Says whether it was written: Spark itself has no option replaceWhere.
+    Returns whether it was written: Spark itself has no option replaceWhere.
     """
     found = table_if_ours(writer._spark, name)
     if found is None:
@@ -116,8 +116,8 @@ def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | N
     java = writer._jwrite
     for columns in (java.partitioningColumns(), java.bucketColumnNames()):
         if columns.isDefined():
-            problem = "Lance tables are not partitioned by columns"
-            raise UnsupportedError(problem, action="Leave partitionBy and bucketBy away.")
+            problem = "Lance tables do not support partitioning by columns"
+            raise UnsupportedError(problem, action="Omit partitionBy and bucketBy.")
     given: dict[str, str] = {}
     pairs = java.extraOptions().originalMap().iterator()
     while pairs.hasNext():

@@ -1,4 +1,4 @@
-"""Do data files hold as many rows as the manifest says? Told by their ends; no value is read."""
+"""Compare the row counts of data files with the manifest, from file footers only."""
 
 from __future__ import annotations
 
@@ -20,18 +20,18 @@ _TASK_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckCounts:
-    """Fragments whose files are to be opened."""
+    """Fragments whose data files are opened."""
 
     files: TableFiles
     fragments: tuple[Fragment, ...]
 
     @property
     def memory_bytes(self) -> int:
-        """What a few open files take."""
+        """Memory of a few open files."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Open the files and tell what is wrong."""
+        """Open the files and return the findings."""
         return encode(told for fragment in self.fragments for told in self._fragment(fragment))
 
     def _fragment(self, fragment: Fragment) -> Iterator[Told]:
@@ -55,7 +55,7 @@ class CheckCounts:
 
 
 def check_counts(subject: Subject, engine: Engine | None = None) -> Iterator[Finding]:
-    """Compare the rows of every data file with what its fragment says."""
+    """Compare the row count of every data file with that of its fragment."""
     fragments, files = subject.fragments, subject.snapshot.files
     steps = range(0, len(fragments), _FRAGMENTS_PER_TASK)
     tasks = tuple(

@@ -1,4 +1,4 @@
-"""Orphans: files of a table that no version needs, by the rule that cleanup follows."""
+"""Find orphan files, to which no version refers, by the same rule as cleanup."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NEVER_NEEDED = frozenset({FileKind.TEMPORARY, FileKind.UNKNOWN})
 def check_strays(
     lines: Sequence[CheckedLine], main: Location, *, unread: int, engine: Engine | None = None
 ) -> Iterator[Finding]:
-    """Count the files of lines of one table that nothing refers to.
+    """Count the orphan files of version lines of one table.
 
     `unread` is the number of versions that cannot be read.
     """
@@ -63,13 +63,14 @@ def _strays(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Findin
             yield line.finding(
                 Severity.INFO,
                 "strays",
-                f"{count} {kind}{'' if count == 1 else 's'} of {sizes[folder]} bytes, "
-                "of no version",
+                f"{count} {kind}{'' if count == 1 else 's'} of {sizes[folder]} bytes are not "
+                "referenced by any version",
                 path=folder,
-                hint="A writer is at work, or one failed; cleanup removes them when they are old.",
+                hint="They belong to a write in progress or to one that failed; cleanup "
+                "removes them once they are old enough.",
             )
 
 
 def _unknown(line: CheckedLine, reason: str) -> Finding:
-    message = f"{reason}, so their files would look like strays"
+    message = f"{reason}, so their files would be reported as orphans"
     return line.finding(Severity.INFO, "strays-unknown", message)

@@ -1,4 +1,4 @@
-"""Can every value of a version be read, and are there as many as there should be?"""
+"""Check that every value of a version can be read, and that row counts agree."""
 
 from __future__ import annotations
 
@@ -34,22 +34,22 @@ INVALID_TEXT = "text-not-utf8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckColumns:
-    """Columns of one fragment that are to be read, each on its own."""
+    """Columns of one fragment to read, each separately."""
 
     columns: tuple[tuple[Field, ScanTask], ...]
 
     @property
     def memory_bytes(self) -> int:
-        """A few batches of one column."""
+        """Memory of a few batches of one column."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the columns and tell what is wrong."""
+        """Read the columns and return the findings."""
         return encode(told for field, task in self.columns for told in _column(field, task))
 
 
 def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> Iterator[Finding]:
-    """Decode each column of each fragment on its own, but for those in `seen`."""
+    """Decode each column of each fragment separately, except those in `seen`."""
     wanted: dict[FragmentId, list[tuple[Field, ScanTask]]] = {}
     for field in subject.schema.fields:
         request = ScanRequest(columns=(field.name,), include_deleted_rows=True)
@@ -98,8 +98,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
         )
     if nulls:
         message = (
-            f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls where there may "
-            "be none"
+            f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls but is not nullable"
         )
         yield Told(
             code="null-forbidden",
@@ -155,7 +154,7 @@ def forbidden_nulls(array: pa.Array, field: Field) -> int:
         array = array.storage
     found = 0 if field.nullable else int(array.null_count)
     if pa.types.is_struct(array.type) and len(field.children) == array.type.num_fields:
-        # Members of a null struct do not count.
+        # Children of a null struct do not count.
         there = array.filter(array.is_valid())
         members = (there.field(i) for i in range(array.type.num_fields))
         return found + sum(map(forbidden_nulls, members, field.children))

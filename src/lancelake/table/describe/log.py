@@ -27,7 +27,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A version in the log; without a snapshot when its manifest cannot be read."""
+    """A version in the log; without a snapshot if its manifest cannot be read."""
 
     version: int
     snapshot: Snapshot | None = None

@@ -1,4 +1,4 @@
-"""Set a damaged table right: what can be rebuilt is, in a new version."""
+"""Repair a damaged table: metadata that can be rebuilt is rebuilt in a new version."""
 
 from lancelake.table.repair.healthy import WayBack, go_back, way_back
 from lancelake.table.repair.options import Wishes

@@ -1,4 +1,4 @@
-"""What does a repair work on: a draft of a version, and what is known around it?"""
+"""Context of a repair: the draft of a version, and its findings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lancelake.table.repair.past import Past
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairContext:
-    """A draft to be made better; `found` is what is wrong with it."""
+    """A draft to repair; `found` has its findings."""
 
     head: Snapshot
     draft: Draft
@@ -35,12 +35,12 @@ class RepairContext:
         return frozenset(finding.code for finding in self.found)
 
     def is_readable(self, fragment: Fragment) -> bool:
-        """Whether all values of a fragment can be read, and are as many as it says.
+        """Whether all values of a fragment can be read, and match its row count.
 
-        Strings that are not UTF-8 do not count: they can be replaced.
+        Invalid UTF-8 is ignored, since it can be replaced.
         """
         alone = replace(self.draft, fragments=(fragment,)).on(self.head)
         subject = Subject(alone, self.subject.sizes)
-        # Readers may be kept open; the ends of files are always read from the store.
+        # Readers may be cached; footers are always read from the store.
         found = chain(check_footers(subject), check_rows(subject, set()))
         return all(finding.code == INVALID_TEXT for finding in found)

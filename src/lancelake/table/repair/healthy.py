@@ -1,4 +1,4 @@
-"""The newest version that is in order, made the newest of all."""
+"""Restore the newest consistent version."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from lancelake.txn import migrations
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WayBack:
-    """The newest version that is in order, and those after it.
+    """The newest consistent version, and those after it.
 
-    `unreadable` are the newest if nothing can be committed after them: their manifests are set
-    aside, and the number of the oldest of them is given out again.
+    `unreadable` are the newest versions if nothing can be committed after them: their manifests are
+    quarantined, and the number of the oldest is assigned again.
     """
 
     target: Snapshot
@@ -39,12 +39,12 @@ class WayBack:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the newest version is another one."""
+        """Whether the newest version is not consistent."""
         return bool(self.newer)
 
 
 def way_back(location: Location, *, data: bool = False) -> WayBack:
-    """Look for the newest version without errors; with `data`, every value is read."""
+    """Find the newest version without errors; with `data`, every value is read."""
     sizes = FileSizes()
     newer: list[ManifestName] = []
     unreadable: list[ManifestName] = []
@@ -58,14 +58,14 @@ def way_back(location: Location, *, data: bool = False) -> WayBack:
         ):
             return WayBack(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
         newer.append(name)
-    problem = "no version of the table is in order"
+    problem = "the table has no consistent version"
     raise VersionNotFoundError(
-        problem, table=location.uri, action="Bring its files back from a copy."
+        problem, table=location.uri, action="Restore its files from a backup."
     )
 
 
 def go_back(way: WayBack, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
-    """Restore the version; manifests that cannot be read are moved to `_damaged` before."""
+    """Restore the version; unreadable manifests are moved to `_damaged` first."""
     if not way.is_needed:
         return way.target
     _ensure_untagged(way)
@@ -76,7 +76,7 @@ def go_back(way: WayBack, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
 
 
 def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
-    """Load a version as a commit after it would; None when that fails."""
+    """Load a version as a commit would; None if that fails."""
     try:
         migrations.wanted(open_line(location).load(name).state)
         return Snapshot.load(location, name)
@@ -87,13 +87,13 @@ def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
 
 
 def _ensure_untagged(way: WayBack) -> None:
-    """Refuse to give out a number that a tag names."""
+    """Refuse to assign a version number again that a tag refers to."""
     gone = {name.version for name in way.unreadable}
     here = way.target.branch
     for tag, named in list_tags(way.target.main_location).items():
         if named.version in gone and named.branch in (here, here or "main"):
             raise InvalidRequestError(
-                f"tag {tag} names version {named.version}, whose manifest cannot be read",
+                f"tag {tag} refers to version {named.version}, whose manifest cannot be read",
                 table=way.target.location.uri,
-                action="Remove the tag, or let it name another version.",
+                action="Delete the tag, or move it to another version.",
             )

@@ -1,4 +1,4 @@
-"""Versions in which rows were made or changed, where they cannot be read or cannot be."""
+"""Repair created-at and last-updated-at versions of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Runs = tuple[tuple[int, int], ...]
 
 
 def mend_row_versions(case: RepairContext) -> Draft:
-    """Take versions from earlier versions of the table, else let them fit the rows there are."""
+    """Restore row versions from earlier versions, or else adjust them to the number of rows."""
     if not case.codes & CODES:
         return case.draft
     changed, steps = [], []
@@ -33,12 +33,12 @@ def mend_row_versions(case: RepairContext) -> Draft:
                 last_updated_at_versions=touched or fragment.last_updated_at_versions,
             )
         )
-        steps.append(f"fragment {fragment.id}: the versions in which its rows were written")
+        steps.append(f"fragment {fragment.id}: versions in which its rows were written")
     return case.draft.with_fragments(changed, steps)
 
 
 def _mended(case: RepairContext, fragment: Fragment, name: str) -> bytes | None:
-    """Return the sequence as it should be; None when it is in order, or not known."""
+    """Return the corrected sequence; None if it is valid, or unknown."""
     now: Sequenced = getattr(fragment, name)
     if not isinstance(now, bytes) or fragment.physical_rows is None:
         return None
@@ -60,7 +60,7 @@ def _is_sound(data: bytes, rows: int, newest: int) -> bool:
 
 
 def _fitted(runs: Runs, rows: int, newest: int) -> Runs:
-    """Return as many as there are rows; what is not known is read as the first version."""
+    """Adjust the sequence to the number of rows; unknown versions become the first version."""
     found: list[tuple[int, int]] = []
     for count, version in runs:
         fitting = min(count, rows)

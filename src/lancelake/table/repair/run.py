@@ -1,4 +1,4 @@
-"""A table set right: planned, committed, and looked at again."""
+"""Plan, commit and verify a repair."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_ROUNDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What was planned and done, the versions this made, and what is found since."""
+    """The plan, the corrections made, the versions created, and the findings afterwards."""
 
     done: RepairPlan
     versions: tuple[Snapshot, ...]
@@ -31,14 +31,14 @@ class Repaired:
 def repair(
     location: Location, wishes: Wishes | None = None, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Repaired:
-    """Set right what can be, in new versions; a table that is in order stays as it is."""
+    """Commit all possible corrections in new versions; a consistent table is unchanged."""
     return apply(plan(location, wishes), wishes, choices)
 
 
 def apply(
     planned: RepairPlan, wishes: Wishes | None = None, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Repaired:
-    """Do what was planned; when others change the table meanwhile, it is planned anew."""
+    """Apply a plan; if others change the table in the meantime, it is planned again."""
     for _ in range(_MOST_ROUNDS):
         made: list[Snapshot] = []
         try:
@@ -50,7 +50,7 @@ def apply(
         since = plan(planned.location, wishes) if planned.has_work else planned
         return Repaired(done=planned, versions=tuple(made), since=since)
     raise ContentionError(
-        f"the table was changed by others while it was repaired, {_MOST_ROUNDS} times",
+        f"the table was changed by other writers while it was repaired, {_MOST_ROUNDS} times",
         table=planned.location.uri,
     )
 

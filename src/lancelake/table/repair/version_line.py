@@ -1,4 +1,4 @@
-"""What can be set right in the newest version of a line?"""
+"""Plan the corrections of the newest version of a version line."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MENDS: tuple[Mend, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinePlan:
-    """What is wrong with the newest version of a line, how it should be, and what stays wrong."""
+    """Findings, corrected draft and remaining problems of the newest version of a line."""
 
     head: Snapshot
     draft: Draft
@@ -60,22 +60,22 @@ class LinePlan:
 
 
 def plan_line(head: Snapshot, before: tuple[Finding, ...], wishes: Wishes) -> LinePlan:
-    """Try one repair after the other; those stay that leave less wrong, and nothing new."""
+    """Try the repairs in sequence; keep those that reduce findings without adding new ones."""
     trial = _Trial(head, before, wishes)
     for mend in MENDS:
         trial.attempt(mend)
-    # A repair may have been refused only because another was still to come.
+    # A repair may have been rejected only because another had to come first.
     trial.attempt_together(MENDS)
     return LinePlan(head=head, draft=trial.draft, before=before, after=trial.found)
 
 
 def is_problem(finding: Finding, wishes: Wishes) -> bool:
-    """Whether a finding is to be repaired."""
+    """Whether a finding needs a repair."""
     return wishes.notes or finding.severity is not Severity.INFO
 
 
 class _Trial:
-    """A draft that gets better from try to try."""
+    """A draft that improves with each attempt."""
 
     def __init__(self, head: Snapshot, before: tuple[Finding, ...], wishes: Wishes) -> None:
         self._head = head
@@ -86,12 +86,12 @@ class _Trial:
         self.found = before
 
     def attempt(self, mend: Mend) -> None:
-        """Keep what a repair proposes if that is better."""
+        """Keep the result of a repair if it is an improvement."""
         if self._problems(self.found):
             self._judge(mend(self._case(self.draft, self.found)))
 
     def attempt_together(self, mends: Iterable[Mend]) -> None:
-        """Keep what all repairs propose together if that is better."""
+        """Keep the combined result of all repairs if it is an improvement."""
         if not self._problems(self.found):
             return
         draft = self.draft

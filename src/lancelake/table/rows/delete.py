@@ -1,4 +1,4 @@
-"""Rows out: those for which a condition holds."""
+"""Delete rows that match a condition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.table.row_steps.mark_deleted import take_out
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """The version without the rows, and how many they were."""
+    """The new version, and the number of deleted rows."""
 
     snapshot: Snapshot
     rows: int
@@ -33,9 +33,9 @@ def delete(
     progress: Progress | None = None,
     commits_nothing: bool = True,
 ) -> Deleted:
-    """Delete rows and commit; None deletes all. Fragments without rows left are dropped.
+    """Delete rows and commit; None deletes all. Fragments without remaining rows are dropped.
 
-    Without `commits_nothing`, a condition that holds for no row makes no version.
+    Without `commits_nothing`, a condition that matches no row creates no version.
     """
     runs_on = engine or LocalEngine()
 

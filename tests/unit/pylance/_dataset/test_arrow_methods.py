@@ -103,5 +103,5 @@ def test_what_cannot_be_done_is_refused_with_advice(dataset: lance.LanceDataset)
         dataset.filter(pc.field("id") > 1)
     with pytest.raises(UnsupportedError, match="columns"):
         dataset.replace_schema(pa.schema([("id", pa.int64())]))
-    with pytest.raises(TypeError, match="dataset is needed"):
+    with pytest.raises(TypeError, match="expected a dataset"):
         dataset.join(7, "id")

@@ -157,7 +157,7 @@ def test_a_version_that_cannot_be_read_stops_the_cleanup(root: Path) -> None:
 
 def test_a_feature_that_is_not_known_stops_the_cleanup(root: Path) -> None:
     edit_manifest(root, lambda m: setattr(m, "writer_feature_flags", 1 << 40), version=2)
-    with pytest.raises(UnsupportedError, match="which files they need"):
+    with pytest.raises(UnsupportedError, match="the files they need are unknown"):
         clean(root)
     assert len(list((root / "data").iterdir())) == 4
 

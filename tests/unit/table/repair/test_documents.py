@@ -35,7 +35,7 @@ def test_a_hint_at_a_later_version_is_written_anew(table: Path) -> None:
 def test_a_tag_that_leads_nowhere_stays_unless_asked_for(table: Path) -> None:
     manifest_path(table, 1).unlink()
     assert mended(table, NOTHING) == []
-    assert mended(table, REFS) == ["tag 'first' is removed"]
+    assert mended(table, REFS) == ["tag 'first': deleted"]
     assert codes(table) == ["versions-removed"]
 
 
@@ -44,7 +44,7 @@ def test_the_size_in_a_tag_is_corrected(table: Path) -> None:
     document = json.loads(path.read_text())
     size = document["manifestSize"]
     path.write_text(json.dumps(document | {"manifestSize": size + 1}))
-    assert mended(table, NOTHING) == ["tag 'first': the size of its manifest"]
+    assert mended(table, NOTHING) == ["tag 'first': manifest size corrected"]
     assert json.loads(path.read_text())["manifestSize"] == size
     assert dataset(str(table), "first").version == 1
 
@@ -52,14 +52,14 @@ def test_the_size_in_a_tag_is_corrected(table: Path) -> None:
 def test_a_damaged_tag_is_removed_on_request(table: Path) -> None:
     (table / "_refs" / "tags" / "first.json").write_text("{")
     assert mended(table, NOTHING) == []
-    assert mended(table, REFS) == ["tag 'first' is removed"]
+    assert mended(table, REFS) == ["tag 'first': deleted"]
     assert findings(table) == []
 
 
 def test_a_branch_without_versions_is_removed_on_request(table: Path) -> None:
     shutil.rmtree(table / "tree" / "side")
     assert mended(table, NOTHING) == []
-    assert mended(table, REFS) == ["branch 'side' is removed"]
+    assert mended(table, REFS) == ["branch 'side': deleted"]
     assert findings(table) == []
 
 
