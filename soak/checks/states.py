@@ -86,7 +86,7 @@ def wrong_totals(history: History) -> Iterator[Finding]:
 
 
 def wrong_columns(history: History) -> Iterator[Finding]:
-    """Yield reads in which a further column has a value that nobody wrote."""
+    """Yield reads in which a further column has a value that no operation wrote."""
     for read in history.reads:
         for name, (_, wrong) in read.columns.items():
             if wrong:

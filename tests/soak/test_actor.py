@@ -1,4 +1,4 @@
-"""Do the logs of a process tell the judge what its library did?"""
+"""The logs of a process record the operations of its library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the judge of a soak see each thing that must not happen, and nothing else?"""
+"""The checker of a soak detects each kind of violation, and reports no others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a Spark application handed one part after the other, and left alone in between?"""
+"""A Spark application receives one part after the other."""
 
 from __future__ import annotations
 
