@@ -89,12 +89,12 @@ class LazyGroup(TyperGroup):
             _close_stdout()
             raise typer.Exit(_BROKEN_PIPE) from error
         except LanceTableError as error:
-            _tell(error, is_debug=is_debug)
+            _print_error(error, is_debug=is_debug)
             raise typer.Exit(error.exit_code) from error
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
         except BaseException as error:  # panics of the codec are not exceptions
-            _apologise(error, is_debug=is_debug)
+            _print_internal_error(error, is_debug=is_debug)
             raise typer.Exit(InternalError.exit_code) from error
         return result
 
@@ -124,7 +124,7 @@ def _shared_first(args: list[str]) -> list[str]:
     return [*shared, *others]
 
 
-def _tell(error: LanceTableError, *, is_debug: bool) -> None:
+def _print_error(error: LanceTableError, *, is_debug: bool) -> None:
     console = stderr()
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))
@@ -137,7 +137,7 @@ def _tell(error: LanceTableError, *, is_debug: bool) -> None:
     console.print(Text(f"  {printable(error.next_step)}"))
 
 
-def _apologise(error: BaseException, *, is_debug: bool) -> None:
+def _print_internal_error(error: BaseException, *, is_debug: bool) -> None:
     console = stderr()
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))

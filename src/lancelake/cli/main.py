@@ -43,7 +43,7 @@ def _root(
     version: Annotated[  # noqa: ARG001  # its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
-    debug: Annotated[  # noqa: ARG001  # read where errors are told
+    debug: Annotated[  # noqa: ARG001  # read where errors are printed
         bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
     confine_to: Annotated[

@@ -112,7 +112,7 @@ class Sources:
             opened = self._open(name) if position else first
             size = 0 if name == STDIN else _size(name)
             self._current = (size, opened.share)
-            with _told(name):
+            with _FileErrors(name):
                 for batch in opened.batches:
                     yield _fitted(name, batch, schema)
             self._current = None
@@ -129,7 +129,7 @@ class Sources:
 
     def _open_file(self, name: str) -> _Opened:
         kind = self._kind(name)
-        with _told(name):
+        with _FileErrors(name):
             match kind:
                 case SourceFormat.PARQUET:
                     return _open_parquet(name)
@@ -362,7 +362,7 @@ def _size(name: str) -> int:
     return Path(name).stat().st_size
 
 
-class _told:  # noqa: N801  # read as a verb: with _told(name)
+class _FileErrors:
     """Converts errors about a file to our errors."""
 
     def __init__(self, name: str) -> None:

@@ -95,13 +95,13 @@ class ProgressWatch:
 
     def begun(self, fragment: Fragment) -> None:
         """Report a file that is about to be written."""
-        self._tell("begin", fragment)
+        self._notify("begin", fragment)
 
     def completed(self, fragment: Fragment) -> None:
         """Report a file that was written."""
-        self._tell("complete", fragment)
+        self._notify("complete", fragment)
 
-    def _tell(self, name: str, fragment: Fragment) -> None:
+    def _notify(self, name: str, fragment: Fragment) -> None:
         try:
             getattr(self._progress, name)(from_fragment(fragment))
         except Exception as error:

@@ -17,7 +17,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.alter import without_columns
 from lancelake.spark.columns.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.jobs.engine import SparkEngine
-from lancelake.spark.maintenance.table_methods import TableUpkeep
+from lancelake.spark.maintenance.table_methods import TableMaintenance
 from lancelake.spark.merge.builder import (
     Expression,
     LanceMergeBuilder,
@@ -52,7 +52,7 @@ _TARGET = "target"
 NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
 
-class LanceTable(TableUpkeep):
+class LanceTable(TableMaintenance):
     """A table at a location; every call reads the newest version and commits a new one."""
 
     def __init__(

@@ -13,7 +13,7 @@ from lancelake.storage.open import open_store
 def migrate_manifest_names(location: Location) -> int:
     """Rename manifests oldest first, each copied before it is removed; return their number.
 
-    Every version stays readable if this is interrupted. Nobody may commit in the meantime.
+    Every version stays readable if this is interrupted. There must be no other writers.
     """
     store = open_store(location)
     renamed = 0

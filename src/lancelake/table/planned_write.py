@@ -35,7 +35,7 @@ from lancelake.table.publish import (
     publish_first,
 )
 from lancelake.table.row_steps.find import FoundRows, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 from lancelake.table.write import widened
 
 
@@ -206,7 +206,7 @@ def _replace_rows(
         found = rows.find(version)
         if not found and not fragments and plan.once is None:
             return version
-        gone = take_out(version, found, plan.choices.surroundings.ids)
+        gone = mark_deleted(version, found, plan.choices.surroundings.ids)
         operation = Update(
             removed_fragment_ids=gone.removed,
             updated_fragments=gone.updated,

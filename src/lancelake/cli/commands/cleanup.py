@@ -50,7 +50,7 @@ Unverified = Annotated[
     typer.Option(
         "--delete-unverified",
         help="Remove unreferenced files even if they are younger than a week. Only safe "
-        "while nobody writes.",
+        "without concurrent writers.",
     ),
 ]
 RateLimit = Annotated[

@@ -63,7 +63,7 @@ def list_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show all settings."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     snapshot = open_at(location(uri, options), at)
     found = which.values(snapshot)
     if output is OutputFormat.JSON:
@@ -86,7 +86,7 @@ def get_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show one setting."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     snapshot = open_at(location(uri, options), at)
     value = which.values(snapshot).get(key)
     if value is None:
@@ -110,7 +110,7 @@ def set_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Change settings, all in one version."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     updates = _pairs(pairs)
     base = open_head(location(uri, options), branch)
     _report(output, which, which.change(base, updates, CommitChoices(message=message)))
@@ -129,7 +129,7 @@ def unset_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Remove settings, all in one version."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     base = open_head(location(uri, options), branch)
     missing = [key for key in keys if key not in which.values(base)]
     if missing:
@@ -139,22 +139,22 @@ def unset_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Which:
+class _SelectedMap:
     """The selected map of a table."""
 
     kind: str
     field: str | None = None
 
     @staticmethod
-    def of(is_metadata: bool, is_schema_metadata: bool, field: str | None) -> _Which:
+    def of(is_metadata: bool, is_schema_metadata: bool, field: str | None) -> _SelectedMap:
         """Parse the options, of which at most one may be set."""
         if is_metadata + is_schema_metadata + (field is not None) > 1:
             raise typer.BadParameter("--metadata, --schema-metadata and --field cannot be combined")
         if field is not None:
-            return _Which(kind="field_metadata", field=field)
+            return _SelectedMap(kind="field_metadata", field=field)
         if is_schema_metadata:
-            return _Which(kind="schema_metadata")
-        return _Which(kind="metadata" if is_metadata else "config")
+            return _SelectedMap(kind="schema_metadata")
+        return _SelectedMap(kind="metadata" if is_metadata else "config")
 
     def body(self) -> dict[str, str | None]:
         """Return the selection for JSON output."""
@@ -207,7 +207,7 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
     return found
 
 
-def _report(output: OutputFormat, which: _Which, made: Snapshot) -> None:
+def _report(output: OutputFormat, which: _SelectedMap, made: Snapshot) -> None:
     body = {**version_body(made), **which.body(), "values": which.values(made)}
     report(output, body, version_rows(made))
 

@@ -18,14 +18,14 @@ from lancelake.table.check import Severity
 from lancelake.table.describe.documents import document
 from lancelake.table.publish import CommitChoices
 from lancelake.table.repair import (
+    HealthyVersion,
     Repaired,
+    RepairOptions,
     RepairPlan,
-    WayBack,
-    Wishes,
     apply,
-    go_back,
+    find_healthy,
     plan,
-    way_back,
+    restore_healthy,
 )
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -48,7 +48,7 @@ ReplaceInvalidUtf8 = Annotated[
     bool,
     typer.Option(
         "--replace-invalid-utf8",
-        help="Put U+FFFD in place of bytes of strings that are not UTF-8. Reads every value.",
+        help="Replace invalid UTF-8 bytes of strings with U+FFFD. Reads every value.",
     ),
 ]
 NewRowIds = Annotated[
@@ -61,7 +61,7 @@ RenameManifests = Annotated[
     bool,
     typer.Option(
         "--rename-manifests",
-        help="Rename all manifests to the current naming scheme. Nobody may write in the meantime.",
+        help="Rename all manifests to the current naming scheme. Requires no other writers.",
     ),
 ]
 ToHealthy = Annotated[
@@ -97,7 +97,7 @@ def repair_command(
     if to_healthy:
         _back(place, choices, output, data=data, is_done=apply_it)
         return
-    wishes = Wishes(
+    asked = RepairOptions(
         data=data,
         notes=notes,
         drop_lost=drop_lost,
@@ -106,8 +106,8 @@ def repair_command(
         remove_refs=remove_refs,
         rename_manifests=rename_manifests,
     )
-    planned = plan(place, wishes)
-    done = apply(planned, wishes, choices) if apply_it else None
+    planned = plan(place, asked)
+    done = apply(planned, asked, choices) if apply_it else None
     if output is OutputFormat.JSON:
         print_json(_document(planned, done))
     else:
@@ -125,27 +125,27 @@ def _back(
     data: bool,
     is_done: bool,
 ) -> None:
-    way = way_back(place, data=data)
-    made = go_back(way, choices) if is_done else None
-    at = way.target if made is None else made
+    healthy = find_healthy(place, data=data)
+    made = restore_healthy(healthy, choices) if is_done else None
+    at = healthy.target if made is None else made
     body = {
         **version_body(at),
-        "healthy_version": way.target.version,
-        "newer_versions": [name.version for name in way.newer],
-        "set_aside": [name.version for name in way.unreadable],
-        "applied": made is not None and way.is_needed,
+        "healthy_version": healthy.target.version,
+        "newer_versions": [name.version for name in healthy.newer],
+        "set_aside": [name.version for name in healthy.unreadable],
+        "applied": made is not None and healthy.is_needed,
     }
-    report(output, body, [*version_rows(at), ("", _way_text(way, is_done=is_done))])
+    report(output, body, [*version_rows(at), ("", _healthy_text(healthy, is_done=is_done))])
 
 
-def _way_text(way: WayBack, *, is_done: bool) -> Text:
-    if not way.is_needed:
+def _healthy_text(healthy: HealthyVersion, *, is_done: bool) -> Text:
+    if not healthy.is_needed:
         return Text("the newest version is consistent", style="green")
-    count = words.plural(len(way.newer), "version")
+    count = words.plural(len(healthy.newer), "version")
     if is_done:
-        return Text(f"as version {way.target.version}; {count} are skipped", style="green")
+        return Text(f"as version {healthy.target.version}; {count} are skipped", style="green")
     return Text(
-        f"version {way.target.version} is consistent, but {count} after it are not; --apply "
+        f"version {healthy.target.version} is consistent, but {count} after it are not; --apply "
         "goes back",
         style="yellow",
     )

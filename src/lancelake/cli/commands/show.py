@@ -24,7 +24,7 @@ from lancelake.table.refs import load_branch, load_tag
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-class What(Enum):
+class ShownObject(Enum):
     """The object to show."""
 
     MANIFEST = "manifest"
@@ -36,7 +36,7 @@ class What(Enum):
 def show(
     uri: Uri,
     what: Annotated[
-        What,
+        ShownObject,
         typer.Argument(metavar="WHAT", show_default=False, help="manifest, transaction or ref."),
     ],
     name: Annotated[
@@ -48,8 +48,8 @@ def show(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show a stored manifest, transaction or ref."""
-    if (name is not None) != (what is What.REF):
-        wants = "needs a" if what is What.REF else "takes no"
+    if (name is not None) != (what is ShownObject.REF):
+        wants = "needs a" if what is ShownObject.REF else "takes no"
         raise typer.BadParameter(f"{what.value} {wants} name", param_hint="'NAME'")
     snapshot = open_at(location(uri, options), at)
     body = _document(snapshot, what, name or "")
@@ -61,14 +61,14 @@ def show(
         console.print(line, no_wrap=True, overflow="ellipsis")
 
 
-def _document(snapshot: Snapshot, what: What, name: str) -> dict[str, Any]:  # JSON
+def _document(snapshot: Snapshot, what: ShownObject, name: str) -> dict[str, Any]:  # JSON
     body: dict[str, Any]
     match what:
-        case What.MANIFEST:
+        case ShownObject.MANIFEST:
             body = manifest_document(snapshot)
-        case What.TRANSACTION:
+        case ShownObject.TRANSACTION:
             body = _transaction(snapshot)
-        case What.REF:
+        case ShownObject.REF:
             body = _ref(snapshot, name)
         case _:
             assert_never(what)

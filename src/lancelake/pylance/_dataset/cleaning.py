@@ -84,7 +84,7 @@ class DatasetCleanup:
         """Remove versions and the files that only they need; see `CleanupPolicy`.
 
         The open version and all later ones are retained. Unreferenced files are retained for a
-        week, unless `delete_unverified` states that nobody is writing.
+        week, unless `delete_unverified` states that there are no writers.
         """
         policy = CleanupPolicy(
             older_than=_age(older_than),

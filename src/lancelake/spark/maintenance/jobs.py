@@ -22,7 +22,7 @@ from lancelake.table.cleanup.run import CleanupRun, clean_up
 from lancelake.table.compact.options import CompactionSettings, from_config
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.optimize import OptimizeRun, optimize
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import plan as plan_repair
 from lancelake.table.repair.run import apply
 
@@ -68,7 +68,7 @@ REPAIRED = _schema(action=_TEXT, what=_TEXT, branch=_TEXT, advice=_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionWishes:
+class CompactionRequest:
     """Options of a compaction; unset options are taken from the table's config."""
 
     where: str | None = None
@@ -79,12 +79,12 @@ class CompactionWishes:
     z_order_by: tuple[str, ...] = ()
 
 
-def compact_table(spark: SparkSession, base: Snapshot, wishes: CompactionWishes) -> Row:
+def compact_table(spark: SparkSession, base: Snapshot, request: CompactionRequest) -> Row:
     """Rewrite fragments worth it on the executors, and commit."""
     engine = SparkEngine(spark)
-    options = _options(base, wishes)
-    if wishes.where is not None:
-        found = fragments_where(spark, base, wishes.where)
+    options = _options(base, request)
+    if request.where is not None:
+        found = fragments_where(spark, base, request.where)
         others = frozenset(f.id for f in base.manifest.fragments if f.id not in found)
         options = replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
     done = compact(base, options, CompactionRun(engine=engine))
@@ -146,10 +146,10 @@ def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: st
     ]
 
 
-def repair_table(base: Snapshot, wishes: Wishes, *, dry_run: bool) -> list[Row]:
+def repair_table(base: Snapshot, options: RepairOptions, *, dry_run: bool) -> list[Row]:
     """Repair a table; the rows list what was done, or would be, and what remains."""
-    planned = plan_repair(base.main_location, wishes)
-    done = planned if dry_run else apply(planned, wishes).done
+    planned = plan_repair(base.main_location, options)
+    done = planned if dry_run else apply(planned, options).done
     action = "would repair" if dry_run else "repaired"
     rows: list[Row] = [
         {"action": action, "what": step, "branch": branch, "advice": None}
@@ -193,8 +193,8 @@ def columns_in(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _options(base: Snapshot, wishes: CompactionWishes) -> CompactionSettings:
+def _options(base: Snapshot, request: CompactionRequest) -> CompactionSettings:
     options = from_config(base.manifest.config)
-    if wishes.target_rows is not None:
-        options = replace(options, target_rows_per_fragment=wishes.target_rows)
-    return replace(options, sort_by=wishes.sort_by, z_order_by=wishes.z_order_by)
+    if request.target_rows is not None:
+        options = replace(options, target_rows_per_fragment=request.target_rows)
+    return replace(options, sort_by=request.sort_by, z_order_by=request.z_order_by)

@@ -12,14 +12,14 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
 from lancelake.spark.maintenance import jobs
-from lancelake.spark.maintenance.jobs import CompactionWishes, Row
+from lancelake.spark.maintenance.jobs import CompactionRequest, Row
 from lancelake.spark.types import spark_field
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
 from lancelake.table.describe.metadata_tables import facts
 from lancelake.table.history import summarize
 from lancelake.table.open import AtVersion, open_snapshot
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.tags import create_tag, remove_tag
 from lancelake.table.version_delta import live_rows
 
@@ -31,7 +31,7 @@ _DETAIL = (
 )
 
 
-class TableUpkeep:
+class TableMaintenance:
     """Metadata and maintenance methods of a table."""
 
     _spark: SparkSession
@@ -125,13 +125,13 @@ class TableUpkeep:
         `replaceInvalidUtf8` reads every value, and replaces invalid UTF-8 bytes of strings with
         U+FFFD.
         """
-        wishes = Wishes(drop_lost=dropLost, replace_invalid_utf8=replaceInvalidUtf8)
-        done = jobs.repair_table(self.snapshot(), wishes, dry_run=dryRun)
+        options = RepairOptions(drop_lost=dropLost, replace_invalid_utf8=replaceInvalidUtf8)
+        done = jobs.repair_table(self.snapshot(), options, dry_run=dryRun)
         return self._answered(done, jobs.REPAIRED)
 
-    def compacted(self, wishes: CompactionWishes) -> DataFrame:
+    def compacted(self, request: CompactionRequest) -> DataFrame:
         """Compact, and return the counts."""
-        done = jobs.compact_table(self._spark, self.snapshot(), wishes)
+        done = jobs.compact_table(self._spark, self.snapshot(), request)
         return self._answered([done], jobs.COMPACTED)
 
     def _at(self, version: int | None) -> Snapshot:
@@ -157,32 +157,32 @@ class TableUpkeep:
 class LanceOptimizeBuilder:
     """Builder of a compaction: the rows to select, then the method."""
 
-    def __init__(self, table: TableUpkeep) -> None:
+    def __init__(self, table: TableMaintenance) -> None:
         self._table = table
-        self._wishes = CompactionWishes()
+        self._request = CompactionRequest()
 
     def where(self, condition: str) -> LanceOptimizeBuilder:
         """Rewrite only fragments with a matching row; the condition is in Spark SQL."""
-        self._wishes = replace(self._wishes, where=condition)
+        self._request = replace(self._request, where=condition)
         return self
 
     def targetRows(self, rows: int) -> LanceOptimizeBuilder:
         """Set the number of rows per fragment."""
-        self._wishes = replace(self._wishes, target_rows=rows)
+        self._request = replace(self._request, target_rows=rows)
         return self
 
     def executeCompaction(self) -> DataFrame:
         """Merge small fragments and remove deleted rows; returns a row with the counts."""
-        return self._table.compacted(self._wishes)
+        return self._table.compacted(self._request)
 
     def executeZOrderBy(self, *columns: str) -> DataFrame:
         """Cluster rows along a Z-order curve through these columns."""
-        return self._table.compacted(replace(self._wishes, z_order_by=columns))
+        return self._table.compacted(replace(self._request, z_order_by=columns))
 
     def executeSortBy(self, *columns: str) -> DataFrame:
         """Sort rows; `day DESC` sorts in descending order."""
         keys: tuple[Ordering, ...] = jobs.orderings(", ".join(columns))
-        return self._table.compacted(replace(self._wishes, sort_by=keys))
+        return self._table.compacted(replace(self._request, sort_by=keys))
 
 
 def _plain(row: Row, schema: t.StructType) -> dict[str, object]:

@@ -20,7 +20,7 @@ from lancelake.spark.reading.needed_columns import empty_frame
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 
 
 def change_rows(
@@ -46,7 +46,7 @@ def change_rows(
         parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
         if not parts.changes:
             return Merged(snapshot=version, counts=MergeCounts(inserted=0, updated=0, deleted=0))
-        gone = take_out(version, parts.gone, choices.surroundings.ids)
+        gone = mark_deleted(version, parts.gone, choices.surroundings.ids)
         operation = update_operation(version, gone, parts.fragments, None)
         chosen = replace(racing(choices, retries), affected_rows=gone.affected)
         made = publish(version, new_transaction(operation, version.version, chosen), chosen)

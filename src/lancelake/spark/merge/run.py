@@ -34,7 +34,7 @@ from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected
 
@@ -95,7 +95,7 @@ def _merge_onto(
     if not parts.changes and once is None:
         return Merged(snapshot=base, counts=MergeCounts(inserted=0, updated=0, deleted=0))
     keys = parts.keys
-    gone = take_out(base, parts.gone, choices.surroundings.ids)
+    gone = mark_deleted(base, parts.gone, choices.surroundings.ids)
     operation = update_operation(base, gone, parts.fragments, keys)
     chosen = with_changes(choices, gone.affected, keys)
     transaction = new_transaction(operation, base.version, chosen)

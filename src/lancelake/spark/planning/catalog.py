@@ -182,8 +182,8 @@ def _is_for_writing(context: tuple[Any, ...]) -> bool:
     if not context or isinstance(context[0], str | int):
         return False
     asked = context[0]
-    wishes = asked.writePrivileges() if hasattr(asked, "writePrivileges") else asked
-    return not wishes.isEmpty()
+    privileges = asked.writePrivileges() if hasattr(asked, "writePrivileges") else asked
+    return not privileges.isEmpty()
 
 
 def _version(text: str) -> Reference:

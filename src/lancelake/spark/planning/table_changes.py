@@ -10,7 +10,7 @@ from lancelake.spark.catalog.procedures import procedure_named, procedure_names
 from lancelake.spark.catalog.table_names import table_named
 from lancelake.spark.catalog.warehouse import Directory
 from lancelake.spark.jobs.engine import SparkEngine
-from lancelake.spark.maintenance.procedures import add_upkeep_procedures
+from lancelake.spark.maintenance.procedures import add_maintenance_procedures
 from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
@@ -21,7 +21,7 @@ from lancelake.storage.location import Location
 
 _SYSTEM = "system"
 
-add_upkeep_procedures()
+add_maintenance_procedures()
 
 
 class TableChanges(CatalogProxy):

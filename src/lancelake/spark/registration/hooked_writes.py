@@ -85,8 +85,8 @@ def _taken(
         return False
     if (format or getattr(writer, _CHOSEN, None)) is None:
         writer.format(_FORMAT)
-    wish = {key.lower(): value for key, value in options.items()}.get("replacewhere")
-    if wish is None and writer._jwrite.extraOptions().get("replaceWhere").isEmpty():
+    option = {key.lower(): value for key, value in options.items()}.get("replacewhere")
+    if option is None and writer._jwrite.extraOptions().get("replaceWhere").isEmpty():
         return False
     writer.mode(mode).options(**options)
     if partitionBy is not None:
@@ -97,12 +97,12 @@ def _taken(
 
 def _widen(writer: Any, name: str) -> None:
     if isinstance(writer, DataFrameWriter):
-        wish = writer._jwrite.extraOptions().get("mergeSchema")
+        option = writer._jwrite.extraOptions().get("mergeSchema")
     else:
         table = _private(writer._jwriter, "tableName")
         name = ".".join(quoted_name(str(table.apply(i))) for i in range(table.size()))
-        wish = _private(writer._jwriter, "options").get("mergeSchema")
-    if wish.isDefined() and str(wish.get()).lower() == "true":
+        option = _private(writer._jwriter, "options").get("mergeSchema")
+    if option.isDefined() and str(option.get()).lower() == "true":
         add_columns_of(writer._df, name)
 
 

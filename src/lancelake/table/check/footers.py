@@ -15,7 +15,7 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.task_findings import Told, encode, run_tasks
+from lancelake.table.check.task_findings import TaskFinding, encode, run_tasks
 
 LOST = "Restore the file from a backup, or restore a version that does not need it."
 
@@ -38,7 +38,7 @@ class CheckEnds:
 
     def run(self) -> bytes:
         """Read the footers and return the findings."""
-        return encode(told for file, place in self.files for told in _end(file, place))
+        return encode(found for file, place in self.files for found in _end(file, place))
 
 
 def check_footers(subject: Subject, engine: Engine | None = None) -> Iterator[Finding]:
@@ -56,7 +56,7 @@ def _present(subject: Subject) -> Iterator[tuple[DataFile, FileAt]]:
             yield file, place
 
 
-def _end(file: DataFile, place: FileAt) -> Iterator[Told]:
+def _end(file: DataFile, place: FileAt) -> Iterator[TaskFinding]:
     try:
         tail, _ = open_store(place.root).get_suffix(place.path, length=_FOOTER.size)
     except ObjectNotFoundError:
@@ -64,25 +64,25 @@ def _end(file: DataFile, place: FileAt) -> Iterator[Told]:
         return
     if len(tail) < _FOOTER.size or not tail.endswith(_MAGIC):
         message = f"the file ends with {tail[-4:]!r} instead of {_MAGIC!r}"
-        yield Told(code="data-file-damaged", message=message, path=place.path, hint=LOST)
+        yield TaskFinding(code="data-file-damaged", message=message, path=place.path, hint=LOST)
         return
     columns, major, minor, _ = _FOOTER.unpack(tail)
     try:
         version = file_version.from_numbers(major, minor)
     except LanceTableError as error:
-        yield Told(code="file-version-unknown", message=error.problem, path=place.path)
+        yield TaskFinding(code="file-version-unknown", message=error.problem, path=place.path)
         return
     if version is not _version(file):
         message = (
             f"the file itself has version {major}.{minor}, its entry "
             f"{file.file_major_version}.{file.file_minor_version}"
         )
-        yield Told(code="data-file-version", message=message, path=place.path)
+        yield TaskFinding(code="data-file-version", message=message, path=place.path)
     elif version is not FileVersion.LEGACY and max(file.column_indices, default=-1) >= columns:
         message = (
             f"the entry lists column {max(file.column_indices)}, but the file has {columns} columns"
         )
-        yield Told(code="file-columns", message=message, path=place.path)
+        yield TaskFinding(code="file-columns", message=message, path=place.path)
 
 
 def _version(file: DataFile) -> FileVersion | None:

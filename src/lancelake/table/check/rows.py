@@ -22,7 +22,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.task_findings import Told, encode, run_tasks
+from lancelake.table.check.task_findings import TaskFinding, encode, run_tasks
 
 # A column of a fragment: the field, and the files that it may come from.
 Seen = set[tuple[Field, tuple[str, ...]]]
@@ -45,7 +45,7 @@ class CheckColumns:
 
     def run(self) -> bytes:
         """Read the columns and return the findings."""
-        return encode(told for field, task in self.columns for told in _column(field, task))
+        return encode(found for field, task in self.columns for found in _column(field, task))
 
 
 def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> Iterator[Finding]:
@@ -70,7 +70,7 @@ def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> It
     yield from run_tasks(subject, "values", tasks, engine)
 
 
-def _column(field: Field, task: ScanTask) -> Iterator[Told]:
+def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
     fragment = task.fragment
     rows = nulls = 0
     try:
@@ -89,7 +89,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
             f"column {field.name!r} of fragment {fragment.id} has {rows} rows, "
             f"the manifest says {fragment.physical_rows}"
         )
-        yield Told(
+        yield TaskFinding(
             code="row-count",
             message=message,
             path=_path(fragment),
@@ -100,7 +100,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
         message = (
             f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls but is not nullable"
         )
-        yield Told(
+        yield TaskFinding(
             code="null-forbidden",
             message=message,
             path=_path(fragment),
@@ -109,7 +109,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
         )
 
 
-def _invalid_text(field: Field, task: ScanTask) -> Told | None:
+def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:
     """Tell of strings that are not UTF-8; None when that is not why a column cannot be read."""
     fragment, spec = task.fragment, task.spec
     column = StoredText(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
@@ -127,7 +127,7 @@ def _invalid_text(field: Field, task: ScanTask) -> Told | None:
         f"column {field.name!r} of fragment {fragment.id} has strings that are not UTF-8, "
         f"so that none of its values can be read: {', '.join(paths)}"
     )
-    return Told(
+    return TaskFinding(
         code=INVALID_TEXT,
         message=message,
         path=_text_file(fragment, field),
@@ -137,9 +137,9 @@ def _invalid_text(field: Field, task: ScanTask) -> Told | None:
     )
 
 
-def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> Told:
+def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> TaskFinding:
     message = f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
-    return Told(
+    return TaskFinding(
         code="column-unreadable",
         message=message,
         path=_path(fragment),
@@ -179,7 +179,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _text_file(fragment: Fragment, field: Field) -> str | None:
-    """Return the file of a column; None when it lies in several."""
+    """Return the file of a column; None if there are several."""
     parts = split(fragment, Schema(fields=(field,)))
     return parts[0].file.path if len(parts) == 1 else None
 

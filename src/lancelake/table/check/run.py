@@ -53,15 +53,15 @@ def check(
     if not line.names:
         raise TableNotFoundError("no Lance table was found at this location", table=location.uri)
     run = _Run(data=data, versions=versions, on_progress=on_progress, engine=engine)
-    return _told_once(run.table(line))
+    return _without_duplicates(run.table(line))
 
 
-def _told_once(findings: Iterator[Finding]) -> Iterator[Finding]:
-    told: set[tuple[str | None, ...]] = set()
+def _without_duplicates(findings: Iterator[Finding]) -> Iterator[Finding]:
+    seen: set[tuple[str | None, ...]] = set()
     for finding in findings:
         key = (finding.branch, finding.code, finding.path, finding.message)
-        if key not in told:
-            told.add(key)
+        if key not in seen:
+            seen.add(key)
             yield finding
 
 

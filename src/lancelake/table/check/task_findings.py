@@ -13,7 +13,7 @@ from lancelake.table.check.subject import Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TaskFinding:
     """An error in a file of a version."""
 
     code: str
@@ -24,9 +24,9 @@ class Told:
     column: str | None = None
 
 
-def encode(told: Iterable[Told]) -> bytes:
+def encode(found: Iterable[TaskFinding]) -> bytes:
     """Encode the findings of a task."""
-    return json.dumps([asdict(each) for each in told]).encode()
+    return json.dumps([asdict(each) for each in found]).encode()
 
 
 def run_tasks(

@@ -31,7 +31,7 @@ class CleanupPolicy:
     retain_versions: int | None = None
     versions: frozenset[int] | None = None
     delete_unverified: bool = False
-    """Remove unreferenced files of any age; only safe while nobody writes to the table."""
+    """Remove unreferenced files of any age; only safe without concurrent writers."""
 
     error_if_tagged_old_versions: bool = True
     """Raise an error if a tag retains a version that would otherwise be removed."""

@@ -55,13 +55,13 @@ def land(
     if not done:
         return Landing(snapshot=base, landed=())
     reserved = _reserved(base, sum(len(rewrite.new) for rewrite in done), choices)
-    at, standing = base, _numbered(done, reserved.manifest.max_fragment_id or 0)
+    at, valid = base, _numbered(done, reserved.manifest.max_fragment_id or 0)
     void: list[Rewritten] = []
     conflict: RetryableConflictError | None = None
-    while standing:
-        groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in standing)
+    while valid:
+        groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in valid)
         version = max(reserved.version, at.version)
-        moves = _moves(at, standing, version, choices) if record_moves else None
+        moves = _moves(at, valid, version, choices) if record_moves else None
         chosen = replace(choices, fragment_reuse=moves)
         transaction = new_transaction(Rewrite(groups=groups), at.version, chosen)
         try:
@@ -69,11 +69,11 @@ def land(
         except RetryableConflictError as error:
             conflict = error
             at = open_snapshot(base.location, Latest(), main=base.main_location)
-            keeps = _Standing(at)
-            void += [rewrite for rewrite in standing if not keeps(rewrite)]
-            standing = [rewrite for rewrite in standing if keeps(rewrite)]
+            keeps = _StillValid(at)
+            void += [rewrite for rewrite in valid if not keeps(rewrite)]
+            valid = [rewrite for rewrite in valid if keeps(rewrite)]
         else:
-            landed = tuple(standing)
+            landed = tuple(valid)
             return Landing(snapshot=made, landed=landed, void=tuple(void), conflict=conflict)
     return Landing(snapshot=at, landed=(), void=tuple(void), conflict=conflict)
 
@@ -97,7 +97,7 @@ def _numbered(done: Sequence[Rewritten], highest: int) -> list[Rewritten]:
 
 
 def _moves(
-    at: Snapshot, standing: Sequence[Rewritten], version: int, choices: CommitChoices
+    at: Snapshot, valid: Sequence[Rewritten], version: int, choices: CommitChoices
 ) -> IndexMetadata | None:
     """Record new row addresses if an index needs them and the rows keep their order."""
     if at.manifest.has_stable_row_ids:
@@ -105,13 +105,13 @@ def _moves(
     coverage = coverage_by_index(at)
     followed = [
         RewriteGroup(old_fragments=rewrite.old, new_fragments=rewrite.new)
-        for rewrite in standing
+        for rewrite in valid
         if not rewrite.is_sorted and covers_some(coverage, rewrite.old)
     ]
     return recorded_moves(at, followed, version, choices.surroundings) if followed else None
 
 
-class _Standing:
+class _StillValid:
     """Decides whether a rewrite is still valid for the contents of a version."""
 
     def __init__(self, at: Snapshot) -> None:

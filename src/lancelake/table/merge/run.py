@@ -19,7 +19,7 @@ from lancelake.table.merge.source import MEMORY_BYTES, SourceRows, kept
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.files import row_files
-from lancelake.table.row_steps.mark_deleted import TakenOut, take_out_beside
+from lancelake.table.row_steps.mark_deleted import ChangedFragments, mark_deleted_during
 from lancelake.table.write import widened, widened_schema
 from lancelake.txn.inserted_keys import InsertedKeys
 from lancelake.txn.rules import AffectedRows
@@ -94,7 +94,7 @@ def prepare(
     """Perform all steps of a merge except its commit."""
     runs_on = engine or LocalEngine()
     outcome = find_outcome(base, source, spec, runs_on, progress=progress)
-    gone, added = take_out_beside(
+    gone, added = mark_deleted_during(
         base,
         outcome.gone,
         choices.surroundings.ids,
@@ -123,7 +123,7 @@ def _with_columns(
 
 def update_operation(
     base: Snapshot,
-    gone: TakenOut,
+    gone: ChangedFragments,
     added: tuple[Fragment, ...],
     inserted_keys: InsertedKeys | None,
 ) -> Update:

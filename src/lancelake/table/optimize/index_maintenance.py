@@ -9,7 +9,7 @@ from lancelake.engine.port import Engine
 from lancelake.table.publish import CommitChoices
 
 
-class IndexUpkeep(Protocol):
+class IndexMaintenance(Protocol):
     """Index maintenance to run from time to time."""
 
     def due(self, at: Snapshot) -> tuple[str, ...]:
@@ -21,5 +21,5 @@ class IndexUpkeep(Protocol):
         ...
 
 
-INDEX_UPKEEP: tuple[IndexUpkeep, ...] = ()
+INDEX_MAINTENANCE: tuple[IndexMaintenance, ...] = ()
 """Index maintenance steps, in this order."""

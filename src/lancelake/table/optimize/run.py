@@ -12,7 +12,7 @@ from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import CompactionCounts, CompactionRun, compact
 from lancelake.table.compact.task import CompactFragments
-from lancelake.table.optimize.index_maintenance import INDEX_UPKEEP, IndexUpkeep
+from lancelake.table.optimize.index_maintenance import INDEX_MAINTENANCE, IndexMaintenance
 from lancelake.table.optimize.settings import OptimizeSettings, from_config
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
@@ -24,7 +24,7 @@ class OptimizeRun:
     engine: Engine | None = None
     choices: CommitChoices = DEFAULT_CHOICES
     progress: Progress | None = None
-    upkeep: tuple[IndexUpkeep, ...] = INDEX_UPKEEP
+    index_maintenance: tuple[IndexMaintenance, ...] = INDEX_MAINTENANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def optimize(
     summary = OptimizeSummary(before=base, snapshot=base, is_dry_run=dry_run)
     try:
         summary = _compacted(summary, how, running)
-        summary = _kept_up(summary, running)
+        summary = _with_index_maintenance(summary, running)
     except ConflictError as conflict:
         summary = replace(summary, conflict=conflict.problem)
     return _cleaned_up(summary, how, running)
@@ -106,14 +106,14 @@ def _compacted(
     return replace(summary, snapshot=done.snapshot, compaction=metrics)
 
 
-def _kept_up(summary: OptimizeSummary, run: OptimizeRun) -> OptimizeSummary:
-    for upkeep in run.upkeep:
-        due = upkeep.due(summary.snapshot)
+def _with_index_maintenance(summary: OptimizeSummary, run: OptimizeRun) -> OptimizeSummary:
+    for step in run.index_maintenance:
+        due = step.due(summary.snapshot)
         if not due:
             continue
         at = summary.snapshot
         if not summary.is_dry_run:
-            at = upkeep.run(at, run.engine, run.choices)
+            at = step.run(at, run.engine, run.choices)
         summary = replace(summary, snapshot=at, indices=(*summary.indices, *due))
     return summary
 

@@ -13,7 +13,7 @@ from lancelake.table.check.footers import check_footers
 from lancelake.table.check.rows import INVALID_TEXT, check_rows
 from lancelake.table.check.subject import Subject
 from lancelake.table.repair.draft import Draft
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.past import Past
 
 
@@ -26,7 +26,7 @@ class RepairContext:
     subject: Subject
     deletions: Deletions
     past: Past
-    wishes: Wishes
+    options: RepairOptions
     found: tuple[Finding, ...]
 
     @property

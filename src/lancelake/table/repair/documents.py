@@ -19,11 +19,11 @@ from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding
 from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.refs import branch_location, load_tag
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RightHint:
+class CorrectHint:
     """Set the version hint to the newest version."""
 
     location: Location
@@ -39,7 +39,7 @@ class RightHint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RightTag:
+class CorrectTag:
     """Correct the manifest size recorded in a tag."""
 
     main: Location
@@ -128,29 +128,31 @@ class WrittenTransaction:
         rewrite_transaction_file(open_line(self.location), name)
 
 
-Action = WrittenTransaction | RightHint | RightTag | RemovedTag | RemovedBranch | RenamedManifests
+Action = (
+    WrittenTransaction | CorrectHint | CorrectTag | RemovedTag | RemovedBranch | RenamedManifests
+)
 
 
-def action_for(finding: Finding, main: Location, wishes: Wishes) -> Action | None:
+def action_for(finding: Finding, main: Location, options: RepairOptions) -> Action | None:
     """Return the action for a finding, if the options allow it."""
     name = _name(finding)
     here = branch_location(main, finding.branch)
     match finding.code:
         case "hint-ahead":
-            return RightHint(location=here)
-        case "hint-damaged" if wishes.notes:
-            return RightHint(location=here)
-        case "transaction-file-missing" if wishes.notes and finding.version is not None:
+            return CorrectHint(location=here)
+        case "hint-damaged" if options.notes:
+            return CorrectHint(location=here)
+        case "transaction-file-missing" if options.notes and finding.version is not None:
             return WrittenTransaction(location=here, version=finding.version)
         case "tag-manifest-size":
-            return RightTag(main=main, name=name)
-        case "tag-target-missing" if wishes.remove_refs:
+            return CorrectTag(main=main, name=name)
+        case "tag-target-missing" if options.remove_refs:
             return RemovedTag(main=main, name=name)
-        case "branch-root-missing" if wishes.remove_refs:
+        case "branch-root-missing" if options.remove_refs:
             return RemovedBranch(main=main, name=name)
-        case "ref-damaged" if wishes.remove_refs:
+        case "ref-damaged" if options.remove_refs:
             return _removed(finding, main, name)
-        case "naming-mixed" if wishes.rename_manifests:
+        case "naming-mixed" if options.rename_manifests:
             return RenamedManifests(location=here)
         case _:
             return None

@@ -26,20 +26,20 @@ CODES = frozenset(
 )
 
 
-def mend_file_entries(case: RepairContext) -> Draft:
+def repair_file_entries(case: RepairContext) -> Draft:
     """Take entries from earlier versions, and the sizes of readable files from the store."""
     if not case.codes & CODES:
         return case.draft
     changed, steps = [], []
     for fragment in case.subject.fragments:
-        right = replace(fragment, files=tuple(_mended(case, fragment, f) for f in fragment.files))
+        right = replace(fragment, files=tuple(_repaired(case, fragment, f) for f in fragment.files))
         if right != fragment and case.is_readable(right):
             changed.append(right)
-            steps += list(_told(fragment, right))
+            steps += list(_steps(fragment, right))
     return case.draft.with_fragments(changed, steps)
 
 
-def _mended(case: RepairContext, fragment: Fragment, file: DataFile) -> DataFile:
+def _repaired(case: RepairContext, fragment: Fragment, file: DataFile) -> DataFile:
     if _is_faulty(case, file):
         found = (_renewed(file, then) for then in case.past.file(fragment, file))
         file = next((each for each in found if not _is_faulty(case, each)), file)
@@ -82,7 +82,7 @@ def _version(file: DataFile) -> FileVersion | None:
         return None
 
 
-def _told(before: Fragment, after: Fragment) -> Iterator[str]:
+def _steps(before: Fragment, after: Fragment) -> Iterator[str]:
     for old, new in zip(before.files, after.files, strict=True):
         sized = replace(old, file_size_bytes=new.file_size_bytes)
         if sized != new:

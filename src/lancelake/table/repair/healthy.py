@@ -26,7 +26,7 @@ from lancelake.txn import migrations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WayBack:
+class HealthyVersion:
     """The newest consistent version, and those after it.
 
     `unreadable` are the newest versions if nothing can be committed after them: their manifests are
@@ -43,7 +43,7 @@ class WayBack:
         return bool(self.newer)
 
 
-def way_back(location: Location, *, data: bool = False) -> WayBack:
+def find_healthy(location: Location, *, data: bool = False) -> HealthyVersion:
     """Find the newest version without errors; with `data`, every value is read."""
     sizes = FileSizes()
     newer: list[ManifestName] = []
@@ -56,7 +56,7 @@ def way_back(location: Location, *, data: bool = False) -> WayBack:
         elif not any(
             f.severity is Severity.ERROR for f in findings(snapshot, sizes, {}, data=data)
         ):
-            return WayBack(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
+            return HealthyVersion(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
         newer.append(name)
     problem = "the table has no consistent version"
     raise VersionNotFoundError(
@@ -64,15 +64,15 @@ def way_back(location: Location, *, data: bool = False) -> WayBack:
     )
 
 
-def go_back(way: WayBack, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
+def restore_healthy(healthy: HealthyVersion, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
     """Restore the version; unreadable manifests are moved to `_damaged` first."""
-    if not way.is_needed:
-        return way.target
-    _ensure_untagged(way)
-    line = open_line(way.target.location)
-    for name in way.unreadable:
+    if not healthy.is_needed:
+        return healthy.target
+    _ensure_untagged(healthy)
+    line = open_line(healthy.target.location)
+    for name in healthy.unreadable:
         set_aside(line, name)
-    return restore(way.target, choices)
+    return restore(healthy.target, choices)
 
 
 def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
@@ -86,14 +86,14 @@ def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
         return None
 
 
-def _ensure_untagged(way: WayBack) -> None:
+def _ensure_untagged(healthy: HealthyVersion) -> None:
     """Refuse to assign a version number again that a tag refers to."""
-    gone = {name.version for name in way.unreadable}
-    here = way.target.branch
-    for tag, named in list_tags(way.target.main_location).items():
+    gone = {name.version for name in healthy.unreadable}
+    here = healthy.target.branch
+    for tag, named in list_tags(healthy.target.main_location).items():
         if named.version in gone and named.branch in (here, here or "main"):
             raise InvalidRequestError(
                 f"tag {tag} refers to version {named.version}, whose manifest cannot be read",
-                table=way.target.location.uri,
+                table=healthy.target.location.uri,
                 action="Delete the tag, or move it to another version.",
             )

@@ -26,7 +26,7 @@ UNUSABLE = frozenset(
 )
 
 
-def mend_indices(case: RepairContext) -> Draft:
+def repair_indices(case: RepairContext) -> Draft:
     """Drop unusable entries; the steps name the indices to rebuild."""
     kept: list[IndexMetadata] = []
     steps: list[str] = []
@@ -47,7 +47,7 @@ def mend_indices(case: RepairContext) -> Draft:
 
 def prune_coverage(case: RepairContext) -> Draft:
     """Remove fragments that do not exist from index coverage, if infos are repaired as well."""
-    if not case.wishes.notes or any(i.name == FRAGMENT_REUSE for i in case.draft.indices):
+    if not case.options.notes or any(i.name == FRAGMENT_REUSE for i in case.draft.indices):
         return case.draft
     existing = BitMap(fragment.id for fragment in case.draft.fragments)
     found = tuple(_pruned(index, existing) for index in case.draft.indices)

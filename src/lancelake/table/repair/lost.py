@@ -30,7 +30,7 @@ CODES = frozenset(
 
 def drop_lost(case: RepairContext) -> Draft:
     """Drop unreadable fragments if that is allowed; the rows of the others are kept."""
-    if not case.wishes.drop_lost or not case.codes & CODES:
+    if not case.options.drop_lost or not case.codes & CODES:
         return case.draft
     lost = {f.id for f in case.subject.fragments if _is_lost(case, f)}
     if not lost:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
+class RepairOptions:
     """Repairs to perform beyond the lossless ones."""
 
     data: bool = False

@@ -14,7 +14,7 @@ from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.refs import branch_location
 from lancelake.table.repair.advice import advice
 from lancelake.table.repair.documents import Action, action_for
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.version_line import LinePlan, is_problem, plan_line
 
 # Findings about the position of a version in its line, not about its contents.
@@ -55,9 +55,9 @@ class RepairPlan:
             yield None, action.step
 
 
-def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
+def plan(location: Location, options: RepairOptions | None = None) -> RepairPlan:
     """Check the newest versions of a table and its branches, and plan corrections."""
-    asked = wishes or Wishes()
+    asked = options or RepairOptions()
     found = tuple(check(location, data=asked.reads_data))
     problems = tuple(f for f in found if is_problem(f, asked))
     if not problems:

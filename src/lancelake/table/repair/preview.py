@@ -43,10 +43,10 @@ def findings(
     """Check one version; neither it nor its transaction has to be stored."""
     checks = VersionChecks(data=data, deletions=Deletions(known))
     found = checks(Subject(snapshot, sizes))
-    return told_once(f for f in found if f.code != "transaction-file-missing")
+    return without_duplicates(f for f in found if f.code != "transaction-file-missing")
 
 
-def told_once(found: Iterable[Finding]) -> tuple[Finding, ...]:
+def without_duplicates(found: Iterable[Finding]) -> tuple[Finding, ...]:
     """Return the findings without duplicates."""
     return tuple({(f.code, f.path, f.message): f for f in found}.values())
 

@@ -27,7 +27,7 @@ _NOTES = {
 
 def renew(case: RepairContext) -> Draft:
     """Request a new version if that alone corrects a finding."""
-    helped = _PROBLEMS | (_NOTES if case.wishes.notes else {})
+    helped = _PROBLEMS | (_NOTES if case.options.notes else {})
     steps = tuple(dict.fromkeys(what for code, what in helped.items() if code in case.codes))
     if not steps:
         return case.draft

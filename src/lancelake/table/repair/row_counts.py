@@ -19,7 +19,7 @@ from lancelake.table.repair.draft import Draft
 COUNTS = frozenset({"deletion-count", "deletion-range", "row-ids-length", "row-count"})
 
 
-def mend_row_counts(case: RepairContext) -> Draft:
+def repair_row_counts(case: RepairContext) -> Draft:
     """Count the rows of files, and of deletion files, where the manifest may be wrong."""
     if not case.codes & COUNTS:
         return case.draft
@@ -33,7 +33,7 @@ def mend_row_counts(case: RepairContext) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def mend_deletions(case: RepairContext) -> Draft:
+def repair_deletions(case: RepairContext) -> Draft:
     """Correct the counts of deletion files, and remove rows that do not exist from them."""
     if not case.codes & {"deletion-count", "deletion-range"}:
         return case.draft
@@ -57,7 +57,7 @@ def mend_deletions(case: RepairContext) -> Draft:
 
 
 def _is_suspect(case: RepairContext, fragment: Fragment) -> bool:
-    if case.wishes.reads_data:
+    if case.options.reads_data:
         return True
     rows = case.deletions.of(case.subject, fragment)
     physical = fragment.physical_rows

@@ -19,7 +19,7 @@ TWICE = "row-ids-twice"
 RANGE = "row-ids-range"
 
 
-def mend_row_ids(case: RepairContext) -> Draft:
+def repair_row_ids(case: RepairContext) -> Draft:
     """Restore row ids from earlier versions where they are lost or belong to other rows."""
     if not case.codes & (LOST | {TWICE}):
         return case.draft
@@ -38,7 +38,7 @@ def mend_row_ids(case: RepairContext) -> Draft:
 
 def renew_row_ids(case: RepairContext) -> Draft:
     """Assign new ids to rows of fragments whose ids are lost or duplicate, if allowed."""
-    if not case.wishes.new_row_ids or not case.codes & (LOST | {TWICE}):
+    if not case.options.new_row_ids or not case.codes & (LOST | {TWICE}):
         return case.draft
     first = max(case.draft.next_row_id, _highest(case) + 1)
     taken = BitMap64()

@@ -16,14 +16,14 @@ CODES = frozenset({"row-versions-damaged", "row-versions-length", "row-versions-
 Runs = tuple[tuple[int, int], ...]
 
 
-def mend_row_versions(case: RepairContext) -> Draft:
+def repair_row_versions(case: RepairContext) -> Draft:
     """Restore row versions from earlier versions, or else adjust them to the number of rows."""
     if not case.codes & CODES:
         return case.draft
     changed, steps = [], []
     for fragment in case.subject.fragments:
-        made = _mended(case, fragment, "created_at_versions")
-        touched = _mended(case, fragment, "last_updated_at_versions")
+        made = _repaired(case, fragment, "created_at_versions")
+        touched = _repaired(case, fragment, "last_updated_at_versions")
         if made is None and touched is None:
             continue
         changed.append(
@@ -37,7 +37,7 @@ def mend_row_versions(case: RepairContext) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def _mended(case: RepairContext, fragment: Fragment, name: str) -> bytes | None:
+def _repaired(case: RepairContext, fragment: Fragment, name: str) -> bytes | None:
     """Return the corrected sequence; None if it is valid, or unknown."""
     now: Sequenced = getattr(fragment, name)
     if not isinstance(now, bytes) or fragment.physical_rows is None:

@@ -11,7 +11,7 @@ from lancelake.storage.open import open_store
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import RepairPlan, plan
 from lancelake.table.repair.text import with_replaced_text
 from lancelake.table.repair.version_line import LinePlan
@@ -29,14 +29,18 @@ class Repaired:
 
 
 def repair(
-    location: Location, wishes: Wishes | None = None, choices: CommitChoices = DEFAULT_CHOICES
+    location: Location,
+    options: RepairOptions | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Repaired:
     """Commit all possible corrections in new versions; a consistent table is unchanged."""
-    return apply(plan(location, wishes), wishes, choices)
+    return apply(plan(location, options), options, choices)
 
 
 def apply(
-    planned: RepairPlan, wishes: Wishes | None = None, choices: CommitChoices = DEFAULT_CHOICES
+    planned: RepairPlan,
+    options: RepairOptions | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Repaired:
     """Apply a plan; if others change the table in the meantime, it is planned again."""
     for _ in range(_MOST_ROUNDS):
@@ -44,10 +48,10 @@ def apply(
         try:
             made.extend(_committed(line, choices) for line in planned.lines)
         except RetryableConflictError:
-            planned = plan(planned.location, wishes)
+            planned = plan(planned.location, options)
             continue
         tuple(carried_out(planned.actions))
-        since = plan(planned.location, wishes) if planned.has_work else planned
+        since = plan(planned.location, options) if planned.has_work else planned
         return Repaired(done=planned, versions=tuple(made), since=since)
     raise ContentionError(
         f"the table was changed by other writers while it was repaired, {_MOST_ROUNDS} times",

@@ -21,7 +21,7 @@ from lancelake.table.repair.draft import Draft, TextReplacement
 
 def replace_invalid_text(case: RepairContext) -> Draft:
     """Plan to write columns again without the bytes that are not UTF-8, when asked to."""
-    if not case.wishes.replace_invalid_utf8 or INVALID_TEXT not in case.codes:
+    if not case.options.replace_invalid_utf8 or INVALID_TEXT not in case.codes:
         return case.draft
     planned = [each for each in _replacements(case) if each not in case.draft.text]
     kept = tuple(i for i in case.draft.indices if not _is_built_from(case, i, planned))
@@ -45,7 +45,7 @@ def replace_invalid_text(case: RepairContext) -> Draft:
 
 
 def is_replaced(finding: Finding, draft: Draft) -> bool:
-    """Whether a draft mends strings that a check has found."""
+    """Whether a draft replaces the strings of a finding."""
     if finding.code != INVALID_TEXT:
         return False
     return any((finding.fragment, finding.column) == (r.fragment_id, r.column) for r in draft.text)
@@ -78,7 +78,7 @@ def _replacements(case: RepairContext) -> Iterator[TextReplacement]:
 
 
 def _has_blobs(field: Field) -> bool:
-    """Whether values lie outside of the column, so that it cannot be written alone."""
+    """Whether values are stored outside the column, so that it cannot be written alone."""
     return any(node.is_blob_v1 or node.is_blob_v2 for node in field.walk())
 
 

@@ -27,7 +27,7 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenOut:
+class ChangedFragments:
     """Updated and removed fragments of an operation that deletes or moves rows."""
 
     updated: tuple[Fragment, ...]
@@ -36,7 +36,7 @@ class TakenOut:
     rows: int
 
 
-def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> TakenOut:
+def mark_deleted(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> ChangedFragments:
     """Write the deletion files for these rows, which must be live in the version."""
     by_id = {fragment.id: fragment for fragment in base.manifest.fragments}
     missing = sorted(set(rows) - set(by_id))
@@ -55,7 +55,7 @@ def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> Tak
     affected: dict[FragmentId, RowOffsets] = {
         i: bytes(offsets.serialize()) for i, offsets in rows.items()
     }
-    return TakenOut(
+    return ChangedFragments(
         updated=tuple(fragment for fragment in left if fragment is not None),
         removed=tuple(
             before.id for before, after in zip(chosen, left, strict=True) if after is None
@@ -65,12 +65,12 @@ def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> Tak
     )
 
 
-def take_out_beside(
+def mark_deleted_during(
     base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids, work: Callable[[], Done]
-) -> tuple[TakenOut, Done]:
+) -> tuple[ChangedFragments, Done]:
     """Mark rows as deleted while other work runs, since both wait for the disk."""
     with ThreadPoolExecutor(1, thread_name_prefix="take-out") as pool:
-        gone = pool.submit(take_out, base, rows, ids)
+        gone = pool.submit(mark_deleted, base, rows, ids)
         done = work()
         return gone.result(), done
 

@@ -12,7 +12,7 @@ from lancelake.format.operations import Delete
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.find import condition_text, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +43,7 @@ def delete(
         found = find_rows(version, condition, runs_on, progress=progress)
         if not found and not commits_nothing:
             return Deleted(snapshot=version, rows=0)
-        gone = take_out(version, found, choices.surroundings.ids)
+        gone = mark_deleted(version, found, choices.surroundings.ids)
         operation = Delete(
             updated_fragments=gone.updated,
             deleted_fragment_ids=gone.removed,

@@ -17,7 +17,7 @@ from lancelake.format.operations.update import UpdateMode
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.find import FoundRows, count_rows, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out_beside
+from lancelake.table.row_steps.mark_deleted import mark_deleted_during
 from lancelake.table.rows.assign import Assignment, bind_assignments
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
@@ -85,7 +85,7 @@ class _Rewrite:
 
     def rows(self) -> tuple[Update, AffectedRows | None]:
         """Write the rows to new fragments, and mark them as deleted in their old ones."""
-        gone, added = take_out_beside(
+        gone, added = mark_deleted_during(
             self.base,
             self.found,
             self.choices.surroundings.ids,

@@ -1,4 +1,4 @@
-"""Is damage to the list of versions, to tags and branches found, and are strays counted?"""
+"""Damage to the version list, tags and branches is found, and orphan files are counted."""
 
 from __future__ import annotations
 
