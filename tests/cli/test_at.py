@@ -1,4 +1,4 @@
-"""Does `--at` find the version that is meant?"""
+"""`--at` resolves to the right version."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are branches started, shown and removed?"""
+"""`lancelake branch`: create, list and delete."""
 
 from __future__ import annotations
 

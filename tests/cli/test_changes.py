@@ -1,4 +1,4 @@
-"""Are the rows that changed shown, to people and to programs?"""
+"""`lancelake changes`: text and JSON output."""
 
 from __future__ import annotations
 

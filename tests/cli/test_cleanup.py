@@ -1,4 +1,4 @@
-"""Does `lancelake cleanup` say what would go, and remove it?"""
+"""`lancelake cleanup`: dry run and removal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are clones made, of the version asked for?"""
+"""`lancelake clone`: deep and shallow clones of a version."""
 
 from __future__ import annotations
 

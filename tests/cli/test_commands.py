@@ -1,4 +1,4 @@
-"""Does each command show what it should, to people?"""
+"""Text output of each command."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `lancelake compact` say what it would do, and do it?"""
+"""`lancelake compact`: dry run and compaction."""
 
 from __future__ import annotations
 

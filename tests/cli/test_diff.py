@@ -1,4 +1,4 @@
-"""Is what differs between two versions shown, and nothing else?"""
+"""`lancelake diff`: the differences between two versions."""
 
 from __future__ import annotations
 

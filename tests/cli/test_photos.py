@@ -1,4 +1,4 @@
-"""Does the tour of photos run through?"""
+"""The photo tour runs."""
 
 from __future__ import annotations
 

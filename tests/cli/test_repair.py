@@ -1,4 +1,4 @@
-"""Does `lancelake repair` say what it would do, and do only that?"""
+"""`lancelake repair`: preview and application."""
 
 from __future__ import annotations
 

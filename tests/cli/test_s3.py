@@ -1,4 +1,4 @@
-"""Does the command line reach tables on S3?"""
+"""The command line on S3 tables."""
 
 from __future__ import annotations
 

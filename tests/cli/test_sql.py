@@ -1,4 +1,4 @@
-"""Does `lancelake sql` answer queries, and refuse what is none?"""
+"""`lancelake sql`: queries, and refused statements."""
 
 from __future__ import annotations
 

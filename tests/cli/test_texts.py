@@ -1,4 +1,4 @@
-"""Are schemas, operations and documents put into words well?"""
+"""Text of schemas, operations and documents."""
 
 from __future__ import annotations
 

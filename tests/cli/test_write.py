@@ -1,4 +1,4 @@
-"""Do files of every kind become rows of a table?"""
+"""`lancelake write`: files of every format become rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `confineTo` keep a table within the places that the caller allows?"""
+"""`confineTo` restricts a table to the allowed locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tables kept in shape from Spark: what they tell, compaction, cleanup, checks."""
+"""Table maintenance from Spark: metadata, compaction, cleanup, checks."""
 
 from __future__ import annotations
 

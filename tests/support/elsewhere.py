@@ -1,4 +1,4 @@
-"""How do tests run tasks as another process would? An engine that pickles them first."""
+"""Engine that pickles tasks before it runs them, as for another process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do tests ask an official release? pylance's verbs, answered by pinned releases."""
+"""Official releases for tests: pylance's methods, answered by pinned releases."""
 
 from __future__ import annotations
 

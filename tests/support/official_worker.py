@@ -1,4 +1,4 @@
-"""What does this official release say? Answers JSON-lines requests; runs inside its environment.
+"""Worker inside the environment of an official release; answers JSON-lines requests.
 
 A request is `{"op": name, "args": {...}}`; the answer is `{"ok": value}` or
 `{"error": {"kind": ..., "message": ...}}`. A value `{"$table": path}` stands for an Arrow

@@ -1,4 +1,4 @@
-"""Is the lock that a dataset was opened with held for every commit made through it?"""
+"""The commit lock of a dataset is held for every commit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `delta` answer as pylance does, and refuse where pylance says nothing?"""
+"""`delta` as in pylance, with errors where pylance returns nothing."""
 
 from __future__ import annotations
 

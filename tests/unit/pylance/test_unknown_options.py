@@ -1,4 +1,4 @@
-"""Is every option either followed or refused?"""
+"""Every option is either applied or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which sessions are planned in Python, and what is said of the others."""
+"""Sessions that are planned in Python, and the errors for other sessions."""
 
 from __future__ import annotations
 

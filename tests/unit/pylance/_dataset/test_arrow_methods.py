@@ -1,4 +1,4 @@
-"""Do the methods that pyarrow's classes have work here, or refuse?"""
+"""Methods of pyarrow datasets: supported or refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do indices show what they cover, and of which kind they are, as official releases do?"""
+"""Coverage and kind of indices as in official releases."""
 
 from __future__ import annotations
 

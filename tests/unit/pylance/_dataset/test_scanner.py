@@ -1,4 +1,4 @@
-"""Does a scan described step by step do what it says?"""
+"""The scanner builder."""
 
 from __future__ import annotations
 

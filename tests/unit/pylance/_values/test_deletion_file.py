@@ -1,4 +1,4 @@
-"""Does a deletion file show its values, its path and its JSON as official releases do?"""
+"""Deletion files: values, path and JSON as in official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a fragment show its files, rows and JSON as official releases do, and lose nothing?"""
+"""Fragment metadata and its JSON as in official releases, without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of tables and the folders they lie in."""
+"""Names of tables and their folders."""
 
 from __future__ import annotations
 

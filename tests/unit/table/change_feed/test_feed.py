@@ -1,4 +1,4 @@
-"""Is every change of a row told, once, where it happened, with the values it had?"""
+"""The change feed has every row change once, in its version, with its values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a table get the cleanups after commits that its config asks for?"""
+"""Automatic cleanup after commits, by the table's config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a cleanup remove what it should, and leave what is needed?"""
+"""Cleanup removes unneeded files and keeps the others."""
 
 from __future__ import annotations
 

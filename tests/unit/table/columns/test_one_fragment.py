@@ -1,4 +1,4 @@
-"""Are columns of single fragments added and changed for a later commit?"""
+"""Columns of single fragments are added and changed for a later commit."""
 
 from __future__ import annotations
 

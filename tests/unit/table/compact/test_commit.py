@@ -1,4 +1,4 @@
-"""What becomes of a rewrite when others change the table meanwhile?"""
+"""Commit of a compaction with concurrent changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is it recorded where rows went, as official Lance records it?"""
+"""Row moves are recorded as in official Lance."""
 
 from __future__ import annotations
 

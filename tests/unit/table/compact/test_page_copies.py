@@ -1,4 +1,4 @@
-"""Are pages taken over as they are where that is possible, and nowhere else?"""
+"""Pages are copied unchanged where that is possible, and only there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do sorted rows keep their values, ids, versions and blobs, in one range or in several?"""
+"""Sorted compaction keeps values, ids, versions and blobs, in one range or several."""
 
 from __future__ import annotations
 

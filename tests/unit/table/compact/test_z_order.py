@@ -1,4 +1,4 @@
-"""Do rows that are near in all columns come together?"""
+"""Z-order clusters rows that are close in all columns."""
 
 from __future__ import annotations
 
