@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:  # every import of a module of tables passes here
+if TYPE_CHECKING:  # every import of a table module loads this one
     from lancelake.commit.snapshot import Snapshot
 
 AfterCommit: TypeAlias = "Callable[[Snapshot], None]"

@@ -47,13 +47,13 @@ class RowsToReplace(Protocol):
         ...
 
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Refuse written rows that must not take their place."""
+        """Refuse written rows that may not replace them."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByFilter:
-    """Rows to replace, by a condition; any rows may take their place."""
+    """Rows to replace, by a condition; any rows may replace them."""
 
     condition: Predicate | None
     engine: Engine
@@ -106,7 +106,7 @@ class WritePlan:
 
     @property
     def made_before(self) -> Snapshot | None:
-        """The version that this write made when it was tried before."""
+        """The version that an earlier attempt of this write committed."""
         return None if self.base is None else made_by(self.base, self.once)
 
 
@@ -167,7 +167,7 @@ def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
 
 
 def made_by(base: Snapshot, once: OnceOnly | None) -> Snapshot | None:
-    """Return the version that a numbered write made before; None for one without a number."""
+    """Return the version of an earlier attempt of a numbered write; None without a number."""
     return None if once is None else landed(base, once)
 
 

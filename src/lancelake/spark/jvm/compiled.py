@@ -23,7 +23,7 @@ _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
 """A class is listed after those it uses."""
 
 _LOADERS: dict[str, Any] = {}
-"""The class loader of each application; None where the classes do not fit its Spark."""
+"""The class loader of each application; None if the classes do not match its Spark."""
 
 
 def are_compiled(gateway: Gateway) -> bool:
@@ -80,7 +80,7 @@ def _loaded_or_none(gateway: Gateway) -> Any:
 
 
 def _reason(error: Py4JError) -> str:
-    """Return the first cause of an exception of Java, in one line."""
+    """Return the root cause of a Java exception, in one line."""
     exception = getattr(error, "java_exception", None)
     if exception is None:
         return str(error).strip().partition("\n")[0]

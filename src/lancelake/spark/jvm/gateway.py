@@ -29,7 +29,7 @@ _NEEDED = (
 
 
 _PER_JVM: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-"""What is made once for each JVM, by the connection to it."""
+"""Objects created once per JVM, by its connection."""
 
 
 @dataclass(frozen=True, slots=True)

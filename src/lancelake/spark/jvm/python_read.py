@@ -77,7 +77,7 @@ _COUNTS: dict[str, int] = {}
 def python_source(gateway: Gateway) -> Any:
     """Return Spark's description of the Python interpreter to start."""
     if gateway.application not in _SOURCES:
-        # The function is never called: the command of a reader or writer says what runs.
+        # The function is never called: the command of a reader or writer is executed instead.
         wrapped = _wrap_function(gateway.spark.sparkContext, _nothing)
         make = gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
         _SOURCES[gateway.application] = make(wrapped)

@@ -55,7 +55,7 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEstimate:
-    """How much a read returns at most, as far as it is known before reading."""
+    """Upper bound of the size of a read, as far as it is known in advance."""
 
     rows: int | None
     bytes: int

@@ -40,7 +40,7 @@ def save(
     partitionBy: Any = None,
     **options: Any,
 ) -> None:
-    """Write a Lance table and commit in this process; any other format as PySpark does."""
+    """Write a Lance table and commit in this process; other formats are written by PySpark."""
     if format is not None:
         writer.format(format)
     if str(writer._jwrite.source()).lower() != _FORMAT:
@@ -54,7 +54,7 @@ def save(
 def save_as_table(
     original: Callable[..., Any], writer: DataFrameWriter, *args: Any, **kwargs: Any
 ) -> Any:
-    """Write a table of a catalog, with the options that Spark has not."""
+    """Write a table of a catalog, with the options that Spark lacks."""
     if _taken(writer, *args, **kwargs):
         return None
     return write_to_table(original, writer, *args, **kwargs)

@@ -43,7 +43,7 @@ class Portable:
 
 
 def worker_command(function: Callable[..., Any], result: StructType) -> bytes:
-    """Return a function and the type of its results as Spark's Python workers take them."""
+    """Return a function and its result type in the form that Spark's Python workers expect."""
     pickled: bytes = CPickleSerializer().dumps((portable(function), result))  # type: ignore[no-untyped-call]
     return pickled
 

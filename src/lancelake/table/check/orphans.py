@@ -42,7 +42,7 @@ def check_strays(
     except StorageUnavailableError:
         raise
     except LanceTableError as error:
-        reason = f"what versions need cannot be read ({error.problem})"
+        reason = f"the files of versions cannot be read ({error.problem})"
         yield from (_unknown(line, reason) for line in lines)
         return
     for line in lines:

@@ -110,7 +110,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
 
 
 def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:
-    """Tell of strings that are not UTF-8; None when that is not why a column cannot be read."""
+    """Return a finding about invalid UTF-8; None if a column is unreadable for another reason."""
     fragment, spec = task.fragment, task.spec
     column = StoredText(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
     try:

@@ -1,4 +1,4 @@
-"""The log of a table: its versions and what each one did."""
+"""The log of a table: its versions and their operations."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def describe(snapshot: Snapshot) -> TableSummary:
 
 
 def exact_rows(snapshot: Snapshot, summary: TableSummary) -> int:
-    """Return the number of live rows, counted in files where the manifest does not say it."""
+    """Return the number of live rows, counted in the files if the manifest does not record it."""
     if summary.rows is not None:
         return summary.rows
     from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed

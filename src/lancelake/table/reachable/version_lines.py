@@ -122,7 +122,7 @@ def _tables_at(place: Location, depth: int) -> Iterator[Location]:
 
 
 def _own_folders(place: Location) -> list[str]:
-    """Return the folders directly at a place; links lead elsewhere and are left out."""
+    """Return the folders directly at a location; links are skipped."""
     folders = open_store(place).list_dirs("")
     if place.scheme != "file":
         return folders

@@ -31,7 +31,7 @@ class RepairContext:
 
     @property
     def codes(self) -> frozenset[str]:
-        """What is found wrong, by code."""
+        """The codes of the findings."""
         return frozenset(finding.code for finding in self.found)
 
     def is_readable(self, fragment: Fragment) -> bool:

@@ -29,7 +29,7 @@ class DraftChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReplacement:
-    """A top-level column of a fragment that is to be written again as valid UTF-8."""
+    """A top-level column of a fragment to rewrite as valid UTF-8."""
 
     fragment_id: FragmentId
     column: str

@@ -19,7 +19,7 @@ class RepairOptions:
     """Drop fragments with missing or unreadable files, with all their rows."""
 
     replace_invalid_utf8: bool = False
-    """Put U+FFFD in place of bytes of strings that are not UTF-8; every value is read for it."""
+    """Replace invalid UTF-8 bytes of strings with U+FFFD; every value is read."""
 
     new_row_ids: bool = False
     """Assign new row ids to rows with lost ids; references to the old ids become invalid."""

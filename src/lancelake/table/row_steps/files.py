@@ -1,4 +1,4 @@
-"""Files of rows that belong to a version: how they are written, and the ids their rows keep."""
+"""Data files of rewritten rows: write settings and row ids."""
 
 from __future__ import annotations
 
