@@ -54,7 +54,7 @@ def test_old_versions_go_and_tagged_ones_stay(document: Document, old: Path) -> 
     assert [v["version"] for v in lance.dataset(old).versions()] == [2, 5]
 
 
-def test_files_of_no_version_go_when_nobody_writes(document: Document, old: Path) -> None:
+def test_files_of_no_version_go_without_other_writers(document: Document, old: Path) -> None:
     stray = old / "data" / "stray.lance"
     stray.touch()
     document("cleanup", old)

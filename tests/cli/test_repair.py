@@ -53,7 +53,7 @@ def test_the_message_is_in_the_log(document: Document, table: Path) -> None:
     assert document("log", table)["versions"][0]["message"] == "count again"
 
 
-def test_what_stays_is_told_with_advice_and_an_exit_code(run: Run, table: Path) -> None:
+def test_what_stays_is_reported_with_advice_and_an_exit_code(run: Run, table: Path) -> None:
     next((table / "data").glob("*.lance")).unlink()
     result = run("repair", table, "--apply")
     assert result.exit_code == 6

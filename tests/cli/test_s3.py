@@ -47,7 +47,7 @@ def test_answers(
     assert output(name, uri, *rest, *options) == expected
 
 
-def test_a_bucket_that_is_not_there_is_told(run: Callable[..., Result], s3: S3Server) -> None:
+def test_a_bucket_that_is_not_there_is_reported(run: Callable[..., Result], s3: S3Server) -> None:
     options = [part for k, v in s3.storage_options.items() for part in ("-s", f"{k}={v}")]
     result = run("info", "s3://no-such-bucket-here/t.lance", *options)
     assert result.exit_code == 7

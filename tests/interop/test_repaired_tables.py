@@ -54,7 +54,7 @@ def table(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_a_mended_table_is_read_and_written(name: str, official: Official, table: Path) -> None:
+def test_a_repaired_table_is_read_and_written(name: str, official: Official, table: Path) -> None:
     BY_NAME[name](table)
     repair(Location.parse(table))
     _agree(official, table)

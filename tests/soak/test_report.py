@@ -35,7 +35,7 @@ def test_results_replace_those_of_the_last_run_and_nothing_else(tmp_path: Path) 
     assert "old" not in text
 
 
-def test_a_finding_is_told_with_its_round() -> None:
+def test_a_finding_is_reported_with_its_round() -> None:
     assert list(report.findings([result("0.0 ended with 1")])) == [
         "round 1: crash: 0.0 ended with 1"
     ]

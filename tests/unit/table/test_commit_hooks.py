@@ -20,7 +20,7 @@ def _failing(made: Snapshot) -> None:
     raise RuntimeError(f"no more after {made.version}")
 
 
-def test_every_step_is_told_of_the_version_in_order() -> None:
+def test_every_hook_is_called_with_the_version_in_order() -> None:
     told: list[tuple[str, int]] = []
     choices = CommitChoices(
         after=(lambda m: told.append(("a", m.version)), lambda m: told.append(("b", m.version)))

@@ -70,7 +70,7 @@ def test_no_public_name_of_pyarrow_ends_the_process(uri: Path, kind: str) -> Non
         (lance.LanceFragment, pads.Fragment),
     ],
 )
-def test_every_public_name_of_pyarrow_is_defined_anew(ours: type, base: type) -> None:
+def test_every_public_name_of_pyarrow_is_redefined(ours: type, base: type) -> None:
     names = [name for name in dir(base) if not name.startswith("_")]
     assert [name for name in names if getattr(ours, name) is getattr(base, name)] == []
 

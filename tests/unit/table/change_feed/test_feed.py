@@ -244,7 +244,7 @@ def test_nothing_after_a_commit_is_lost_by_its_time_when_clocks_differ(
 
 
 @pytest.mark.parametrize("second", [40, 50, 89, 92, 95, 97, 100, 110, 120])
-def test_every_commit_after_a_time_is_told_when_clocks_differ(table: Path, second: int) -> None:
+def test_every_commit_after_a_time_is_reported_when_clocks_differ(table: Path, second: int) -> None:
     committed = {1: 50, 2: 100, 3: 90, 4: 95, 5: 95, 6: 120}
     for version, at in committed.items():
         set_commit_time(table, version, at * 1_000_000_000)
@@ -348,7 +348,7 @@ def test_a_time_whose_versions_were_cleaned_up_is_refused(table: Path) -> None:
         changes(table, start)
 
 
-def test_inserts_are_told_without_the_files_of_older_rows(table: Path) -> None:
+def test_inserts_are_reported_without_the_files_of_older_rows(table: Path) -> None:
     first = next(iter(history(Location.parse(table))))
     for fragment in first.manifest.fragments:
         (table / "data" / fragment.files[0].path).unlink()

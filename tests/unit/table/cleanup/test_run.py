@@ -219,7 +219,7 @@ def test_a_broken_record_is_left_alone(root: Path) -> None:
     assert versions(root) == [4]
 
 
-def test_progress_is_told(root: Path) -> None:
+def test_progress_is_reported(root: Path) -> None:
     told: list[JobProgress] = []
     clean(root, progress=told.append)
     assert {step.description.split()[0] for step in told} == {"list", "read", "remove"}

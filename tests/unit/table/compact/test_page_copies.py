@@ -120,7 +120,7 @@ def test_small_pages_are_not_kept_unless_asked_for(
     assert copies == []
 
 
-def test_large_pages_are_kept_unless_told_otherwise(tmp_path: Path, copies: list[str]) -> None:
+def test_large_pages_are_kept_by_default(tmp_path: Path, copies: list[str]) -> None:
     values = pa.array(np.random.default_rng(1).random(400 * 1024, dtype=np.float32))
     wide = pa.table({"v": pa.FixedSizeListArray.from_arrays(values, 1024)})
     for mode, expected in (("reencode", 0), (None, 1)):

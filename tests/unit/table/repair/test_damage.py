@@ -250,7 +250,7 @@ def test_rows_do_not_count_as_changed(table: Path) -> None:
     assert_same_rows(lance.dataset(str(table)).to_table(columns=columns), before)
 
 
-def test_a_plan_that_others_overtook_is_made_anew(table: Path) -> None:
+def test_a_plan_that_others_overtook_is_made_again(table: Path) -> None:
     BY_NAME["change_a_deletion_count"](table)
     planned = plan(Location.parse(table))
     lance.dataset(str(table)).delete("id = 7")

@@ -25,7 +25,7 @@ def repaired(table: Path, options: RepairOptions) -> list[str]:
     return planned
 
 
-def test_a_hint_at_a_later_version_is_written_anew(table: Path) -> None:
+def test_a_hint_at_a_later_version_is_rewritten(table: Path) -> None:
     hint = table / "_versions" / "latest_version_hint.json"
     hint.write_text(json.dumps({"version": 50}))
     repaired(table, NOTHING)
