@@ -25,7 +25,7 @@ _KINDS = {
 _NEVER_NEEDED = frozenset({FileKind.TEMPORARY, FileKind.UNKNOWN})
 
 
-def check_strays(
+def check_orphans(
     lines: Sequence[CheckedLine], main: Location, *, unread: int, engine: Engine | None = None
 ) -> Iterator[Finding]:
     """Count the orphan files of version lines of one table.
@@ -46,10 +46,10 @@ def check_strays(
         yield from (_unknown(line, reason) for line in lines)
         return
     for line in lines:
-        yield from _strays(line, needed, engine)
+        yield from _orphans(line, needed, engine)
 
 
-def _strays(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Finding]:
+def _orphans(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Finding]:
     counts = dict.fromkeys(_KINDS, 0)
     sizes = dict.fromkeys(_KINDS, 0)
     for file in list_files(line.location, engine):

@@ -24,7 +24,7 @@ from lancelake.storage.location import Location
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.guard import guarded
-from lancelake.table.check.orphans import check_strays
+from lancelake.table.check.orphans import check_orphans
 from lancelake.table.check.progress import OnProgress, Progress
 from lancelake.table.check.refs import CheckedRefs, check_refs, check_zombies
 from lancelake.table.check.subject import Subject
@@ -100,10 +100,10 @@ class _Run:
             yield from guarded("tags and branches", partial(check_refs, refs, lines))
             yield from guarded("branches", partial(check_zombies, main, refs))
         if self._all:
-            strays = partial(
-                check_strays, tuple(lines.values()), main, unread=self._unread, engine=self._engine
+            orphans = partial(
+                check_orphans, tuple(lines.values()), main, unread=self._unread, engine=self._engine
             )
-            yield from guarded("orphan files", strays)
+            yield from guarded("orphan files", orphans)
 
     def _line(self, line: CheckedLine, refs: CheckedRefs) -> Iterator[Finding]:
         yield from guarded("manifest names", partial(check_names, line), branch=line.branch)
