@@ -1,1 +1,1 @@
-"""Lancelake beside official Lance, on the same machine and the same data."""
+"""Benchmarks of Lancelake and official Lance, on the same machine and the same data."""

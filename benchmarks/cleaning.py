@@ -1,4 +1,4 @@
-"""How fast are old versions removed, and how fast are many versions listed?"""
+"""Benchmarks of cleanup and of listing many versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast are columns added, and with how much memory?"""
+"""Benchmarks of adding columns: time and memory."""
 
 from __future__ import annotations
 

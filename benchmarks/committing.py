@@ -1,4 +1,4 @@
-"""How long does a small change take: on a small table, a large one, after many, among others?"""
+"""Benchmarks of small commits: on small and large tables, after many commits, and concurrently."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long does a change of rows take beside writers that append at a steady pace?"""
+"""Benchmarks of row changes with concurrent writers that append at a steady rate."""
 
 from __future__ import annotations
 

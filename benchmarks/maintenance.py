@@ -1,4 +1,4 @@
-"""How fast are tables compacted, does a second time cost what was added, with how much memory?"""
+"""Benchmarks of compaction: time, memory, and the cost of incremental runs."""
 
 from __future__ import annotations
 

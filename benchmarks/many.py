@@ -1,4 +1,4 @@
-"""How fast are tables of very many versions, and of very many fragments?"""
+"""Benchmarks of tables with very many versions or fragments."""
 
 from __future__ import annotations
 

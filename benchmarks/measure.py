@@ -1,4 +1,4 @@
-"""Two ways to do the same thing, timed in turns."""
+"""Compare two implementations, timed alternately."""
 
 from __future__ import annotations
 

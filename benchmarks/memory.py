@@ -1,4 +1,4 @@
-"""How much memory does a stream need? Each reader runs in a process of its own."""
+"""Benchmarks of streaming memory; each reader runs in a separate process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How fast are tables opened, scanned, filtered and sampled?"""
+"""Benchmarks of opening, scanning, filtering and sampling tables."""
 
 from __future__ import annotations
 

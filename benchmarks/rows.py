@@ -1,4 +1,4 @@
-"""How fast are rows deleted, updated and merged, and with how much memory?"""
+"""Benchmarks of deleting, updating and merging rows: time and memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run the benchmarks and write the figures down: `python -m benchmarks.run`."""
+"""Run the benchmarks and record the results: `python -m benchmarks.run`."""
 
 from __future__ import annotations
 

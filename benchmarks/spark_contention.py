@@ -1,4 +1,4 @@
-"""How long does a MERGE of Spark take beside writers that append at a steady pace?
+"""Benchmark of Spark MERGE with concurrent writers that append at a steady rate.
 
 The peer is the same MERGE on a table to which nobody appends.
 """

@@ -1,4 +1,4 @@
-"""How fast is MERGE on Lance tables, compared with Delta Lake and with rewriting Parquet?
+"""Benchmark of MERGE on Lance tables, compared with Delta Lake and with rewriting Parquet.
 
 Delta Lake's jars come through Maven, and fit an older Spark than the newest:
 .interop/spark-4.2/bin/python -m benchmarks.spark_merging

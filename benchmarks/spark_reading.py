@@ -1,4 +1,4 @@
-"""How fast does Spark read Lance tables, compared with Parquet in the same session?
+"""Benchmark of Spark reads of Lance tables, compared with Parquet in the same session.
 
 python -m benchmarks.spark_reading --only limit
 """

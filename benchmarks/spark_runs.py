@@ -1,4 +1,4 @@
-"""Benchmarks that need a Spark: a session for each, in a process of its own."""
+"""Benchmarks with Spark: one session in a separate process each."""
 
 from __future__ import annotations
 

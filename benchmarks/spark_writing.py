@@ -1,4 +1,4 @@
-"""How fast does Spark append to Lance tables, compared with Parquet in the same session?
+"""Benchmark of Spark appends to Lance tables, compared with Parquet in the same session.
 
 python -m benchmarks.spark_writing
 """

@@ -1,4 +1,4 @@
-"""Tables to measure on, made once with official Lance."""
+"""Benchmark tables, created once with official Lance."""
 
 from __future__ import annotations
 

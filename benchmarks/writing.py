@@ -1,4 +1,4 @@
-"""How fast are rows written into data files, and with how much memory?"""
+"""Benchmarks of writing rows to data files: time and memory."""
 
 from __future__ import annotations
 

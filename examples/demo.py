@@ -1,4 +1,4 @@
-"""A pipeline on local Spark: orders in, late changes merged, a stream, the change feed, the past.
+"""Demo pipeline on local Spark: ingest, merge, streaming, change data feed and time travel.
 
 python examples/demo.py [--rows N] [--uri FOLDER] [--master local[*]]
 """

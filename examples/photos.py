@@ -1,4 +1,4 @@
-"""A tour: official Lance writes a table of photos, Lancelake reads all of it back."""
+"""Tour: official Lance writes a table of photos, Lancelake reads it back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the lock files name packages, versions and hashes, and no place to get them from?"""
+"""Check that lock files name packages, versions and hashes, and no locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which modules and functions are too long, and which of them have a reason?"""
+"""Check the length of modules and functions; exceptions have a reason."""
 
 from __future__ import annotations
 

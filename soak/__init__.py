@@ -1,1 +1,1 @@
-"""Many writers and readers, faults, and a judge of what they saw."""
+"""Soak test: many writers and readers, injected faults, and a checker of their histories."""

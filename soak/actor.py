@@ -1,4 +1,4 @@
-"""What does one process of a round do? Draws operations, does them, and logs what it was told.
+"""Process of a round: draws operations, executes them, and logs the results.
 
 Runs with any library that is shaped like pylance, in the environment of that library. Its argument
 is a JSON object, the fields of `Part`.
@@ -34,7 +34,7 @@ _CONFLICT_WORDS = ("conflict", "concurrent", "preempted", "incompatible transact
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """What a process is told."""
+    """The arguments of a process."""
 
     role: str
     library: str
@@ -89,7 +89,7 @@ class Actor:
         return Path(self.part.over).exists()
 
     def run(self) -> None:
-        """Work until told to stop."""
+        """Work until asked to stop."""
         if self.part.role == "observer":
             Observer(self).run()
             return

@@ -1,4 +1,4 @@
-"""What does a library see when nobody writes? Reads every version, every tag and every branch.
+"""Read every version, tag and branch with a library after all writers have stopped.
 
 Its argument is a JSON object: `library`, `uri`, `options` and `branches`, names with their URIs.
 Each answer is a line on standard output.

@@ -1,4 +1,4 @@
-"""What is wrong with a history? Pure: logs in, findings out."""
+"""Check a history: logs in, findings out, without I/O."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a process do next? Drawn from a deck, so that nothing is left out for long."""
+"""Draw the next operation of a process from a deck, so that every kind occurs regularly."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where is S3? A moto server on loopback that can be slow and can fail, in a process of its own.
+"""S3 server (moto) on loopback with injected delays and failures, in a separate process.
 
 Its argument is a JSON object: `seed`, `log`, `slow`, `slow_s`, `fail`. The first line of its output
 has the ports: one without faults, one with them.

@@ -1,4 +1,4 @@
-"""What if our own store is slow, fails, or loses its replies? By chance, from a seed."""
+"""Store with injected delays, failures and lost replies, from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a round? Lines that processes wrote, put together into operations and reads."""
+"""Parse the log lines of a round into operations and reads."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ FIRST = "first"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One row: its key is told apart from it."""
+    """One row, without its key."""
 
     value: int
     by: str
@@ -30,10 +30,10 @@ Rows = dict[int, Row]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """One thing that one process tried to do, and what it was told.
+    """One operation that a process attempted, and its outcome.
 
     Times are of one clock that all processes share. `unknown` means that it may have happened:
-    the process died in the middle, or was told that nobody knows.
+    the process died meanwhile, or the outcome was reported as unknown.
     """
 
     id: str
@@ -109,7 +109,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audit:
-    """What a library sees in a version, or at the end of a branch, when nobody writes.
+    """Content of a version, or of a branch at the end, read without concurrent writers.
 
     `digest` stands for the rows; `error` says why there is none.
     """

@@ -1,4 +1,4 @@
-"""What does a process tell the judge? One line for each thing, written before it goes on."""
+"""Journal of a process: one line per event, written before it continues."""
 
 from __future__ import annotations
 

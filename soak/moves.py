@@ -1,7 +1,7 @@
-"""How is each operation done with a library that is shaped like pylance?
+"""Execute each operation with a pylance-compatible library.
 
-A move takes the newest version and the arguments that were drawn for it, and returns the version
-it made, if any, with what the library says about it.
+A move takes the newest version and the arguments that were drawn for it, and returns the version it
+made, if any, with what the library says about it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from soak.journal import Journal
 from soak.table import COLUMN, plain, rows_for
 
-Told = tuple[int | None, dict[str, Any]]
+Outcome = tuple[int | None, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,73 +36,76 @@ class Place:
         self.journal.read(ds.version, rows, columns, how)
 
 
-Move = Callable[[Place, Any, str, dict[str, Any]], Told]
+Move = Callable[[Place, Any, str, dict[str, Any]], Outcome]
 
 
-def append(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def append(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Add rows."""
     rows = rows_for(ds.schema, args["ids"], args["value"], op)
     made = place.lance.write_dataset(rows, place.uri, mode="append", storage_options=place.options)
     return made.version, {}
 
 
-def delete(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def delete(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Delete rows by key."""
-    told = ds.delete(where(args["ids"]))
-    return ds.version, {"rows": (told or {}).get("num_deleted_rows")}
+    result = ds.delete(where(args["ids"]))
+    return ds.version, {"rows": (result or {}).get("num_deleted_rows")}
 
 
-def update(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def update(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Add to the values of some rows."""
     updates = {"v": f"v + {args['add']}", "by": f"'{op}'"}
-    told = ds.update(updates, where=where(args["ids"]))
-    return ds.version, {"rows": told["num_rows_updated"]}
+    result = ds.update(updates, where=where(args["ids"]))
+    return ds.version, {"rows": result["num_rows_updated"]}
 
 
-def transfer(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def transfer(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Move a value from one account to another."""
     source, target, amount = args["source"], args["target"], args["amount"]
     # Official releases know no CASE here; the quotient is -1 for the smaller key, 1 for the other.
     side = f"(2 * id - {source + target}) / {abs(target - source)}"
     value = f"v {'+' if target > source else '-'} {amount} * ({side})"
-    told = ds.update({"v": value, "by": f"'{op}'"}, where=where([source, target]))
-    return ds.version, {"rows": told["num_rows_updated"]}
+    result = ds.update({"v": value, "by": f"'{op}'"}, where=where([source, target]))
+    return ds.version, {"rows": result["num_rows_updated"]}
 
 
-def upsert(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def upsert(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Write rows by key, whether they are there or not."""
     rows = rows_for(ds.schema, args["ids"], args["value"], op)
     merge = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-    told = merge.execute(rows)
-    return ds.version, {"inserted": told["num_inserted_rows"], "updated": told["num_updated_rows"]}
+    result = merge.execute(rows)
+    return ds.version, {
+        "inserted": result["num_inserted_rows"],
+        "updated": result["num_updated_rows"],
+    }
 
 
-def insert(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def insert(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Write rows whose keys are not there."""
     rows = rows_for(ds.schema, args["ids"], args["value"], op)
-    told = ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
-    return ds.version, {"rows": told["num_inserted_rows"]}
+    result = ds.merge_insert("id").when_not_matched_insert_all().execute(rows)
+    return ds.version, {"rows": result["num_inserted_rows"]}
 
 
-def add_column(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def add_column(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Add a column that is computed from others."""
     ds.add_columns({args["name"]: COLUMN})
     return ds.version, {}
 
 
-def drop_column(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def drop_column(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Drop a column."""
     ds.drop_columns([args["name"]])
     return ds.version, {}
 
 
-def compact(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def compact(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Write small fragments together."""
     ds.optimize.compact_files(**args)
     return ds.version, {}
 
 
-def cleanup(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def cleanup(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Remove versions that are older than some seconds, but for those with a name."""
     ds.cleanup_old_versions(
         older_than=timedelta(seconds=args["seconds"]), error_if_tagged_old_versions=False
@@ -110,13 +113,13 @@ def cleanup(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: 
     return None, {}
 
 
-def tag(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def tag(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Name the newest version."""
     ds.tags.create(args["name"], args["version"])
     return None, {}
 
 
-def branch(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def branch(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Begin a branch, and write to it."""
     made = ds.create_branch(args["name"], args["version"])
     rows = rows_for(made.schema, args["ids"], 0, op)
@@ -124,20 +127,20 @@ def branch(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:
     return None, {"uri": made.uri, "rows": plain(grown.to_table())[0]}
 
 
-def restore(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
-    """Make an old version the newest."""
+def restore(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Restore an old version as the newest."""
     old = place.open(args["version"])
     old.restore()
     return old.version, {}
 
 
-def scan(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def scan(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Read the newest version."""
     place.read(ds, "scan")
     return ds.version, {}
 
 
-def pinned(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def pinned(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Read a version twice, with other versions made in between."""
     old = place.open(args["version"])
     place.read(old, "pinned")
@@ -146,14 +149,14 @@ def pinned(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noq
     return old.version, {}
 
 
-def travel(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def travel(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Read what a tag names."""
     old = place.open(args["tag"])
     place.read(old, "tag")
     return old.version, {}
 
 
-def changes(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def changes(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Ask the change feed what happened."""
     feed(place, ds, args["begin"], args["end"])
     return None, {}

@@ -1,4 +1,4 @@
-"""What happens in each round? Drawn from the seed: table, store, crew, faults, kills."""
+"""Plan the rounds from the seed: table, store, processes, faults and kills."""
 
 from __future__ import annotations
 
@@ -45,8 +45,8 @@ class RoundPlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What the caller of a run asks for."""
+class SoakOptions:
+    """Options of a run."""
 
     seed: int
     seconds: float
@@ -66,29 +66,29 @@ _FAULTS = {**_SLOW, "fail": 0.004, "lost": 0.004, "lost_create": 0.1}
 _ENDPOINT = {**_SLOW, "fail": 0.01}
 
 
-def plans(wishes: Wishes) -> Iterator[RoundPlan]:
+def plans(options: SoakOptions) -> Iterator[RoundPlan]:
     """Yield the rounds of a run: every kind of table before any is repeated."""
-    count = max(1, round(wishes.seconds / wishes.round_seconds))
+    count = max(1, round(options.seconds / options.round_seconds))
     for number in range(count):
-        chance = random.Random(f"{wishes.seed}/{number}")
+        chance = random.Random(f"{options.seed}/{number}")
         # Beside a Spark application the others wait for it; so it rests in every third round.
-        crew = tuple(who for who in wishes.crew if who != SPARK or number % 3 < 2)
-        store = wishes.stores[number % len(wishes.stores)]
-        is_keyed, is_stable = _KINDS[number // len(wishes.stores) % len(_KINDS)]
-        has_faults = wishes.has_faults and (number + number // 2) % 2 == 1
+        crew = tuple(who for who in options.crew if who != SPARK or number % 3 < 2)
+        store = options.stores[number % len(options.stores)]
+        is_keyed, is_stable = _KINDS[number // len(options.stores) % len(_KINDS)]
+        has_faults = options.has_faults and (number + number // 2) % 2 == 1
         yield RoundPlan(
             number=number,
-            seed=f"{wishes.seed}/{number}",
-            seconds=wishes.seconds / count,
+            seed=f"{options.seed}/{number}",
+            seconds=options.seconds / count,
             store=store,
             is_keyed=is_keyed,
             is_stable=is_stable,
             crew=crew,
-            kills=tuple(_kills(chance, who, number) if wishes.has_kills else () for who in crew),
+            kills=tuple(_kills(chance, who, number) if options.has_kills else () for who in crew),
             faults=dict(_FAULTS) if has_faults else {},
             endpoint_faults=dict(_ENDPOINT) if has_faults and store == "s3" else {},
-            retention_s=wishes.retention_s,
-            least=wishes.least,
+            retention_s=options.retention_s,
+            least=options.least,
         )
 
 

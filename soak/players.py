@@ -1,7 +1,7 @@
-"""Who plays a part in a round? A process for this round alone, or a Spark application that stays.
+"""Participants of a round: processes for this round, or a long-running Spark application.
 
 A Spark application takes long to start and longer to become quick; so it plays in many rounds. What
-it is to play lies as a file in its folder.
+it is to play is a file in its folder.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class SparkPlayer:
     """A part in the hands of a Spark application."""
 
     def __init__(self, process: subprocess.Popen[bytes], folder: Path) -> None:
-        """Watch a part that lies in the folder."""
+        """Watch a part in the folder."""
         self.errors = folder / "spark.err"
         self._process = process
         self._folder = folder
@@ -120,7 +120,7 @@ class SparkPlayer:
             self._process.wait()
 
     def has_ended(self, patience_s: float) -> bool:
-        """Wait until the part is over; one that nobody has begun is taken back."""
+        """Wait until the part is over; one that was not begun is withdrawn."""
         (self._folder / OFFERED).unlink(missing_ok=True)
         begun = time.monotonic()
         while not self._is_over() and self.poll() is None:

@@ -1,4 +1,4 @@
-"""How is a run told? While it goes on, at its end, and on a page."""
+"""Report a run: progress, summary and results page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from rich.table import Table
 
 from soak.checks.finding import Wrong
-from soak.plan import Wishes
+from soak.plan import SoakOptions
 from soak.rounds import RoundResult
 from soak.stage import Tally
 
@@ -76,26 +76,26 @@ def findings(results: Sequence[RoundResult], most: int = 60) -> Iterator[str]:
         yield f"and {len(found) - most} more"
 
 
-def page(wishes: Wishes, results: Sequence[RoundResult]) -> str:
+def page(options: SoakOptions, results: Sequence[RoundResult]) -> str:
     """Return the report of a run as Markdown."""
-    return "\n".join(["# The last soak", "", *_body(wishes, results), ""])
+    return "\n".join(["# The last soak", "", *_body(options, results), ""])
 
 
-def write_docs(path: Path, wishes: Wishes, results: Sequence[RoundResult]) -> None:
+def write_docs(path: Path, options: SoakOptions, results: Sequence[RoundResult]) -> None:
     """Put the results between their marks on a page."""
     before, _, rest = path.read_text().partition(BEGIN)
     after = rest.partition(END)[2]
-    body = "\n".join(_body(wishes, results))
+    body = "\n".join(_body(options, results))
     path.write_text(f"{before}{BEGIN}\n\n{body}\n\n{END}{after}")
 
 
-def _body(wishes: Wishes, results: Sequence[RoundResult]) -> list[str]:
+def _body(options: SoakOptions, results: Sequence[RoundResult]) -> list[str]:
     wrong = Counter(f.wrong for result in results for f in result.verdict.findings)
     minutes = sum(result.plan.seconds for result in results) / 60
     versions = ", ".join(f"{name} {version(name)}" for name in ("lancelake", "pylance", "pyspark"))
     return [
-        f"{datetime.now(UTC):%Y-%m-%d}, seed {wishes.seed}, {minutes:g} minutes in "
-        f"{len(results)} rounds; {', '.join(wishes.crew)}; {versions}; "
+        f"{datetime.now(UTC):%Y-%m-%d}, seed {options.seed}, {minutes:g} minutes in "
+        f"{len(results)} rounds; {', '.join(options.crew)}; {versions}; "
         f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores.",
         "",
         "| round | table | versions | done | refused | unknown | kills | faults | steps | reads "

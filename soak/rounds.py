@@ -1,4 +1,4 @@
-"""What came of one round? Plays it, looks at what is left, and lets the judge decide."""
+"""Run one round, audit the table, and check the history."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class RoundResult:
 def play(
     plan: RoundPlan,
     folder: Path,
-    told: Callable[[Tally], None],
+    report: Callable[[Tally], None],
     *,
     spark: SparkHost | None = None,
     keep: bool = False,
@@ -44,7 +44,7 @@ def play(
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(as_json(plan), indent=2))
     with place_of(plan, folder) as place:
-        stage = Stage(plan, place, folder, told, spark)
+        stage = Stage(plan, place, folder, report, spark)
         stage.run()
         final = _final(plan, place, folder, stage)
         verdict = judge(

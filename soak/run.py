@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from soak import report
-from soak.plan import CREW, SPARK, RoundPlan, Wishes, plans
+from soak.plan import CREW, SPARK, RoundPlan, SoakOptions, plans
 from soak.players import SparkHost
 from soak.rounds import RoundResult, play
 
@@ -22,28 +22,30 @@ _HERE = Path(__file__).parent
 
 def main() -> int:
     """Play all rounds, tell what was found, and write it down; return 1 if something is wrong."""
-    options = _options()
-    crew = tuple(options.crew.split(",")) + (() if options.no_spark else (SPARK,))
-    wishes = Wishes(
-        seed=options.seed,
-        seconds=60 * options.minutes,
-        round_seconds=options.round_seconds,
+    arguments = _arguments()
+    crew = tuple(arguments.crew.split(",")) + (() if arguments.no_spark else (SPARK,))
+    options = SoakOptions(
+        seed=arguments.seed,
+        seconds=60 * arguments.minutes,
+        round_seconds=arguments.round_seconds,
         crew=crew,
-        stores=tuple(options.stores.split(",")),
-        has_kills=not options.no_kills,
-        has_faults=not options.no_faults,
-        retention_s=options.retention,
+        stores=tuple(arguments.stores.split(",")),
+        has_kills=not arguments.no_kills,
+        has_faults=not arguments.no_faults,
+        retention_s=arguments.retention,
     )
-    root = Path(options.folder or tempfile.mkdtemp(prefix="lancelake-soak-"))
+    root = Path(arguments.folder or tempfile.mkdtemp(prefix="lancelake-soak-"))
     console = Console()
-    console.print(f"seed {wishes.seed}, {options.minutes:g} minutes, {', '.join(crew)}, in {root}")
+    console.print(
+        f"seed {options.seed}, {arguments.minutes:g} minutes, {', '.join(crew)}, in {root}"
+    )
 
     def record(results: Sequence[RoundResult]) -> None:
-        (_HERE / "last.md").write_text(report.page(wishes, results))
-        if options.docs:
-            report.write_docs(_HERE.parent / "docs" / "reliability.md", wishes, results)
+        (_HERE / "last.md").write_text(report.page(options, results))
+        if arguments.docs:
+            report.write_docs(_HERE.parent / "docs" / "reliability.md", options, results)
 
-    results = run(wishes, root, console, record, only=options.round, keep=options.keep)
+    results = run(options, root, console, record, only=arguments.round, keep=arguments.keep)
     console.print(report.summary(results))
     for finding in report.findings(results):
         console.print(finding, style="red", markup=False, soft_wrap=True)
@@ -51,7 +53,7 @@ def main() -> int:
 
 
 def run(
-    wishes: Wishes,
+    options: SoakOptions,
     root: Path,
     console: Console,
     record: Callable[[Sequence[RoundResult]], None] = lambda _: None,
@@ -61,7 +63,7 @@ def run(
 ) -> list[RoundResult]:
     """Play the rounds of a run, or one of them; what is known is recorded after each."""
     results: list[RoundResult] = []
-    rounds = list(plans(wishes))
+    rounds = list(plans(options))
     chosen = [plan for plan in rounds if only in (None, plan.number)]
     with (
         _spark(chosen, root) as spark,
@@ -95,7 +97,7 @@ def _spark(plans: Sequence[RoundPlan], root: Path) -> Iterator[SparkHost | None]
         host.close()
 
 
-def _options() -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--minutes", type=float, default=10.0)
     parser.add_argument("--seed", type=int, default=1)

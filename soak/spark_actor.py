@@ -1,6 +1,6 @@
-"""What does a Spark application do in a run? It plays a part in many rounds, one after the other.
+"""Spark application that takes part in many rounds, one after the other.
 
-A process of its own. Its argument is a folder: a part that is to be played lies there as a file,
+A process of its own. Its argument is a folder: a part to be played is a file there,
 which has another name while it is played, and is gone afterwards; see `soak.players`.
 """
 

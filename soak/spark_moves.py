@@ -1,4 +1,4 @@
-"""How does a Spark application do each operation? As data frames, and by SQL on local tables.
+"""Execute each operation with Spark: with DataFrames, and with SQL on local tables.
 
 Every other operation on a local table is a statement of SQL; those say no counts.
 """
@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
 from lancelake.spark import LanceTable
-from soak.moves import MOVES, Place, Told, where
+from soak.moves import MOVES, Outcome, Place, where
 from soak.table import BASE, plain, rows_for
 
 _STREAM_SCHEMA = "id bigint, v bigint, by string"
@@ -46,13 +46,13 @@ class SparkPlace(Place):
         """Tell whether an operation is written in SQL."""
         return not self.options and int(op.rpartition(".")[2]) % 2 == 0
 
-    def sql(self, statement: str) -> Told:
+    def sql(self, statement: str) -> Outcome:
         """Run a statement, in which `{t}` stands for the table."""
         self.spark.sql(statement.replace("{t}", f"lance.`{self.uri}`"))
         return None, {}
 
 
-def append(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def append(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Add rows."""
     frame = place.frame(ds, op, args)
     if place.takes_sql(op):
@@ -63,17 +63,17 @@ def append(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
     return None, {}
 
 
-def upsert(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def upsert(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Merge rows by key."""
     return _merge(place, place.frame(ds, op, args), op, updates=True)
 
 
-def insert(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def insert(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Merge rows whose keys are not there."""
     return _merge(place, place.frame(ds, op, args), op, updates=False)
 
 
-def _merge(place: SparkPlace, frame: DataFrame, op: str, *, updates: bool) -> Told:
+def _merge(place: SparkPlace, frame: DataFrame, op: str, *, updates: bool) -> Outcome:
     if place.takes_sql(op):
         frame.createOrReplaceTempView(_ARRIVING)
         matched = "WHEN MATCHED THEN UPDATE SET * " if updates else ""
@@ -84,12 +84,12 @@ def _merge(place: SparkPlace, frame: DataFrame, op: str, *, updates: bool) -> To
     merge = place.table().alias("t").merge(frame.alias("s"), "t.id = s.id")
     if updates:
         merge = merge.whenMatchedUpdateAll()
-    told = _first(merge.whenNotMatchedInsertAll().execute())
-    inserted, updated = told["num_inserted_rows"], told["num_updated_rows"]
+    result = _first(merge.whenNotMatchedInsertAll().execute())
+    inserted, updated = result["num_inserted_rows"], result["num_updated_rows"]
     return None, {"inserted": inserted, "updated": updated} if updates else {"rows": inserted}
 
 
-def stream(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
+def stream(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:
     """Let a stream bring rows, each file as a batch; what failed before comes first."""
     rows = rows_for(ds.schema.empty_table().select(BASE).schema, args["ids"], args["value"], op)
     source = place.folder / "source"
@@ -108,34 +108,34 @@ def stream(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:
     return None, {}
 
 
-def update(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def update(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Add to the values of some rows."""
     return _update(place, op, args["ids"], f"v + {args['add']}")
 
 
-def transfer(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def transfer(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Move a value from one account to another."""
     source, target, amount = args["source"], args["target"], args["amount"]
     value = f"CASE WHEN id = {source} THEN v - {amount} ELSE v + {amount} END"
     return _update(place, op, [source, target], value)
 
 
-def _update(place: SparkPlace, op: str, ids: Iterable[int], value: str) -> Told:
+def _update(place: SparkPlace, op: str, ids: Iterable[int], value: str) -> Outcome:
     if place.takes_sql(op):
         return place.sql(f"UPDATE {{t}} SET v = {value}, by = '{op}' WHERE {where(ids)}")
-    told = _first(place.table().update(where(ids), {"v": value, "by": f"'{op}'"}))
-    return None, {"rows": told["num_affected_rows"]}
+    result = _first(place.table().update(where(ids), {"v": value, "by": f"'{op}'"}))
+    return None, {"rows": result["num_affected_rows"]}
 
 
-def delete(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def delete(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Delete rows by key."""
     if place.takes_sql(op):
         return place.sql(f"DELETE FROM {{t}} WHERE {where(args['ids'])}")
-    told = _first(place.table().delete(where(args["ids"])))
-    return None, {"rows": told["num_affected_rows"]}
+    result = _first(place.table().delete(where(args["ids"])))
+    return None, {"rows": result["num_affected_rows"]}
 
 
-def compact(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def compact(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Write fragments together, every other time in the order of the keys."""
     optimize = place.table().optimize()
     is_sorted = int(op.rpartition(".")[2]) % 2 == 0
@@ -143,23 +143,23 @@ def compact(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told: 
     return None, {}
 
 
-def scan(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def scan(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Read the newest version."""
     _read(place, ds.version, "spark")
     return ds.version, {}
 
 
-def pinned(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def pinned(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Read a recent version."""
     _read(place, args["version"], "spark pinned")
     return args["version"], {}
 
 
-def changes(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Told:  # noqa: ARG001
+def changes(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Ask the change feed what happened."""
     begin, end = args["begin"], args["end"]
     if begin < end:
-        # Spark counts from the first version whose changes are told.
+        # Spark counts from the first version whose changes are included.
         found = place.table().changes(begin + 1, end).select(*_FEED).toArrow()
         columns = [found[name].to_pylist() for name in _FEED]
         place.journal.feed(begin, end, [list(row) for row in zip(*columns, strict=True)])

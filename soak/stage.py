@@ -1,4 +1,4 @@
-"""How does a round go? Starts the processes, kills some, starts them again, and ends them all."""
+"""Run a round: start the processes, kill and restart some, and stop them all."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ OBSERVER = "observer"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where the table of a round lies, for those who judge and for those who work."""
+    """Location of the table of a round, for the checker and for the processes."""
 
     uri: str
     calm: dict[str, str] | None
@@ -76,7 +76,7 @@ class Stage:
         plan: RoundPlan,
         place: Place,
         folder: Path,
-        told: Callable[[Tally], None],
+        report: Callable[[Tally], None],
         spark: SparkHost | None = None,
     ) -> None:
         """Make the table; start nothing yet."""
@@ -84,7 +84,7 @@ class Stage:
         self.tally = Tally(plan)
         self._place = place
         self._folder = folder
-        self._told = told
+        self._report = report
         self._incarnations = [0] * len(plan.crew)
         self._spark = spark
         self._players: list[Player] = []
@@ -232,10 +232,10 @@ class Stage:
             self._read[path] += len(whole)
             for line in whole.splitlines():
                 self._count(line)
-        self._told(self.tally)
+        self._report(self.tally)
 
     def _count(self, line: bytes) -> None:
-        # Rows are long, and nobody looks at them here.
+        # Rows are long, and are not needed here.
         what = line[6 : line.index(b'"', 6)].decode()
         if what == "ready":
             self._ready += 1

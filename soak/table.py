@@ -1,4 +1,4 @@
-"""Which table do all work on? Its columns, its first rows, and who may use which keys."""
+"""The table of a round: its columns, initial rows, and the keys of each process."""
 
 from __future__ import annotations
 

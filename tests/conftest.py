@@ -1,4 +1,4 @@
-"""What does every test get? Fixtures for tables and official releases, Hypothesis profiles."""
+"""Fixtures for tables and official releases, and Hypothesis profiles."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""One module for each question that is put to a history."""
+"""Checks of a history, one module each."""

@@ -1,4 +1,4 @@
-"""Did an operation do what it was to do, and nothing else?
+"""Check that an operation had exactly its intended effect.
 
 Each function returns what is wrong with the difference that an operation made, or None. `known`
 holds the rows of the version that the operation read: of rows that came after it, a change by key
@@ -83,28 +83,28 @@ EFFECTS: dict[str, Effect] = {
     "drop_column": nothing,
     "compact": nothing,
 }
-"""What each kind of operation that makes a version does to rows; `restore` is told apart."""
+"""Effects of each kind of operation that creates a version; `restore` is checked separately."""
 WRITES_ROWS = frozenset(("append", "stream", "update", "transfer", "upsert", "insert"))
 
 
 def count_of(operation: Operation, found: Difference) -> str | None:
     """Say how the number of rows that was reported differs from what happened."""
-    told = operation.result
+    reported = operation.result
     match operation.kind:
         case "delete":
-            pairs = [(told.get("rows"), len(found.removed))]
+            pairs = [(reported.get("rows"), len(found.removed))]
         case "update" | "transfer":
-            pairs = [(told.get("rows"), len(found.changed))]
+            pairs = [(reported.get("rows"), len(found.changed))]
         case "insert":
-            pairs = [(told.get("rows"), len(found.added))]
+            pairs = [(reported.get("rows"), len(found.added))]
         case "upsert":
             pairs = [
-                (told.get("inserted"), len(found.added)),
-                (told.get("updated"), len(found.changed)),
+                (reported.get("inserted"), len(found.added)),
+                (reported.get("updated"), len(found.changed)),
             ]
         case _:
             pairs = []
-    wrong = [f"{said} told, {are} found" for said, are in pairs if said not in (None, are)]
+    wrong = [f"{said} reported, {are} found" for said, are in pairs if said not in (None, are)]
     return "; ".join(wrong) or None
 
 

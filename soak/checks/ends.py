@@ -1,4 +1,4 @@
-"""Is everything as it was said to be, now that nobody writes?"""
+"""Check the final state of a table against the history."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def branches(history: History) -> Iterator[Finding]:
 
 
 def tags(history: History) -> Iterator[Finding]:
-    """Yield tags that are gone, moved, or made by nobody."""
+    """Yield tags that are missing, moved, or created by no operation."""
     found = dict(history.final.tags)
     for operation in history.operations:
         if operation.kind != "tag":
@@ -81,7 +81,7 @@ def tags(history: History) -> Iterator[Finding]:
         elif there not in (None, version):
             yield _tag(operation, f"{name} is at {there}, not at {version}")
     for name in found:
-        yield Finding(wrong=Wrong.WRONG_TAGS, message=f"nobody made {name}")
+        yield Finding(wrong=Wrong.WRONG_TAGS, message=f"no operation created {name}")
 
 
 def failed_reads(history: History) -> Iterator[Finding]:

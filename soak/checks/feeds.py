@@ -1,4 +1,4 @@
-"""Does the change feed tell what differs between versions, row by row?
+"""Check the change feed against the row-level differences between versions.
 
 A row keeps its id when it changes, and no operation changes a key: so what the feed pairs by id are
 images of one key. Only a restore may take one row away and bring back another with the same key.
@@ -46,10 +46,10 @@ def _problem(
     changes: Iterable[Change], before: Rows, after: Rows, kinds: set[tuple[str, ...]]
 ) -> str | None:
     """Return what is wrong with the changes of one version."""
-    told: defaultdict[int, list[Change]] = defaultdict(list)
+    listed: defaultdict[int, list[Change]] = defaultdict(list)
     for change in changes:
-        told[change.key].append(change)
-    for key, found in told.items():
+        listed[change.key].append(change)
+    for key, found in listed.items():
         if tuple(change.kind for change in found) not in kinds:
             return f"row {key} has {', '.join(change.kind for change in found)}"
         for change in found:
@@ -59,9 +59,9 @@ def _problem(
             return f"{found[0].kind} of row {key}, which was there before"
         if (found[-1].kind == _DELETE) != (key not in after):
             return f"{found[-1].kind} of row {key}, which is there afterwards"
-    others = (before.keys() | after.keys()) - told.keys()
+    others = (before.keys() | after.keys()) - listed.keys()
     silent = sorted(key for key in others if before.get(key) != after.get(key))
-    return f"nothing is told of rows {silent[:4]}" if silent else None
+    return f"no changes are listed for rows {silent[:4]}" if silent else None
 
 
 def _image(change: Change, before: Rows, after: Rows) -> Row | None:

@@ -1,4 +1,4 @@
-"""What does a check find? One thing that must not happen, and where."""
+"""Findings of a check: a violation, and where it occurred."""
 
 from __future__ import annotations
 

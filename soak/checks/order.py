@@ -1,4 +1,4 @@
-"""Do versions only grow, for each process and for all of them?"""
+"""Check that versions only increase, for each process and across processes."""
 
 from __future__ import annotations
 

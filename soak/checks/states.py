@@ -1,4 +1,4 @@
-"""What did each version hold? Put together from everybody's reads."""
+"""Reconstruct the rows of each version from all reads."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def wrong_totals(history: History) -> Iterator[Finding]:
 
 
 def wrong_columns(history: History) -> Iterator[Finding]:
-    """Yield reads in which a further column has a value that nobody wrote."""
+    """Yield reads in which a further column has a value that no operation wrote."""
     for read in history.reads:
         for name, (_, wrong) in read.columns.items():
             if wrong:

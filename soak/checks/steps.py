@@ -1,4 +1,4 @@
-"""Which operation made each version, and is the difference to the one before its work?"""
+"""Attribute each version to an operation, and check the difference to its predecessor."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ class _Walk:
     ) -> None:
         operation = self._operations.get(writer)
         if operation is None or operation.kind not in WRITES_ROWS:
-            what = "a row of the beginning came back" if writer == FIRST else "nobody wrote a row"
+            what = "an initial row reappeared" if writer == FIRST else "no operation wrote a row"
             wrong = Wrong.RESURRECTED_ROW if writer == FIRST else Wrong.DIRTY_READ
             self._wrong(wrong, version, what, writer)
         elif operation.outcome == "fail":
@@ -107,7 +107,7 @@ class _Walk:
         fitting.sort(key=lambda each: ("ok", "unknown", "fail").index(each.outcome))
         if not fitting:
             rows = sorted(found.removed)
-            message = f"{len(rows)} rows went, {rows[:4]}, and nobody deleted them"
+            message = f"{len(rows)} rows are missing, {rows[:4]}, and no operation deleted them"
             self._wrong(Wrong.UNEXPLAINED_CHANGE, version, message)
         elif fitting[0].outcome == "fail":
             self._wrong(Wrong.FAILED_BUT_APPLIED, version, fitting[0].error, fitting[0].id)

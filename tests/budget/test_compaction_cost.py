@@ -1,4 +1,4 @@
-"""Does a second compaction cost what was added, and not what was there?"""
+"""The cost of a second compaction depends on the added rows only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does compaction need the same memory, however large the table is?"""
+"""Memory of a compaction does not depend on the size of the table."""
 
 from __future__ import annotations
 

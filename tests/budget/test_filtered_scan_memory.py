@@ -1,4 +1,4 @@
-"""Does a filtered scan of wide rows need a bounded amount of memory?"""
+"""Memory of a filtered scan of wide rows is bounded."""
 
 from __future__ import annotations
 

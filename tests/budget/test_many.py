@@ -1,4 +1,4 @@
-"""Do tables of many versions, or many fragments, cost more calls to the store than small ones?"""
+"""Store calls do not grow with the number of versions or fragments."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""How many calls to the store may an operation make?
+"""Budgets of store calls per operation.
 
-What the codec reads of data files it reads by itself; these are the calls that are ours.
+Reads of data files by the codec are not counted.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How do tests run the command line?"""
+"""Fixtures that run the command line."""
 
 from __future__ import annotations
 

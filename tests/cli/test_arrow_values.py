@@ -1,4 +1,4 @@
-"""How do Arrow values of every kind look?"""
+"""Display of Arrow values of every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `--at` find the version that is meant?"""
+"""`--at` resolves to the right version."""
 
 from __future__ import annotations
 
@@ -65,13 +65,13 @@ def test_tags_and_branches_are_found_from_the_uri_of_a_branch(sound: Path) -> No
     assert open_at(location, None).branch == "side"
 
 
-def test_an_unknown_name_is_told(sound: Path) -> None:
-    with pytest.raises(RefNotFoundError, match="no tag or branch 'nothing'"):
+def test_an_unknown_name_is_reported(sound: Path) -> None:
+    with pytest.raises(RefNotFoundError, match="tag or branch 'nothing' does not exist"):
         open_at(Location.parse(sound), "nothing")
 
 
 @pytest.mark.parametrize("when", ["2026-13-45T00:00", "side:tomorrow"])
-def test_what_is_no_time_is_told(when: str, sound: Path) -> None:
+def test_what_is_no_time_is_reported(when: str, sound: Path) -> None:
     with pytest.raises(InvalidRequestError):
         open_at(Location.parse(sound), when)
 

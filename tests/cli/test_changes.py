@@ -1,4 +1,4 @@
-"""Are the rows that changed shown, to people and to programs?"""
+"""`lancelake changes`: text and JSON output."""
 
 from __future__ import annotations
 
@@ -52,9 +52,9 @@ def test_programs_get_all_rows(document: Document, sound: Path) -> None:
     assert (len(whole["rows"]), whole["complete"]) == (33, True)
 
 
-def test_people_are_told_that_there_are_more_rows(output: Output, sound: Path) -> None:
+def test_output_says_that_there_are_more_rows(output: Output, sound: Path) -> None:
     shown = output("changes", sound, "--from", "0").splitlines()[-1]
-    assert shown == "20 rows; there are more, --rows says how many to show"
+    assert shown == "20 rows; more rows available, use --rows"
 
 
 def test_kinds_and_filters(document: Document, sound: Path) -> None:
@@ -93,13 +93,13 @@ def test_a_tag_a_branch_and_a_time(document: Document, sound: Path) -> None:
         (["-k", "upsert"], 2),
     ],
 )
-def test_wrong_wishes_are_refused(
+def test_wrong_options_are_refused(
     run: Callable[..., Result], sound: Path, args: list[str], code: int
 ) -> None:
     assert run("changes", sound, *args).exit_code == code
 
 
-def test_a_table_without_stable_row_ids_is_told_what_to_do(
+def test_a_table_without_stable_row_ids_gets_advice(
     run: Callable[..., Result], official_14: Official, tmp_path: Path
 ) -> None:
     official_14.run(tmp_path / "t.lance", 'lance.write_dataset(pa.table({"x": [1]}), uri)')

@@ -1,4 +1,4 @@
-"""Does `lancelake cleanup` say what would go, and remove it?"""
+"""`lancelake cleanup`: dry run and removal."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ def test_a_dry_run_names_every_file_when_asked(document: Document, old: Path) ->
 def test_old_versions_go_and_tagged_ones_stay(document: Document, old: Path) -> None:
     body = document("cleanup", old, "--retain", 1)
     assert body["kinds"]["manifest"]["files"] == 3
-    assert body["versions_kept"]["2"] == "a tag names it"
+    assert body["versions_kept"]["2"] == "a tag refers to it"
     assert [v["version"] for v in lance.dataset(old).versions()] == [2, 5]
 
 
-def test_files_of_no_version_go_when_nobody_writes(document: Document, old: Path) -> None:
+def test_files_of_no_version_go_without_other_writers(document: Document, old: Path) -> None:
     stray = old / "data" / "stray.lance"
     stray.touch()
     document("cleanup", old)
@@ -82,4 +82,4 @@ def test_people_see_kinds_and_sizes(output: Output, old: Path) -> None:
     shown = output("cleanup", old, "--retain", 1)
     assert "removed  3 versions, 9 files" in shown
     assert "transaction" in shown
-    assert "version 2: a tag names it" in shown
+    assert "version 2: a tag refers to it" in shown

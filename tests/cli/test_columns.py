@@ -1,4 +1,4 @@
-"""Are columns added, dropped, renamed and altered from the command line?"""
+"""`lancelake columns`: add, drop, rename and alter."""
 
 from __future__ import annotations
 

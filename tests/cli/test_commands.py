@@ -1,4 +1,4 @@
-"""Does each command show what it should, to people?"""
+"""Text output of each command."""
 
 from __future__ import annotations
 
@@ -188,7 +188,10 @@ def test_count_at_a_version(output: Output, sound: Path) -> None:
 
 
 def test_check_of_a_sound_table_says_so(output: Output, sound: Path) -> None:
-    assert output("check", sound, "--all-versions", "--data") == "in order  7 versions checked\n"
+    assert (
+        output("check", sound, "--all-versions", "--data")
+        == "no problems found  7 versions checked\n"
+    )
 
 
 def test_check_shows_what_where_and_what_to_do(run: Run, table: Path) -> None:
@@ -198,7 +201,7 @@ def test_check_shows_what_where_and_what_to_do(run: Run, table: Path) -> None:
         "error  data-file-missing  version 5",
         "  data/nothing.lance",
         "  a data file of fragment 0 does not exist",
-        "  Bring the file back from a copy, or restore a version that does not need it.",
+        "  Restore the file from a backup, or restore a version that does not need it.",
     ]
     assert result.stdout.splitlines()[-1] == "1 error  2 versions checked"
 

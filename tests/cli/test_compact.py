@@ -1,4 +1,4 @@
-"""Does `lancelake compact` say what it would do, and do it?"""
+"""`lancelake compact`: dry run and compaction."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_groups_can_be_committed_one_by_one(document: Document, small: Path) -> 
     assert body["version"] == 7
 
 
-def test_people_are_told_before_and_after(run: Callable[..., Result], small: Path) -> None:
+def test_output_shows_before_and_after(run: Callable[..., Result], small: Path) -> None:
     shown = run("compact", small).stdout
     assert "6 fragments" in shown
     assert "1 fragment," in shown

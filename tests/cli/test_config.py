@@ -1,4 +1,4 @@
-"""Are settings shown and changed, each in its own map?"""
+"""`lancelake config`: show and change settings of each map."""
 
 from __future__ import annotations
 

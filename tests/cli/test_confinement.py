@@ -1,4 +1,4 @@
-"""Does `--confine-to` keep a table within the places that the user allows?"""
+"""`--confine-to` restricts a table to the allowed locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what differs between two versions shown, and nothing else?"""
+"""`lancelake diff`: the differences between two versions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ KEYS = {
 
 
 def test_a_version_does_not_differ_from_itself(output: Callable[..., str], sound: Path) -> None:
-    assert output("diff", sound, "3", "3").splitlines()[-1] == "nothing differs"
+    assert output("diff", sound, "3", "3").splitlines()[-1] == "no differences"
 
 
 def test_the_document_has_all_keys(document: Document, sound: Path) -> None:

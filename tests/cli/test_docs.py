@@ -1,6 +1,6 @@
-"""Does the page about the command line show what the commands print?
+"""The page about the command line shows the actual output of the commands.
 
-`LANCELAKE_UPDATE_DOCS=1` writes the page anew instead.
+`LANCELAKE_UPDATE_DOCS=1` rewrites the page instead.
 """
 
 from __future__ import annotations

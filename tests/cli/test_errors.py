@@ -1,4 +1,4 @@
-"""What does the command line do when something goes wrong?"""
+"""Errors of the command line: messages and exit codes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the output for programs complete, with stable keys and JSON-safe values?"""
+"""JSON output is complete, with stable keys and JSON-safe values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the conflict matrix shown as the rules have it, at the terminal and in the documentation?"""
+"""The conflict matrix in the terminal and in the documentation matches the rules."""
 
 from __future__ import annotations
 

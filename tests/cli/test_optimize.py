@@ -1,4 +1,4 @@
-"""Does `lancelake optimize` do what is worth it, and say so?"""
+"""`lancelake optimize`: due maintenance and its report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `lancelake repair` say what it would do, and do only that?"""
+"""`lancelake repair`: preview and application."""
 
 from __future__ import annotations
 
@@ -30,21 +30,21 @@ def miscounted(table: Path) -> Path:
 
 
 def test_a_table_in_order_needs_nothing(output: Output, sound: Path) -> None:
-    assert output("repair", sound) == "in order, nothing to repair\n"
+    assert output("repair", sound) == "no problems found, nothing to repair\n"
 
 
 def test_without_apply_nothing_is_done(output: Output, document: Document, table: Path) -> None:
     text = output("repair", miscounted(table))
     assert text.splitlines() == [
-        "would be set right  fragment 0: 2 deleted rows",
-        "nothing is done yet: --apply does it",
+        "would be repaired  fragment 0: 2 deleted rows",
+        "nothing was changed: use --apply to repair",
     ]
     assert document("info", table)["version"] == 5
 
 
 def test_with_apply_it_is_done(output: Output, run: Run, table: Path) -> None:
     text = output("repair", miscounted(table), "--apply", "--message", "count again")
-    assert text.splitlines() == ["set right  fragment 0: 2 deleted rows", "version 6"]
+    assert text.splitlines() == ["repaired  fragment 0: 2 deleted rows", "version 6"]
     assert run("check", table).exit_code == 0
 
 
@@ -53,12 +53,12 @@ def test_the_message_is_in_the_log(document: Document, table: Path) -> None:
     assert document("log", table)["versions"][0]["message"] == "count again"
 
 
-def test_what_stays_is_told_with_advice_and_an_exit_code(run: Run, table: Path) -> None:
+def test_what_stays_is_reported_with_advice_and_an_exit_code(run: Run, table: Path) -> None:
     next((table / "data").glob("*.lance")).unlink()
     result = run("repair", table, "--apply")
     assert result.exit_code == 6
     assert "--drop-lost" in result.stdout
-    assert result.stdout.splitlines()[-1].startswith("nothing can be set right")
+    assert result.stdout.splitlines()[-1].startswith("nothing can be repaired")
 
 
 def test_lost_rows_are_given_up_on_request(document: Document, run: Run, table: Path) -> None:
@@ -84,7 +84,7 @@ def test_it_can_go_back_to_a_version_in_order(document: Document, run: Run, tabl
 
 
 def test_a_table_in_order_does_not_go_back(output: Output, sound: Path) -> None:
-    assert "the newest version is in order" in output("repair", sound, "--to-healthy")
+    assert "the newest version is consistent" in output("repair", sound, "--to-healthy")
 
 
 def test_text_that_is_not_utf8_is_replaced_on_request(

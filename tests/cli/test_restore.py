@@ -1,4 +1,4 @@
-"""Does an old version become the newest again?"""
+"""`lancelake restore`: an old version becomes the newest."""
 
 from __future__ import annotations
 

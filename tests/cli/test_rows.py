@@ -1,4 +1,4 @@
-"""Do commands change rows, and say how many?"""
+"""Commands that change rows, and the counts they report."""
 
 from __future__ import annotations
 

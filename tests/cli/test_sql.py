@@ -1,4 +1,4 @@
-"""Does `lancelake sql` answer queries, and refuse what is none?"""
+"""`lancelake sql`: queries, and refused statements."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_programs_get_a_document(document: Callable[..., Any], sound: Path) -> N
 
 
 def test_no_more_rows_than_asked_for_are_shown(output: Output, sound: Path) -> None:
-    more = "; there are more, --rows says how many to show\n"
+    more = "; more rows available, use --rows\n"
     assert output("sql", sound, "SELECT id FROM dataset", "--rows", "3").endswith(f"3 rows{more}")
     assert output("sql", sound, "SELECT id FROM dataset", "-n", "0").endswith(f"0 rows{more}")
     assert output("sql", sound, "SELECT 1 AS one", "-n", "1").endswith("1 row\n")

@@ -1,4 +1,4 @@
-"""Do tables fit, with what matters most?"""
+"""Layout of tables in the available width."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are tags made, moved, shown and forgotten?"""
+"""`lancelake tag`: create, move, list and delete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are schemas, operations and documents put into words well?"""
+"""Text of schemas, operations and documents."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_details_of(operation: ops.Operation, text: str) -> None:
 
 @pytest.mark.parametrize("kind", BY_KIND, ids=lambda kind: kind.__name__)
 @given(data=st.data())
-def test_can_be_told_and_shown(kind: type[ops.Operation], data: st.DataObject) -> None:
+def test_can_be_described_and_shown(kind: type[ops.Operation], data: st.DataObject) -> None:
     transaction: Transaction = data.draw(transactions(BY_KIND[kind]))
     operation_text.details(transaction.operation)
     body = transaction_document(transaction)

@@ -1,4 +1,4 @@
-"""Are numbers, sizes, times and strange characters put into words well?"""
+"""Text of numbers, sizes, times and special characters."""
 
 from __future__ import annotations
 

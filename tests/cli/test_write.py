@@ -1,4 +1,4 @@
-"""Do files of every kind become rows of a table?"""
+"""`lancelake write`: files of every format become rows."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_official_lance_reads_what_is_written(
     assert official_14.read(tmp_path / "t.lance").to_pylist() == ROWS.to_pylist()
 
 
-def test_people_are_told_rows_files_bytes_version_and_time(
+def test_output_shows_rows_files_bytes_version_and_time(
     output: Output, source: Path, tmp_path: Path
 ) -> None:
     lines = output("write", source, tmp_path / "t.lance", width=300).splitlines()

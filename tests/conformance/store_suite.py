@@ -1,4 +1,4 @@
-"""What must any store do? Each law takes an empty store and fails for one reason."""
+"""Conformance suite of stores: each test takes an empty store and fails for one reason."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the page on the architecture name modules that are there, and calls that can be made?"""
+"""Modules and calls named on the architecture page exist."""
 
 from __future__ import annotations
 

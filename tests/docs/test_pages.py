@@ -1,4 +1,4 @@
-"""Does the code on pages of the documentation run as it stands?"""
+"""The code on the documentation pages runs."""
 
 from __future__ import annotations
 

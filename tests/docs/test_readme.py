@@ -1,4 +1,4 @@
-"""Does the code in the README run as it stands?"""
+"""The code in the README runs."""
 
 from __future__ import annotations
 

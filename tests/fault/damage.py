@@ -1,4 +1,4 @@
-"""How can bytes be damaged? Every truncation, and flips of a few bytes that can be replayed."""
+"""Damaged bytes: every truncation, and flips of a few bytes that can be replayed."""
 
 from __future__ import annotations
 

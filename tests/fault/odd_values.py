@@ -1,4 +1,4 @@
-"""Which values does no writer write? Messages with single fields set to odd ones."""
+"""Messages with single fields set to values that no writer writes."""
 
 from __future__ import annotations
 

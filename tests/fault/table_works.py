@@ -1,4 +1,4 @@
-"""What can be done to a table, and what does a reader see of it?"""
+"""Operations on a table, and what readers observe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a request that makes no sense a clear error, and the table as it was?"""
+"""Invalid requests raise a clear error and leave the table unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every version that is left whole, wherever a cleanup stops, and does the next one finish?"""
+"""Interrupted cleanups: remaining versions are complete, and the next cleanup finishes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do many writers at once, on real stores, all land exactly once?"""
+"""Many concurrent writers on real stores commit exactly once each."""
 
 from __future__ import annotations
 

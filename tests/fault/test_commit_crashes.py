@@ -1,4 +1,4 @@
-"""What is left when a writer dies at any of its store calls, or the store fails there?"""
+"""Crashes and store failures at every store call of a commit."""
 
 from __future__ import annotations
 

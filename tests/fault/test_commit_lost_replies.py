@@ -1,4 +1,4 @@
-"""What does a writer do when the reply to its create is lost?"""
+"""Commits whose reply to the manifest creation is lost."""
 
 from __future__ import annotations
 

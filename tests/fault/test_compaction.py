@@ -1,4 +1,4 @@
-"""Is a table in order, with the same rows, wherever a compaction of it stops or fails?"""
+"""Interrupted and failed compactions leave a consistent table with the same rows."""
 
 from __future__ import annotations
 

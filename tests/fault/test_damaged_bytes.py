@@ -1,4 +1,4 @@
-"""Are damaged bytes of metadata either read or reported, and never anything else?"""
+"""Damaged metadata bytes are either read or reported as a typed error."""
 
 from __future__ import annotations
 

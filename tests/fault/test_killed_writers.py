@@ -1,4 +1,4 @@
-"""Is a table in order, and its last operation whole or absent, whenever its writer is killed?"""
+"""Killed writers leave a consistent table, with their last operation complete or absent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a table old or new, and in order, at whichever store call a change of it stops?"""
+"""A crash at any store call of an operation leaves the old or the new version, consistent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are tables of early releases read as they should be? Real tables, oddities included."""
+"""Real tables of early releases, including their peculiarities."""
 
 from __future__ import annotations
 

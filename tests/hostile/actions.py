@@ -1,4 +1,4 @@
-"""What is done with a table that may be hostile? Everything that a user may do first."""
+"""First actions of a user on a table that may be hostile."""
 
 from __future__ import annotations
 

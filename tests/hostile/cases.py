@@ -1,4 +1,4 @@
-"""What may a hostile table say? Places outside of it, and sizes beyond reason, in every field."""
+"""Hostile values for every field: outside locations, and excessive sizes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How is a message tampered with? At random, from a seed, and field by field."""
+"""Mutations of messages: at random from a seed, and field by field."""
 
 from __future__ import annotations
 

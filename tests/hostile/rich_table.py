@@ -1,4 +1,4 @@
-"""Which table is tampered with? A small one that has every kind of file and entry."""
+"""A small table with every kind of file and entry, to be tampered with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a hostile table reach anything outside of it, or more memory than it should?
+"""Hostile tables reach nothing outside of them, and use limited memory.
 
 `LANCELAKE_HOSTILE=all` tries every value of every field; without it one of each, chosen by a seed.
 `LANCELAKE_HOSTILE_ONLY` names the cases to try.

@@ -1,4 +1,4 @@
-"""Does a manifest that was tampered with give rows or a typed error, and never anything else?
+"""Mutated manifests give rows or a typed error.
 
 `LANCELAKE_MUTATIONS` sets how many manifests are tried, `LANCELAKE_SEED` which.
 """

@@ -1,4 +1,4 @@
-"""Does a table in an object store reach local files, or options of its own?"""
+"""Hostile tables in an object store reach neither local files nor options of their own."""
 
 from __future__ import annotations
 

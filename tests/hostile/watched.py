@@ -1,4 +1,4 @@
-"""What is reached that should not be? Files that tell of every access, and a port that listens."""
+"""Detect access to files and ports that a table must not reach."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which histories do official releases write? Steps that cover every operation they can do."""
+"""Histories written by official releases, with steps for every operation they support."""
 
 from __future__ import annotations
 

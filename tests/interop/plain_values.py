@@ -1,4 +1,4 @@
-"""How do values of a pylance-shaped face look as JSON? Runs here and inside official releases."""
+"""Values of a pylance-compatible API as JSON; runs here and inside official releases."""
 
 import dataclasses
 import datetime

@@ -1,4 +1,4 @@
-"""Which Arrow schemas decide whether two libraries agree? One per type, mark and odd case."""
+"""Arrow schemas for comparing libraries: one per type, flag and special case."""
 
 from __future__ import annotations
 

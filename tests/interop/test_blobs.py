@@ -1,4 +1,4 @@
-"""Are blobs the same for us and for official releases, whoever wrote them?"""
+"""Blobs written by us and by official releases, read by both."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do changes lead to what a table of an official release holds, whatever its columns are?"""
+"""The change feed of tables of official releases, for all column types."""
 
 from __future__ import annotations
 

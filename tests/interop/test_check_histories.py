@@ -1,4 +1,4 @@
-"""Is every table that official releases write in order?"""
+"""The check reports no errors in tables of official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a cleanup leave what official cleanups leave, and can official releases read it?"""
+"""Cleanup compared with official cleanups, and its result read by official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are old versions removed from object stores, and from tables whose versions DynamoDB records?"""
+"""Cleanup on object stores, and of tables with versions in DynamoDB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do changes of columns do the same here and in official Lance? Random tables, random changes."""
+"""Column changes compared with official Lance: random tables, random changes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do official releases read, and go on from, the versions that we commit?"""
+"""Official releases read our versions and commit after them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a compaction agree with official releases? Plans, rows, lineage, answers of indices."""
+"""Compaction compared with official releases: plans, rows, lineage, index answers."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Do processes that change a table while another compacts it lose a row, or bring one back?
+"""Concurrent changes during a compaction neither lose nor resurrect rows.
 
-LANCELAKE_RACE_ROUNDS says how many rounds each race has.
+LANCELAKE_RACE_ROUNDS sets the number of rounds of each race.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Are column files swapped alike by official Lance and by us? Each goes on with the other's."""
+"""Replaced column files of official Lance and ours; each continues with the other's."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do we and official Lance commit to one table through the same DynamoDB table?"""
+"""Commits of ours and of official Lance through the same DynamoDB table."""
 
 from __future__ import annotations
 

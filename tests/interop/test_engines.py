@@ -1,4 +1,4 @@
-"""Do DuckDB, Polars and pandas read a table as they read the same rows in memory?"""
+"""DuckDB, Polars and pandas read a table like the same rows in memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a program written for pylance get the same answers after changing its import?"""
+"""Programs written for pylance return the same results with our import."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do we describe indices as official releases describe their own?"""
+"""Index descriptions match those of official releases."""
 
 from __future__ import annotations
 

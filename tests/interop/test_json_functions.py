@@ -1,4 +1,4 @@
-"""Do the functions that look into JSON answer as in pylance?"""
+"""JSON functions return the results of pylance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the key filters of upserts, byte for byte, those that official releases write?"""
+"""Key filters of upserts are byte-identical to those of official releases."""
 
 from __future__ import annotations
 

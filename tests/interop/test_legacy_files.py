@@ -1,4 +1,4 @@
-"""Do we read legacy data files as the official releases that wrote them do?"""
+"""Legacy data files are read as by the official releases that wrote them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do rows get the ids and versions from us that the official release gives them?"""
+"""Row ids and row versions match those of the official release."""
 
 from __future__ import annotations
 

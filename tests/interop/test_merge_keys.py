@@ -1,4 +1,4 @@
-"""Are keys of every type matched as official Lance matches them?"""
+"""Merge keys of every type match as in official Lance."""
 
 from __future__ import annotations
 

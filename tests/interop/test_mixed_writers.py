@@ -1,4 +1,4 @@
-"""Do our writers and official ones, all at once on one table, lose or double nothing?"""
+"""Concurrent writers of ours and of official Lance on one table: no lost or duplicate rows."""
 
 from __future__ import annotations
 

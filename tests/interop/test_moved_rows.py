@@ -1,4 +1,4 @@
-"""Indices find rows that official releases moved without touching the indices."""
+"""Indices find rows that official releases moved without updating the indices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do our rules build the versions that official releases built from the same transactions?"""
+"""Our rules build the same versions as official releases from the same transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do we answer as official releases do where a random table seldom leads? Names, refs, pages."""
+"""Rarely drawn details compared with official releases: names, refs, pages."""
 
 from __future__ import annotations
 

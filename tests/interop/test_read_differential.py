@@ -1,4 +1,4 @@
-"""Do we read what official releases wrote as they read it? Random tables, random histories."""
+"""Reads of tables of official releases match their reads: random tables, random histories."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do official releases read and write tables that were repaired?"""
+"""Official releases read and write repaired tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.storage.location import Location
-from lancelake.table.repair import Wishes, go_back, repair, way_back
+from lancelake.table.repair import RepairOptions, find_healthy, repair, restore_healthy
 from tests.support.compare import assert_same_rows
 from tests.support.official import Official
 from tests.support.official_process import OfficialError
@@ -54,7 +54,7 @@ def table(whole: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", MENDED)
-def test_a_mended_table_is_read_and_written(name: str, official: Official, table: Path) -> None:
+def test_a_repaired_table_is_read_and_written(name: str, official: Official, table: Path) -> None:
     BY_NAME[name](table)
     repair(Location.parse(table))
     _agree(official, table)
@@ -65,7 +65,7 @@ def test_a_table_without_what_was_lost_is_read_and_written(
     name: str, official: Official, table: Path
 ) -> None:
     BY_NAME[name](table)
-    repair(Location.parse(table), Wishes(drop_lost=True))
+    repair(Location.parse(table), RepairOptions(drop_lost=True))
     _agree(official, table)
 
 
@@ -74,7 +74,7 @@ def test_a_table_that_went_back_is_read_and_written(
     name: str, official: Official, table: Path
 ) -> None:
     BY_NAME[name](table)
-    go_back(way_back(Location.parse(table)))
+    restore_healthy(find_healthy(Location.parse(table)))
     _agree(official, table)
 
 
@@ -98,7 +98,7 @@ def test_a_table_with_replaced_text_is_read_and_written(
     table = with_text(binary, tmp_path / "table.lance")
     with pytest.raises(OfficialError):
         official.read(table)
-    repair(Location.parse(table), Wishes(replace_invalid_utf8=True))
+    repair(Location.parse(table), RepairOptions(replace_invalid_utf8=True))
     _agree(official, table)
 
 
@@ -110,7 +110,7 @@ def test_an_index_with_text_that_is_not_utf8_is_dropped(
     lance.write_dataset(rows, binary, max_rows_per_file=4)
     official_14.create_scalar_index(binary, "text", "BTREE")
     table = with_text(binary, tmp_path / "table.lance")
-    repair(Location.parse(table), Wishes(replace_invalid_utf8=True))
+    repair(Location.parse(table), RepairOptions(replace_invalid_utf8=True))
     assert lance.dataset(str(table)).describe_indices() == []
     found = official_14.read(table, filter="text = 'a\ufffd'")
     assert found["id"].to_pylist() == [3]

@@ -1,4 +1,4 @@
-"""Do deletes, updates and merges do the same here and in official Lance? Random tables, edits."""
+"""Deletes, updates and merges compared with official Lance: random tables, random edits."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Do processes that change the same rows at the same time leave what one after another would?
+"""Concurrent processes that change the same rows: the result is that of a serial execution.
 
-LANCELAKE_RACE_ROUNDS says how many rounds each race has.
+LANCELAKE_RACE_ROUNDS sets the number of rounds of each race.
 """
 
 from __future__ import annotations

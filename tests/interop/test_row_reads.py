@@ -1,4 +1,4 @@
-"""Do single rows come as from pylance: by id, by number, members of structs, repeats?"""
+"""Reads of single rows compared with pylance: by id, by position, struct fields, repeats."""
 
 from __future__ import annotations
 

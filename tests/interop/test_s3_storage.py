@@ -1,4 +1,4 @@
-"""Does S3 keep every law of a store, and do we find there what official Lance writes?"""
+"""Store conformance on S3, and reads of tables that official Lance wrote there."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do we write, show and refuse schemas as official releases do?"""
+"""Schemas are written, shown and refused as in official releases."""
 
 from __future__ import annotations
 

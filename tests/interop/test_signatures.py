@@ -1,4 +1,4 @@
-"""Do the calls that change a table take the arguments that they take in official releases?"""
+"""Signatures of methods that change a table match those of official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do queries give what they give in pylance, reading no more than they need?"""
+"""SQL queries return the results of pylance, and read only what they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a table read the same on disk, in memory and on S3, and do its stores' failures show?"""
+"""The same table on disk, in memory and on S3, and store failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the transactions of official releases shown with the very values they show themselves?"""
+"""Transactions of official releases are shown with the same values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do fragments, schemas and indices show what official releases show of the same table?"""
+"""Fragments, schemas and indices have the values that official releases show."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do files on several bases, single fragments and cleanup settings mean the same to releases?"""
+"""Multiple bases, single fragments and cleanup settings compared with official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do official releases read the data files that this library writes?"""
+"""Official releases read our data files."""
 
 from __future__ import annotations
 

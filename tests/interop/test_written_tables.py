@@ -1,4 +1,4 @@
-"""Can official releases open, validate and change the tables that we wrote, and we theirs after?"""
+"""Official releases open, validate and change our tables, and we read the result."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What must hold after any race of commits? Runs of writers on a schedule, and their invariants."""
+"""Runs of writers on a schedule, and the invariants after any race of commits."""
 
 from __future__ import annotations
 

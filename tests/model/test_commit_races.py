@@ -1,4 +1,4 @@
-"""Do commits keep their promises whatever the order of their store calls?"""
+"""Commit guarantees in every order of store calls."""
 
 from __future__ import annotations
 

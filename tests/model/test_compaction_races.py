@@ -1,4 +1,4 @@
-"""Does a compaction that races with any other operation keep rows, ids and what indices cover?"""
+"""Compaction with any concurrent operation keeps rows, ids and index coverage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do all operations keep a table's log sound, whichever of two comes first?"""
+"""Races of all pairs of operations keep the version history consistent."""
 
 from __future__ import annotations
 

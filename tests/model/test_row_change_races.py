@@ -1,4 +1,4 @@
-"""Do merges and updates keep keys and values whatever else is committed at the same time?"""
+"""Merges and updates with any concurrent commit keep keys and values."""
 
 from __future__ import annotations
 

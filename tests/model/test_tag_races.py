@@ -1,4 +1,4 @@
-"""Two who change one tag at once: is nothing of either lost, in any order of their store calls?"""
+"""Concurrent changes of one tag, in every order of store calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do rows keep their lineage, and do their changes lead from each version to each later one?"""
+"""Rows keep their lineage, and changes lead from each version to each later one."""
 
 from __future__ import annotations
 

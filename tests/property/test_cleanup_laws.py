@@ -1,4 +1,4 @@
-"""Does a cleanup remove what its policy says, all of it and nothing else, whatever came before?"""
+"""A cleanup removes exactly what its policy allows, for any history."""
 
 from __future__ import annotations
 

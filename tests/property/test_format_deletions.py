@@ -1,4 +1,4 @@
-"""Do deletion files behave as sets in both encodings?"""
+"""Deletion files behave like sets in both encodings."""
 
 from __future__ import annotations
 

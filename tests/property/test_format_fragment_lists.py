@@ -1,4 +1,4 @@
-"""Does a list of encoded fragments behave as the tuple of fragments it stands for?"""
+"""Lists of encoded fragments behave like tuples of fragments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every value read as it was written, with the fields of newer writers?"""
+"""Every value is read as it was written, with unknown fields of newer writers."""
 
 from __future__ import annotations
 

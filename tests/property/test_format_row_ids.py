@@ -1,4 +1,4 @@
-"""Do sequences of row ids and versions behave as lists?"""
+"""Sequences of row ids and versions behave like lists."""
 
 from __future__ import annotations
 

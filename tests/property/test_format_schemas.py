@@ -1,4 +1,4 @@
-"""Does an Arrow schema come back from the table schema made of it?"""
+"""Arrow schemas survive the conversion to table schemas and back."""
 
 from __future__ import annotations
 

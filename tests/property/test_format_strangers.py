@@ -1,4 +1,4 @@
-"""Do fields of newer writers survive at every level of real manifests and transactions?"""
+"""Unknown fields of newer writers survive at every level of manifests and transactions."""
 
 from __future__ import annotations
 

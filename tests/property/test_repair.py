@@ -1,4 +1,4 @@
-"""Does a repair keep its promises, whatever was done to a table?"""
+"""Laws of repair, for any damage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lancelake.errors import LanceTableError
 from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity
-from lancelake.table.repair import Wishes, plan, repair
+from lancelake.table.repair import RepairOptions, plan, repair
 from tests.support.official import Official
 from tests.support.sound_tables import build_sound, findings
 from tests.unit.table.check.test_version_damage import DAMAGE
@@ -36,7 +36,7 @@ STEPS: dict[str, Step] = {
 }
 BY_NAME = {name: damage for name, damage, _, _ in DAMAGE}
 WISHES = st.builds(
-    Wishes,
+    RepairOptions,
     data=st.booleans(),
     notes=st.booleans(),
     drop_lost=st.booleans(),
@@ -56,16 +56,20 @@ def whole(official_14: Official, tmp_path_factory: pytest.TempPathFactory) -> Pa
 @given(
     steps=st.lists(st.sampled_from(sorted(STEPS)), max_size=6),
     stable=st.booleans(),
-    wishes=WISHES,
+    options=WISHES,
 )
-def test_a_table_in_order_needs_no_repair(steps: list[str], stable: bool, wishes: Wishes) -> None:
+def test_a_table_in_order_needs_no_repair(
+    steps: list[str], stable: bool, options: RepairOptions
+) -> None:
     with tempfile.TemporaryDirectory() as folder, disk_sync.waiting(waits=False):
         uri = str(Path(folder) / "table.lance")
         rows = pa.table({"a": range(20)})
         lance.write_dataset(rows, uri, max_rows_per_file=5, enable_stable_row_ids=stable)
         for step in steps:
             STEPS[step](lance.dataset(uri))
-        asked = Wishes(data=wishes.data, drop_lost=wishes.drop_lost, new_row_ids=wishes.new_row_ids)
+        asked = RepairOptions(
+            data=options.data, drop_lost=options.drop_lost, new_row_ids=options.new_row_ids
+        )
         planned = plan(Location.parse(uri), asked)
         assert (planned.has_work, planned.left) == (False, ())
 
@@ -73,10 +77,10 @@ def test_a_table_in_order_needs_no_repair(steps: list[str], stable: bool, wishes
 @settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
 @given(
     names=st.lists(st.sampled_from(sorted(BY_NAME)), min_size=2, max_size=3, unique=True),
-    wishes=WISHES,
+    options=WISHES,
 )
 def test_damage_of_several_kinds_never_gets_worse(
-    names: list[str], wishes: Wishes, whole: Path
+    names: list[str], options: RepairOptions, whole: Path
 ) -> None:
     with tempfile.TemporaryDirectory() as folder, disk_sync.waiting(waits=False):
         table = Path(shutil.copytree(whole, Path(folder) / "table.lance"))
@@ -87,7 +91,7 @@ def test_damage_of_several_kinds_never_gets_worse(
                 # What it would damage is damaged too much already.
                 continue
         before = _problems(table)
-        done = repair(Location.parse(table), wishes)
+        done = repair(Location.parse(table), options)
         after = _problems(table)
         assert after <= before
         assert done.done.has_work or after == before

@@ -1,4 +1,4 @@
-"""Do random conditions keep the rows that official Lance keeps?"""
+"""Random conditions select the same rows as in official Lance."""
 
 from __future__ import annotations
 

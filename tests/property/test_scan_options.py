@@ -1,4 +1,4 @@
-"""Do options of a scan do together what each does alone? A model in plain Python answers."""
+"""Combined scan options compared with a model in plain Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the lock-file check refuse every line that names a place?"""
+"""The lock-file check refuses every line with a location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the mirror check find modules without tests, and exceptions that are none?"""
+"""The mirror check reports modules without tests, and needless exceptions."""
 
 from __future__ import annotations
 

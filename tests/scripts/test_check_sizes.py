@@ -1,4 +1,4 @@
-"""Does the size check find what is too long, and only that?"""
+"""The size check reports what is too long, and only that."""
 
 from __future__ import annotations
 

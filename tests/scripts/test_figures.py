@@ -1,4 +1,4 @@
-"""Do the figures of a source tree count what they name?"""
+"""Figures of a source tree are counted correctly."""
 
 from __future__ import annotations
 

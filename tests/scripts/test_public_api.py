@@ -1,4 +1,4 @@
-"""Does the public API file show what changed?"""
+"""The public API file shows changes."""
 
 from __future__ import annotations
 

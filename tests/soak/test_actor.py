@@ -1,4 +1,4 @@
-"""Do the logs of a process tell the judge what its library did?"""
+"""The logs of a process record the operations of its library."""
 
 from __future__ import annotations
 
@@ -130,6 +130,6 @@ def test_a_process_alone_does_everything_and_nothing_is_wrong(tmp_path: Path) ->
     ],
     ids=["forgetful", "eager", "gloomy", "careless"],
 )
-def test_a_library_that_lies_is_found_out(library: Any, wrong: Wrong, tmp_path: Path) -> None:
+def test_a_wrong_library_is_detected(library: Any, wrong: Wrong, tmp_path: Path) -> None:
     verdict = played(library, tmp_path, 15)
     assert wrong in {finding.wrong for finding in verdict.findings}

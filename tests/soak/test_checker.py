@@ -1,4 +1,4 @@
-"""Does the judge of a soak see each thing that must not happen, and nothing else?"""
+"""The checker of a soak detects each kind of violation, and reports no others."""
 
 from __future__ import annotations
 
@@ -176,11 +176,11 @@ def test_an_operation_must_not_take_rows_along() -> None:
     assert found == {Wrong.LOST_UPDATE}
 
 
-def test_a_row_that_nobody_wrote_is_a_dirty_read() -> None:
+def test_a_row_that_no_operation_wrote_is_a_dirty_read() -> None:
     assert wrongs(history(START, [*START, (30, 1, "nobody")])) == {Wrong.DIRTY_READ}
 
 
-def test_rows_that_nobody_deleted_are_missed() -> None:
+def test_rows_that_no_operation_deleted_are_missed() -> None:
     assert wrongs(history(START, without(START, 10))) == {Wrong.UNEXPLAINED_CHANGE}
 
 
@@ -246,7 +246,7 @@ def test_an_operation_reports_how_many_rows_it_changed() -> None:
     assert wrongs(history(START, without(START, 10), operations=[much])) == {Wrong.WRONG_COUNT}
 
 
-def test_nobody_is_given_an_older_version_than_was_known() -> None:
+def test_no_reader_is_given_an_older_version_than_was_known() -> None:
     seen = (
         Seen(process="1.0", asked=1, answered=2, version=5),
         Seen(process="2.0", asked=3, answered=4, version=4),
@@ -418,7 +418,7 @@ def test_a_listed_version_is_what_it_was() -> None:
     assert wrongs(history(START, final=Final(audits=(other,)))) == {Wrong.READERS_DISAGREE}
 
 
-def test_readers_agree_on_versions_that_nobody_read_before() -> None:
+def test_readers_agree_on_versions_that_were_not_read_before() -> None:
     audits = tuple(
         Audit(library=name, version=9, digest=digest(rows))
         for name, rows in (("ours", START), ("4.0.2", APPENDED))

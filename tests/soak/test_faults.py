@@ -1,4 +1,4 @@
-"""Do stores misbehave as they are told, and say so?"""
+"""Injected store faults occur as configured, and are reported."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a seed tell what happens in a run?"""
+"""A seed determines the plan of a run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import Any
 import pyarrow as pa
 
 from soak.drawing import DECK, Drawing
-from soak.plan import CREW, SPARK, Wishes, plans
+from soak.plan import CREW, SPARK, SoakOptions, plans
 from soak.table import POOL, first_rows, own_pool
 
-WISHES = Wishes(seed=1, seconds=480.0, round_seconds=60.0, crew=(*CREW, SPARK))
+OPTIONS = SoakOptions(seed=1, seconds=480.0, round_seconds=60.0, crew=(*CREW, SPARK))
 
 
 class Unchanging:
@@ -42,21 +42,21 @@ def drawn(seed: int, count: int, *, is_blind: bool = False) -> list[tuple[str, d
 
 
 def test_the_same_seed_gives_the_same_rounds() -> None:
-    assert list(plans(WISHES)) == list(plans(WISHES))
+    assert list(plans(OPTIONS)) == list(plans(OPTIONS))
 
 
 def test_another_seed_gives_other_kills() -> None:
-    other = Wishes(seed=2, seconds=480.0, round_seconds=60.0, crew=WISHES.crew)
-    assert [p.kills for p in plans(WISHES)] != [p.kills for p in plans(other)]
+    other = SoakOptions(seed=2, seconds=480.0, round_seconds=60.0, crew=OPTIONS.crew)
+    assert [p.kills for p in plans(OPTIONS)] != [p.kills for p in plans(other)]
 
 
 def test_eight_rounds_have_every_kind_of_table_on_every_store() -> None:
-    kinds = {(plan.store, plan.is_keyed, plan.is_stable) for plan in plans(WISHES)}
+    kinds = {(plan.store, plan.is_keyed, plan.is_stable) for plan in plans(OPTIONS)}
     assert len(kinds) == 8
 
 
 def test_rounds_on_every_store_are_with_faults_and_without() -> None:
-    found = {(plan.store, bool(plan.faults)) for plan in plans(WISHES)}
+    found = {(plan.store, bool(plan.faults)) for plan in plans(OPTIONS)}
     assert found == {("disk", False), ("disk", True), ("s3", False), ("s3", True)}
 
 
@@ -77,8 +77,8 @@ def test_a_release_that_does_not_see_new_keys_inserts_keys_of_its_own() -> None:
 
 
 def test_spark_plays_on_every_kind_of_table_and_on_every_store_with_faults_and_without() -> None:
-    wishes = Wishes(seed=1, seconds=600.0, round_seconds=60.0, crew=WISHES.crew)
-    found = [plan for plan in plans(wishes) if SPARK in plan.crew]
+    options = SoakOptions(seed=1, seconds=600.0, round_seconds=60.0, crew=OPTIONS.crew)
+    found = [plan for plan in plans(options) if SPARK in plan.crew]
     assert len({(plan.is_keyed, plan.is_stable) for plan in found}) == 4
     assert len({(plan.store, bool(plan.faults)) for plan in found}) == 4
     assert any(plan.kills[plan.crew.index(SPARK)] for plan in found)

@@ -1,4 +1,4 @@
-"""Is a Spark application handed one part after the other, and left alone in between?"""
+"""A Spark application receives one part after the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def process() -> Iterator[subprocess.Popen[bytes]]:
         found.kill()
 
 
-def test_a_part_that_nobody_has_begun_is_taken_back(
+def test_a_part_that_was_not_begun_is_taken_back(
     process: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
     (tmp_path / OFFERED).touch()

@@ -1,6 +1,6 @@
-"""Does a table stay right under many writers, readers, kills and a store that fails?
+"""A short soak with many writers, readers, kills and store failures.
 
-A short run; `make soak` is the long one.
+`make soak` is the long one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from soak.drawing import DECK
-from soak.plan import CREW, RELEASES, Wishes
+from soak.plan import CREW, RELEASES, SoakOptions
 from soak.run import run
 from tests.support.official import is_installed
 
@@ -26,7 +26,7 @@ def test_a_minute_of_everything_leaves_nothing_wrong(tmp_path: Path) -> None:
     missing = [release for release in RELEASES if not is_installed(release)]
     if missing:
         pytest.skip(f"official releases {missing} are not installed under .interop/")
-    wishes = Wishes(
+    options = SoakOptions(
         seed=1,
         seconds=SECONDS,
         round_seconds=SECONDS / ROUNDS,
@@ -35,7 +35,7 @@ def test_a_minute_of_everything_leaves_nothing_wrong(tmp_path: Path) -> None:
         retention_s=8.0,
         least=LEAST,
     )
-    results = run(wishes, tmp_path, Console(quiet=True))
+    results = run(options, tmp_path, Console(quiet=True))
     assert [str(f) for result in results for f in result.verdict.findings] == []
     done = Counter[str]()
     for result in results:

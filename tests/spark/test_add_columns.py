@@ -131,7 +131,7 @@ def test_texts_and_columns_mix(spark: SparkSession, uri: str) -> None:
 
 
 def test_no_columns_are_refused(spark: SparkSession, uri: str) -> None:
-    with pytest.raises(InvalidRequestError, match="no column was given"):
+    with pytest.raises(InvalidRequestError, match="no columns were specified"):
         LanceTable.forPath(spark, uri).addColumns({})
 
 

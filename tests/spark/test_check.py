@@ -1,4 +1,4 @@
-"""Can the values of a table be checked on executors?"""
+"""Values of a table are checked on executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `confineTo` keep a table within the places that the caller allows?"""
+"""`confineTo` restricts a table to the allowed locations."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_catalog_is_confined(spark: SparkSession, confined_catalog: str) -> None
 
 def test_option_for_a_table_by_name_is_refused(spark: SparkSession, warehouse: Path) -> None:
     spark.sql("CREATE TABLE lance.open_one (a INT)")
-    with pytest.raises(Exception, match="confineTo does not confine"):
+    with pytest.raises(Exception, match="confineTo is not supported"):
         spark.read.option("confineTo", "").table("lance.open_one").collect()
     spark.sql("DROP TABLE lance.open_one")
     assert not (warehouse / "open_one.lance").exists()

@@ -55,9 +55,9 @@ def test_the_plain_source_reads_and_writes(tmp_path: Path) -> None:
     said = [line for line in done.stdout.splitlines() if line.startswith(kinds)]
     assert said[:3] == ["rows 8 10", "sum 90", "changes 10"], done.stderr[-2000:]
     assert said[3] == "replaced 10 26"
-    assert "does not take values of type string" in said[4]
-    assert "replaceWhere does not hold" in said[5]
-    assert "names no time zone" in said[6]
+    assert "does not accept values of type string" in said[4]
+    assert "do not match replaceWhere" in said[5]
+    assert "has no time zone" in said[6]
     assert "Did you mean version?" in said[7]
     assert "version 9 was not found" in said[8]
 
@@ -116,11 +116,11 @@ spark.stop()
 SAID = {
     "path": ("TableNotFoundError", "not a Lance table"),
     "option": ("InvalidRequestError", "Did you mean version?"),
-    "value": ("InvalidRequestError", "batchRows must be a whole number"),
+    "value": ("InvalidRequestError", "batchRows must be an integer"),
     "version": ("VersionNotFoundError", "version 77 was not found; the latest is 1"),
     "tag": ("RefNotFoundError", "Did you mean first?"),
     "branch": ("RefNotFoundError", "Did you mean trial?"),
-    "time": ("InvalidRequestError", "'soon' is not a time"),
+    "time": ("InvalidRequestError", "'soon' is not a valid time"),
     "extra": ("SchemaMismatchError", "mergeSchema=true"),
     "missing": ("SchemaMismatchError", "column id of type int64 is missing"),
     "null": ("SchemaMismatchError", "column id has nulls"),

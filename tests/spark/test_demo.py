@@ -1,4 +1,4 @@
-"""Does the demo run through?"""
+"""The demo runs."""
 
 from __future__ import annotations
 

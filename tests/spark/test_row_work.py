@@ -74,7 +74,7 @@ def test_a_partition_without_rows_answers_too(spark: SparkSession) -> None:
     assert batches_of(spark.range(0, 1, 1, 3).toDF("id")).count([]) == 2
 
 
-def test_a_frame_is_computed_anew_each_time(spark: SparkSession) -> None:
+def test_a_frame_is_computed_again_each_time(spark: SparkSession) -> None:
     runs = spark.sparkContext.accumulator(0)
 
     def counted(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +87,9 @@ def test_a_frame_is_computed_anew_each_time(spark: SparkSession) -> None:
     assert runs.value == 2
 
 
-def test_what_a_frame_observes_is_told_after_a_write(spark: SparkSession, tmp_table: str) -> None:
+def test_what_a_frame_observes_is_reported_after_a_write(
+    spark: SparkSession, tmp_table: str
+) -> None:
     seen = Observation()
     frame = spark.range(0, 12).observe(seen, f.count(f.lit(1)).alias("rows"))
     frame.write.format("lance").mode("append").save(tmp_table)

@@ -234,7 +234,7 @@ def rows(found: pa.Table) -> list[dict[str, Any]]:
 def test_the_last_member_of_a_struct_is_not_dropped(spark: SparkSession, table: str) -> None:
     found = failure(lambda: spark.sql(f"ALTER TABLE {table} DROP COLUMN s.a"))
     assert isinstance(found, InvalidRequestError)
-    assert "column s would be left without members" in str(found)
+    assert "column s would be left without fields" in str(found)
     assert "s" in columns(spark, table)
     with pytest.raises(InvalidRequestError, match="without members"):
         LanceTable.forName(spark, table).dropColumns("s.a")

@@ -164,7 +164,7 @@ def test_vectors_are_appended(spark: SparkSession, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("values", "problem"),
-    [("'12' AS i", "does not take values of type string"), ("'abcdef' AS v", "more than 3")],
+    [("'12' AS i", "does not accept values of type string"), ("'abcdef' AS v", "more than 3")],
 )
 def test_streams_do_not_store_what_writes_refuse(
     spark: SparkSession, place: str, tmp_path: Path, values: str, problem: str

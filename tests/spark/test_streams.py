@@ -228,4 +228,4 @@ def test_a_stream_ends_when_its_source_was_created_again(
     write(numbers(spark, 30, 40), str(source), "append")
     with pytest.raises(PySparkException) as caught:
         copy(spark, source, target)
-    assert "it was created again" in str(error_of(caught.value))
+    assert "it was recreated" in str(error_of(caught.value))

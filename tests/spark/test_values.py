@@ -95,12 +95,12 @@ def test_a_column_that_spark_cannot_show_does_not_hide_the_others(
     }
     path = tmp_path / "t.lance"
     official_14.write(path, pa.table({"id": [1], **odd, "s": ["a"]}))
-    with pytest.warns(UserWarning, match="which Spark has no type for") as said:
+    with pytest.warns(UserWarning, match="which Spark does not support") as said:
         frame = spark.read.format("lance").load(str(path))
     assert frame.collect() == [(1, "a")]
     assert [str(w.message).split()[1] for w in said] == list(odd)
     with (
-        pytest.warns(UserWarning, match="which Spark has no type for"),
+        pytest.warns(UserWarning, match="which Spark does not support"),
         pytest.raises(UnsupportedError, match="column big has type"),
     ):
         LanceTable.forPath(spark, str(path)).update("id = 1", {"s": "'b'"})

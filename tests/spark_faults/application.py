@@ -1,4 +1,4 @@
-"""How does a test start a Spark application, talk to it, and end whatever is left of it?"""
+"""Start a Spark application, communicate with it, and end all of its processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where applications of a test live, and who judges their tables."""
+"""Fixtures for Spark applications, and the checks of their tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Spark application that does what it is told, until it is told to die.
+"""A Spark application that executes calls from its input, until it is killed.
 
 Its argument is a JSON object: `master`, `conf` and the folder `root`. Each line of input is a call
 of a function of this module, `{"call": name, ...arguments}`; the answer is a line with `done` or

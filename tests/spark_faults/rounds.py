@@ -1,4 +1,4 @@
-"""How often is each fault tried? `LANCELAKE_FAULT_ROUNDS`; without it a few of them, once."""
+"""Number of rounds per fault: `LANCELAKE_FAULT_ROUNDS`; by default a few of them, once."""
 
 from __future__ import annotations
 

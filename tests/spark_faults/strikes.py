@@ -1,10 +1,10 @@
-"""Who is killed, and when? What a process of a doomed application does at the moment it is told.
+"""Points at which a process of a Spark application is killed.
 
 The folder `LANCELAKE_STRIKES` holds `armed.json`: a point, a victim and how often the point is
-passed before. Points are seen as accesses to files of tables, so nothing of the code is replaced:
+passed before. Points are detected as accesses to files of tables, so that no code is replaced:
 
 - `source`: a task has made some of its rows
-- `file`: a task has finished a data file, and has not told anybody
+- `file`: a task has finished a data file, and has not reported it
 - `before`, `during`, `after`: the manifest is not written; is written and has no name; has it
 """
 

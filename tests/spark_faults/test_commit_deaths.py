@@ -1,4 +1,4 @@
-"""Does each batch of a stream land once when the process that commits it is killed?"""
+"""Each batch of a stream is committed once when the committing process is killed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a commit whole or absent when its driver is killed, and does the next driver go on?"""
+"""Commits of a killed driver are complete or absent, and the next driver continues."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the rows of only one attempt land when two attempts of a task write them?"""
+"""Rows of only one attempt are committed when two attempts of a task write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program started by spark-submit runs where it was told to, on executors as they are."""
+"""Programs started by spark-submit run with the configured master and executors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a job survive the death of an executor, of a Python worker, of the parent of workers?"""
+"""Jobs survive the death of an executor, a Python worker or the worker daemon."""
 
 from __future__ import annotations
 

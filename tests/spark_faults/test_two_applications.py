@@ -1,4 +1,4 @@
-"""Do two Spark applications and an official writer, merging by key at once, lose or double rows?"""
+"""Concurrent merges of two Spark applications and an official writer lose or duplicate no rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a table in order after its application, or a part of it, died?"""
+"""Consistency checks of a table after its application, or a part of it, died."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do doomed applications do? Each work on a table, and the rows that it must leave.
+"""Workloads of applications that are killed, and the rows they must leave.
 
 Every work can be done again after its application died: it is what a user would start again.
 """

@@ -1,4 +1,4 @@
-"""Which Arrow fields can a table have? Strategies over every logical type of the format."""
+"""Strategies for Arrow fields of every logical type of the format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values can a field hold? Python values with all the edges, and the arrays they make."""
+"""Strategies for field values with all edge cases, and the arrays they form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which changes of columns can a table see? As statements that both implementations run."""
+"""Strategies for column changes, as statements that both implementations run."""
 
 from __future__ import annotations
 

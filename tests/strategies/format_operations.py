@@ -1,4 +1,4 @@
-"""Which operations can a transaction hold? One strategy for each."""
+"""Strategies for the operations of a transaction, one for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which values can a manifest or a transaction hold? Strategies over the format's dataclasses."""
+"""Strategies for the dataclasses of manifests and transactions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which histories can a table have? A strategy that follows the schema through every step."""
+"""Strategy for table histories that follows the schema through every step."""
 
 from __future__ import annotations
 

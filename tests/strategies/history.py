@@ -1,4 +1,4 @@
-"""What can happen to a table? Steps as frozen values, and how an official release runs them."""
+"""Steps of a table history as frozen values, run by an official release."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which index entries are well formed? Bitmaps that decode, times within the calendar."""
+"""Strategies for well-formed index entries: valid bitmaps, times within the calendar."""
 
 from __future__ import annotations
 

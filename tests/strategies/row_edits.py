@@ -1,4 +1,4 @@
-"""Which changes of rows can a table see? As statements that both implementations run."""
+"""Strategies for row changes, as statements that both implementations run."""
 
 from __future__ import annotations
 

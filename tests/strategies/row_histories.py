@@ -1,4 +1,4 @@
-"""What can happen to the rows of a table with stable row ids? Steps with little of everything."""
+"""Strategies for row histories of tables with stable row ids."""
 
 from __future__ import annotations
 

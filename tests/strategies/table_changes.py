@@ -1,4 +1,4 @@
-"""Which changes can a small table go through? Operations drawn to fit the table they meet."""
+"""Strategies for changes of a small table: operations that fit the current state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables can a test write? Strategies for schemas with a key column, and their rows."""
+"""Strategies for schemas with a key column, and their rows."""
 
 from __future__ import annotations
 

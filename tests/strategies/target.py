@@ -1,4 +1,4 @@
-"""What does one release accept in one data file version? Limits found by trying, as predicates."""
+"""Limits of each release and data file version, found by trying, as predicates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the strategies draw what they promise? Every type, valid arrays, tables releases accept."""
+"""The strategies draw every type, valid arrays, and tables that releases accept."""
 
 from __future__ import annotations
 

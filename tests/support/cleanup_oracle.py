@@ -1,4 +1,4 @@
-"""What must a cleanup leave? Worked out from the bytes of manifests and refs alone."""
+"""Files that a cleanup must keep, derived from the bytes of manifests and refs alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are two Arrow tables the same to a reader? Equality by meaning, and where it first breaks."""
+"""Semantic equality of Arrow tables, and the first difference."""
 
 from __future__ import annotations
 

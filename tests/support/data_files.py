@@ -1,4 +1,4 @@
-"""What does the codec make of a data file when it is asked as `read_groups` says?"""
+"""Data files read by the codec in the groups of `read_groups`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does a writer do until it is killed? Runs as a process of its own, on a table of ours.
+"""Writer process that changes one of our tables until it is killed.
 
 Arguments, as one JSON object: `uri`, `operations`, and `dies_at`: the number of the access to a
 file of the table before which it kills itself, or None. Each operation is a line before it begins

@@ -1,4 +1,4 @@
-"""How do tests run tasks as another process would? An engine that pickles them first."""
+"""Engine that pickles tasks before it runs them, as for another process."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ class Elsewhere:
     parallelism = 3
 
     def run(self, job: Job) -> Iterator[bytes]:
-        """Yield the result of every task in the order of the tasks."""
+        """Yield the result of every task in task order."""
         for task in job.tasks:
             yield pickle.loads(pickle.dumps(task)).run()

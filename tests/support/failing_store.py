@@ -1,4 +1,4 @@
-"""What if a store call fails? A store that can be stopped before or after any of its calls."""
+"""Store that can be stopped before or after any of its calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do legacy data files look like? Writes them into memory, and counts how they are read."""
+"""Write legacy data files to memory, and count how they are read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does one writer among many do? Runs with any library, and logs what it was told.
+"""One of many concurrent writers; runs with any library and logs its results.
 
 Arguments, as one JSON object: `library`, `uri`, `options`, `writer`, `seed`, `operations`,
 `seconds` (None: stop after the operations) and the ids of the first rows that belong to it.

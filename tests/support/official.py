@@ -1,4 +1,4 @@
-"""How do tests ask an official release? pylance's verbs, answered by pinned releases."""
+"""Official releases for tests: pylance's methods, answered by pinned releases."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ class Official(OfficialProcess):
         return str(self.call("branch", uri=uri, name=name, version=version))
 
     def restore(self, uri: str | Path, version: int) -> int:
-        """Make an old version the newest."""
+        """Restore an old version as the newest."""
         return int(self.call("restore", uri=uri, version=version))
 
     def update_config(self, uri: str | Path, values: Mapping[str, str | None]) -> int:

@@ -1,4 +1,4 @@
-"""How does a test talk to an official release? A worker process, restarted when it dies."""
+"""Worker process of an official release, restarted when it dies."""
 
 from __future__ import annotations
 

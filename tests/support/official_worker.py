@@ -1,4 +1,4 @@
-"""What does this official release say? Answers JSON-lines requests; runs inside its environment.
+"""Worker inside the environment of an official release; answers JSON-lines requests.
 
 A request is `{"op": name, "args": {...}}`; the answer is `{"ok": value}` or
 `{"error": {"kind": ..., "message": ...}}`. A value `{"$table": path}` stands for an Arrow
@@ -152,7 +152,7 @@ def branch(uri: str, name: str, version: int | None) -> str:
 
 @op
 def restore(uri: str, version: int) -> int:
-    """Make an old version the newest."""
+    """Restore an old version as the newest."""
     lance.dataset(uri, version=version).restore()
     return latest(uri)
 

@@ -1,4 +1,4 @@
-"""What is the right answer? What the writing release says, or the newest where that one errs."""
+"""Expected results: those of the writing release, or of the newest where that one is wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may have happened to a table before it is cleaned? Random steps, replayed from a seed."""
+"""Random table histories before a cleanup, replayed from a seed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which tables do read tests look at? Made by the official release, beside the rows they hold."""
+"""Tables of the read tests, written by the official release, with their expected rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who reads the table under test? One shape for this library and for official releases."""
+"""Common interface of readers: this library and official releases."""
 
 from __future__ import annotations
 

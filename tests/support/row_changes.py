@@ -1,4 +1,4 @@
-"""How do tests delete and update rows with our own parts? A scan, deletion files, a commit."""
+"""Delete and update rows with our own parts: a scan, deletion files, a commit."""
 
 from __future__ import annotations
 

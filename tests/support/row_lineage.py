@@ -1,4 +1,4 @@
-"""What should become of rows? A table of keyed rows changed step by step, beside a simple model."""
+"""A table of keyed rows changed step by step, next to a simple model."""
 
 from __future__ import annotations
 

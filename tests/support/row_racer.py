@@ -1,4 +1,4 @@
-"""What does one of several racers do? Runs statements with any library when it is told to.
+"""Process that runs statements with any library on request.
 
 Its argument is the library's name. Each line of input is `{"uri": ..., "code": statements,
 "inputs": {...}}`, run with `lance`, `ds` (the newest version), `pa`, `uri` and the inputs; the

@@ -1,4 +1,4 @@
-"""Where do tests find S3? A moto server on loopback, in this process."""
+"""S3 for tests: a moto server on loopback, in this process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which interleavings of writers are there? Every store call waits until a schedule lets it go."""
+"""Interleavings of writers: every store call waits for a schedule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which table do tests of the checker and the command line look at? One with everything in it."""
+"""A table with every kind of content, for tests of the checker and the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do two DataFrames hold the same rows, whatever their order?"""
+"""Compare the rows of two DataFrames in any order."""
 
 from __future__ import annotations
 

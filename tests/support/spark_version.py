@@ -1,4 +1,4 @@
-"""Which Spark does a test need?"""
+"""Required Spark versions of tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How does a test damage a table? Manifests taken apart, changed, and put back."""
+"""Damage tables: manifests are decoded, changed and written back."""
 
 from __future__ import annotations
 

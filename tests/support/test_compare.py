@@ -1,4 +1,4 @@
-"""Does the comparison see what a reader would see?"""
+"""The comparison detects differences that readers observe."""
 
 from __future__ import annotations
 

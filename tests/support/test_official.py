@@ -1,4 +1,4 @@
-"""Does the harness survive what an official release can do to it?"""
+"""The harness survives failures of official releases."""
 
 from __future__ import annotations
 

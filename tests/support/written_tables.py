@@ -1,4 +1,4 @@
-"""How does a test make a table of files that this library wrote? A manifest by hand, version 1."""
+"""Tables of files that this library wrote, with a manifest of version 1."""
 
 from __future__ import annotations
 

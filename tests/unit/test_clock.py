@@ -1,4 +1,4 @@
-"""The doors for time and chance."""
+"""Sources of time and randomness."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the demo leave folders alone that it did not make?"""
+"""The demo does not touch folders that it did not create."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The face for people at a terminal: parse, call, render."""
+"""Command line interface."""

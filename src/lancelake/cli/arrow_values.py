@@ -1,4 +1,4 @@
-"""How do Arrow values look, as JSON and in a cell of a table?"""
+"""Format Arrow values as JSON and as table cells."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 
 
 def to_json(value: pa.Scalar) -> Json:
-    """Return a JSON-safe value: bytes as base64, times as ISO 8601, decimals as text.
+    """Return a JSON-compatible value: bytes as base64, times as ISO 8601, decimals as text.
 
     A map becomes a list of objects with `key` and `value`; NaN and infinities become text.
     """
@@ -79,7 +79,7 @@ def _vector_cell(value: pa.Scalar) -> Text:
 
 
 def _nested(value: pa.Scalar) -> str:
-    """Return a value inside another one, cut to its first parts."""
+    """Return a nested value, limited to its first items."""
     value = _opened(value)
     dtype = value.type
     if not value.is_valid:
@@ -104,7 +104,7 @@ def _nested(value: pa.Scalar) -> str:
 
 
 def _opened(value: pa.Scalar) -> pa.Scalar:
-    """Look through extension types and dictionaries."""
+    """Return the storage or value type of extension and dictionary types."""
     while isinstance(value, pa.ExtensionScalar | pa.DictionaryScalar):
         storage = value.value
         if storage is None:
@@ -128,7 +128,7 @@ def _leaf(value: pa.Scalar) -> bool | int | float | str:
 
 
 def _timestamp(text: str) -> str:
-    """Turn Arrow's spelling into that of ISO 8601."""
+    """Convert Arrow's time format to ISO 8601."""
     date, _, rest = text.partition(" ")
     zone = rest[-5:]
     if zone[:1] in ("+", "-"):

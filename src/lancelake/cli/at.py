@@ -1,4 +1,4 @@
-"""Which version does `--at` mean?"""
+"""Resolve the option `--at` to a version."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LATEST = ("", "latest")
 
 
 def open_at(location: Location, when: str | None) -> Snapshot:
-    """Open the version that is asked for; the latest when none is."""
+    """Open the requested version; by default the latest."""
     if when is None or when in _LATEST:
         return open_snapshot(location, Latest())
     if _NUMBER.fullmatch(when):
@@ -42,7 +42,7 @@ def open_at(location: Location, when: str | None) -> Snapshot:
 
 
 def open_head(location: Location, branch: str | None) -> Snapshot:
-    """Open the newest version of a branch, or of what lies at the location when none is named."""
+    """Open the newest version of a branch, or of the location without a branch."""
     return open_at(location, None if branch is None else f"{branch}:")
 
 
@@ -52,7 +52,7 @@ def _on_branch(main: Location, branch: str, rest: str) -> Snapshot:
     if _NUMBER.fullmatch(rest):
         return open_snapshot(main, OnBranch(branch, int(rest)))
     if not (_TIME.fullmatch(rest) or _DATE.fullmatch(rest)):
-        problem = f"{rest!r} is neither a version nor a time"
+        problem = f"{rest!r} is not a version or a time"
         raise InvalidRequestError(problem, action="Write BRANCH:VERSION or BRANCH:TIME.")
     if branch != "main":
         load_branch(main, branch)
@@ -72,7 +72,7 @@ def _by_name(location: Location, main: Location, name: str) -> Snapshot:
         return open_snapshot(main, OnBranch(name))
     except (RefNotFoundError, InvalidNameError) as error:
         raise RefNotFoundError(
-            f"there is no tag or branch {name!r}",
+            f"tag or branch {name!r} does not exist",
             table=main.uri,
             action="`lancelake info` lists the tags and branches.",
         ) from error
@@ -82,12 +82,12 @@ def _moment(text: str) -> AsOf:
     try:
         return time_reference(datetime.fromisoformat(text))
     except ValueError as error:
-        problem = f"{text!r} is not a time"
-        raise InvalidRequestError(problem, action="Write it like 2026-01-31T12:00:00Z.") from error
+        problem = f"{text!r} is not a valid time"
+        raise InvalidRequestError(problem, action="Write it as 2026-01-31T12:00:00Z.") from error
 
 
 def _main(location: Location) -> Location:
-    """Return where tags and branches are recorded, also when given the root of a branch."""
+    """Return the root with tags and branches, also when given the root of a branch."""
     if f"/{layout.TREE}/" not in location.uri:
         return location
     return open_snapshot(location, Latest()).main_location

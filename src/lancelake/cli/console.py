@@ -1,4 +1,4 @@
-"""Where does output go, and in which form?"""
+"""Consoles for standard output and standard error, and the output format."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _PIPE_WIDTH = 120
 
 
 class OutputFormat(Enum):
-    """For people, or for programs."""
+    """Table for people, or JSON for programs."""
 
     TABLE = "table"
     JSON = "json"
 
 
 class _PlainConsole(Console):
-    """A console that pads no lines in a pipe, and leaves a closed one to the caller."""
+    """A console that does not pad lines in a pipe, and passes broken pipes to the caller."""
 
     def print(self, *objects: Any, **options: Any) -> None:  # as in rich
-        """Print, without blanks at the ends of lines where no one sees them."""
+        """Print, without trailing spaces if the output is not a terminal."""
         if self.is_terminal:
             super().print(*objects, **options)
             return
@@ -34,13 +34,13 @@ class _PlainConsole(Console):
         self.file.write("\n".join(line.rstrip(" ") for line in lines))
 
     def on_broken_pipe(self) -> NoReturn:
-        """Pass the error on."""
+        """Pass the error to the caller."""
         self.quiet = True
         raise BrokenPipeError
 
 
 def stdout() -> Console:
-    """Return the console for results: coloured at a terminal, plain elsewhere."""
+    """Return the console for results: coloured on a terminal, plain elsewhere."""
     return _console(is_stderr=False)
 
 
@@ -50,7 +50,7 @@ def stderr() -> Console:
 
 
 def print_json(value: object) -> None:
-    """Print a document of JSON-safe values."""
+    """Print a JSON document."""
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""How are commands found, and what becomes of their errors?"""
+"""Lazy command group, global options and error reporting."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from lancelake.cli.console import stderr
 from lancelake.cli.words import printable
 from lancelake.errors import InternalError, LanceTableError
 
-# A command's module is loaded when the command runs: listing them loads nothing.
+# A command's module is loaded when the command runs: listing commands loads nothing.
 COMMANDS = {
-    "info": "Show one table at a glance.",
+    "info": "Show a summary: size, versions, columns, indices.",
     "schema": "Show the columns, with ids, types and metadata.",
-    "log": "Show the versions, newest first, and what each one did.",
-    "show": "Show a manifest, a transaction or a ref as it is stored.",
-    "files": "Show the fragments and their files.",
-    "diff": "Show what differs between two versions.",
-    "changes": "Show the rows that changed between two versions.",
+    "log": "Show the versions and their operations, newest first.",
+    "show": "Show a stored manifest, transaction or ref.",
+    "files": "List the fragments and their files.",
+    "diff": "Compare two versions.",
+    "changes": "Show row-level changes between two versions.",
     "head": "Show the first rows.",
     "count": "Count the rows.",
-    "take": "Show rows by their number.",
-    "sql": "Show the answer to a query in SQL.",
-    "check": "Look for damage, and for what deserves attention.",
-    "repair": "Set right what is damaged.",
-    "write": "Write files into a table.",
-    "delete": "Delete the rows that match.",
-    "update": "Set columns of the rows that match.",
+    "take": "Show rows by position.",
+    "sql": "Run a SQL query.",
+    "check": "Check a table, its tags and branches for damage.",
+    "repair": "Repair damage.",
+    "write": "Write files to a table.",
+    "delete": "Delete the rows that match a filter.",
+    "update": "Set columns of the rows that match a filter.",
     "merge": "Merge files into a table by key.",
-    "compact": "Write rows into fewer and fuller files.",
-    "optimize": "Compact and clean up, where it is worth it.",
-    "cleanup": "Remove old versions, and files that no version needs.",
+    "compact": "Rewrite small fragments into larger ones.",
+    "optimize": "Compact and clean up, if worthwhile.",
+    "cleanup": "Remove old versions, and files that are no longer referenced.",
     "columns": "Add, drop, rename and alter columns.",
-    "config": "Show and change settings: config and metadata.",
-    "tag": "Show and change tags: names of versions.",
-    "branch": "Show and change branches: lines of versions of their own.",
-    "clone": "Make a table of a version of another.",
-    "restore": "Make an old version the newest again.",
-    "matrix": "Show which changes can be made at the same time.",
+    "config": "Show and change config and metadata.",
+    "tag": "List, create, move and delete tags.",
+    "branch": "List, create and delete branches.",
+    "clone": "Clone a version of a table.",
+    "restore": "Restore an old version as the newest.",
+    "matrix": "Show which operations conflict if they run at the same time.",
 }
 
 _BROKEN_PIPE = 141
@@ -63,18 +63,18 @@ class LazyGroup(TyperGroup):
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002  # typer's type is private
-        """Return what a help page needs to know of a command."""
+        """Return the parts of a command that a help page needs."""
         if cmd_name not in COMMANDS:
             return None
         return TyperCommand(cmd_name, help=COMMANDS[cmd_name])
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # typer's type is private
-        """Load the command that is to run."""
+        """Load the command to run."""
         name, known, rest = super().resolve_command(ctx, args)
         return name, known and load_command(known.name or ""), rest
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer's type is private
-        """Take the options that all commands share wherever they stand."""
+        """Accept global options at any position."""
         return super().parse_args(ctx, _shared_first(args))
 
     def invoke(self, ctx: Any) -> Any:  # typer's type is private
@@ -89,12 +89,12 @@ class LazyGroup(TyperGroup):
             _close_stdout()
             raise typer.Exit(_BROKEN_PIPE) from error
         except LanceTableError as error:
-            _tell(error, is_debug=is_debug)
+            _print_error(error, is_debug=is_debug)
             raise typer.Exit(error.exit_code) from error
         except (KeyboardInterrupt, SystemExit, GeneratorExit):
             raise
-        except BaseException as error:  # the codec's panics are no exceptions
-            _apologise(error, is_debug=is_debug)
+        except BaseException as error:  # panics of the codec are not exceptions
+            _print_internal_error(error, is_debug=is_debug)
             raise typer.Exit(InternalError.exit_code) from error
         return result
 
@@ -108,7 +108,7 @@ def load_command(name: str) -> Any:  # typer's type is private
 
 
 def _shared_first(args: list[str]) -> list[str]:
-    """Move `--debug` and `--confine-to ROOT` in front of the command."""
+    """Move `--debug` and `--confine-to ROOT` before the command."""
     shared: list[str] = []
     others: list[str] = []
     rest = iter(args)
@@ -124,7 +124,7 @@ def _shared_first(args: list[str]) -> list[str]:
     return [*shared, *others]
 
 
-def _tell(error: LanceTableError, *, is_debug: bool) -> None:
+def _print_error(error: LanceTableError, *, is_debug: bool) -> None:
     console = stderr()
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))
@@ -135,20 +135,20 @@ def _tell(error: LanceTableError, *, is_debug: bool) -> None:
         console.print(Text(f"  {printable(error.next_step)}"))
 
 
-def _apologise(error: BaseException, *, is_debug: bool) -> None:
+def _print_internal_error(error: BaseException, *, is_debug: bool) -> None:
     console = stderr()
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))
     what = f"{type(error).__name__}: {error}".splitlines()[0]
-    console.print(
-        Text.assemble(("sorry, something went wrong here: ", "bold red"), printable(what))
+    console.print(Text.assemble(("internal error: ", "bold red"), printable(what)))
+    advice = (
+        InternalError.action if is_debug else f"Run it again with {_DEBUG} to see the traceback."
     )
-    advice = InternalError.action if is_debug else f"Run it again with {_DEBUG} to see where."
     console.print(Text(f"  {advice}"))
 
 
 def _close_stdout() -> None:
-    """Keep the interpreter from flushing into a closed pipe at exit."""
+    """Prevent the interpreter from flushing into a closed pipe at exit."""
     with contextlib.suppress(OSError, ValueError):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())

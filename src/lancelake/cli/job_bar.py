@@ -1,4 +1,4 @@
-"""How far is a job? A bar at a terminal."""
+"""Progress bar of a job on a terminal."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.engine.port import JobProgress, Progress
 
 @contextmanager
 def job_bar(unit: str) -> Iterator[Progress | None]:
-    """Show how far the work is, where there is a terminal."""
+    """Show the progress of a job on a terminal."""
     console = stderr()
     if not console.is_terminal:
         yield None

@@ -1,4 +1,4 @@
-"""What is `lancelake` at a terminal? The command line's entry and its global options."""
+"""Entry point and global options of the command line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.cli.group import LazyGroup
 app = typer.Typer(
     name="lancelake",
     cls=LazyGroup,
-    help="Look into Lance tables and change them: rows, versions, files, tags, branches.",
+    help="Inspect and change Lance tables: rows, versions, files, tags, branches.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -25,7 +25,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; characters that the terminal does not have become question marks."""
+    """Run the command line; characters that the terminal cannot display become question marks."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
@@ -43,8 +43,8 @@ def _root(
     version: Annotated[  # noqa: ARG001  # its callback does the work
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
-    debug: Annotated[  # noqa: ARG001  # read where errors are told
-        bool, typer.Option("--debug", help="Show where in the code an error came from.")
+    debug: Annotated[  # noqa: ARG001  # read where errors are printed
+        bool, typer.Option("--debug", help="Show the traceback of an error.")
     ] = False,
     confine_to: Annotated[
         list[str] | None,
@@ -52,8 +52,8 @@ def _root(
             "--confine-to",
             metavar="ROOT",
             show_default=False,
-            help="Reach nothing but the table itself and what is below ROOT, whatever the table "
-            "names; repeatable. For a table that you do not trust, give its own URI.",
+            help="Confine access to the table itself and to paths below ROOT, whatever paths "
+            "the table contains; repeatable. For an untrusted table, use its own URI.",
         ),
     ] = None,
 ) -> None:

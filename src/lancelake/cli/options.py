@@ -1,4 +1,4 @@
-"""Which options do all commands share, and what do they mean?"""
+"""Options that commands share, and their parsing."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ At = Annotated[
         metavar="WHEN",
         show_default=False,
         help="A version, TAG, BRANCH:VERSION, BRANCH:, or a time such as 2026-01-31T12:00. "
-        "Without it, the latest version.",
+        "By default, the latest version.",
     ),
 ]
 StorageOptions = Annotated[
@@ -34,7 +34,7 @@ StorageOptions = Annotated[
     ),
 ]
 Output = Annotated[
-    OutputFormat, typer.Option("--output", "-o", help="For people, or for programs.")
+    OutputFormat, typer.Option("--output", "-o", help="Table for people, or JSON for programs.")
 ]
 Columns = Annotated[
     str | None,
@@ -43,7 +43,7 @@ Columns = Annotated[
         "-c",
         metavar="A,B.C",
         show_default=False,
-        help="Columns to show, separated by commas; B.C is member C of struct B.",
+        help="Columns to show, separated by commas; B.C is field C of struct B.",
     ),
 ]
 Filter = Annotated[
@@ -53,7 +53,7 @@ Filter = Annotated[
 Message = Annotated[
     str | None,
     typer.Option(
-        "--message", "-m", metavar="TEXT", show_default=False, help="What the log says about it."
+        "--message", "-m", metavar="TEXT", show_default=False, help="Commit message for the log."
     ),
 ]
 Branch = Annotated[
@@ -62,7 +62,7 @@ Branch = Annotated[
         "--branch",
         metavar="NAME",
         show_default=False,
-        help="Change this branch. Without it, the main line.",
+        help="Change this branch. By default, the main line.",
     ),
 ]
 Delimiter = Annotated[
@@ -71,7 +71,7 @@ Delimiter = Annotated[
         "--delimiter",
         metavar="CHAR",
         show_default=False,
-        help="What separates the values of CSV files. Without it, a comma.",
+        help="Delimiter of CSV files. By default, a comma.",
     ),
 ]
 Partitions = Annotated[
@@ -84,24 +84,24 @@ Partitions = Annotated[
 
 
 confine_to: ContextVar[list[str] | None] = ContextVar("confine_to", default=None)
-"""The roots that the tables of this run may reach; None sets no limit."""
+"""Roots that tables of this run may access; None is unlimited."""
 
 
 def location(uri: str, options: list[str] | None) -> Location:
-    """Parse the place of a table."""
+    """Parse the location of a table."""
     pairs: dict[str, str] = {}
     for option in options or ():
         key, separator, value = option.partition("=")
         if not key or not separator:
             raise typer.BadParameter(
-                f"{option!r} is not KEY=VALUE", param_hint="'--storage-option'"
+                f"{option!r} is not of the form KEY=VALUE", param_hint="'--storage-option'"
             )
         pairs[key] = value
     return Location.parse(uri, pairs, confine_to=confine_to.get())
 
 
 def column_names(text: str | None) -> tuple[str, ...] | None:
-    """Split names at commas; a name in backticks may hold one."""
+    """Split names at commas; a name in backticks may contain one."""
     if text is None:
         return None
     names: list[str] = [""]
@@ -115,5 +115,7 @@ def column_names(text: str | None) -> tuple[str, ...] | None:
             names[-1] += character
     stripped = tuple(name.strip() for name in names)
     if not all(stripped):
-        raise typer.BadParameter(f"{text!r} names an empty column", param_hint="'--columns'")
+        raise typer.BadParameter(
+            f"{text!r} contains an empty column name", param_hint="'--columns'"
+        )
     return stripped

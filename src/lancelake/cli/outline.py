@@ -1,4 +1,4 @@
-"""How does a JSON document look at a terminal? Indented, without braces, long values cut."""
+"""Print JSON documents as an indented outline, with long values shortened."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _NOTHING: tuple[Json, ...] = (None, "", [], {})
 
 
 def outline(value: Json, *, indent: str = "") -> Iterator[Text]:
-    """Yield the lines of a document; members that are absent or empty are left out."""
+    """Yield the lines of a document; absent and empty members are omitted."""
     if isinstance(value, dict):
         for key, each in value.items():
             if each not in _NOTHING:
@@ -26,7 +26,7 @@ def outline(value: Json, *, indent: str = "") -> Iterator[Text]:
         return
     for each in value:
         lines = iter([_short(each)]) if _fits(each) else outline(each, indent="")
-        # The dash of a list stands beside the first line of each item.
+        # The dash of a list item is on the first line of the item.
         dash = f"{indent}- "
         for line in lines:
             yield Text.assemble((dash, "dim"), line)
@@ -42,7 +42,7 @@ def _member(head: Text, value: Json, indent: str) -> Iterator[Text]:
 
 
 def _fits(value: Json) -> bool:
-    """Whether a value goes on one line: one of its own, or a list of a few numbers."""
+    """Whether a value fits on one line: a scalar, or a list of a few numbers."""
     if isinstance(value, dict):
         return not value
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""Columns that the folders of files name, as in `day=1/part.parquet`."""
+"""Hive partition columns from folder names, as in `day=1/part.parquet`."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 
 
 def partition_columns(names: Sequence[str]) -> dict[str, dict[str, pa.Scalar]]:
-    """Return for each file the values that its folders name: whole numbers if all are, else text.
+    """Return the partition values of each file: integers if all are integers, else text.
 
-    A number with leading zeros is text: it would not be the same when written again.
+    A number with leading zeros is text, since it would not be written back unchanged.
     """
     found = {name: _folders(name) for name in names}
     columns = {column for values in found.values() for column in values}

@@ -1,4 +1,4 @@
-"""How does a command tell what it did?"""
+"""Report the result of a command."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.commit.snapshot import Snapshot
 def report(
     output: OutputFormat, body: Mapping[str, object], rows: Iterable[tuple[str, Text | str]]
 ) -> None:
-    """Print `body` for programs, or `rows` for people."""
+    """Print `body` as JSON, or `rows` as a table."""
     if output is OutputFormat.JSON:
         print_json(dict(body))
     else:
@@ -23,7 +23,7 @@ def report(
 
 
 def version_body(snapshot: Snapshot) -> dict[str, object]:
-    """Return which version a change made, for programs."""
+    """Return the new version for JSON output."""
     return {
         "uri": snapshot.location.uri,
         "branch": snapshot.branch,
@@ -32,7 +32,7 @@ def version_body(snapshot: Snapshot) -> dict[str, object]:
 
 
 def version_rows(snapshot: Snapshot) -> Iterator[tuple[str, Text]]:
-    """Yield which version a change made, for people."""
+    """Yield the new version for table output."""
     yield "table", Text(words.printable(snapshot.location.uri), style="bold")
     number = Text(str(snapshot.version))
     if snapshot.branch is not None:
@@ -41,5 +41,5 @@ def version_rows(snapshot: Snapshot) -> Iterator[tuple[str, Text]]:
 
 
 def target_text(branch: str | None, version: int) -> str:
-    """Say a version on a branch, as `--at` takes it."""
+    """Format a version on a branch, as for `--at`."""
     return f"{branch}:{version}" if branch else str(version)

@@ -1,4 +1,4 @@
-"""How are rows shown? Side by side where they fit, one below the other where they do not."""
+"""Show rows: side by side if they fit, else one below the other."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class FirstRows:
 
 
 def first_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None) -> FirstRows:
-    """Read no more than is shown, and a row that says whether there are more."""
+    """Read the rows to show, and one more to know whether there are more."""
     kept: list[pa.RecordBatch] = []
     left = most
     for batch in batches:
@@ -46,7 +46,7 @@ def first_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int |
 def print_json_rows(
     batches: Iterable[pa.RecordBatch], schema: pa.Schema, snapshot: Snapshot, most: int | None
 ) -> None:
-    """Print rows as one document, row by row; `complete` says whether these are all."""
+    """Print rows as one document, row by row; `complete` is whether these are all."""
     head = {"version": snapshot.version, "columns": _columns(schema)}
     opening = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
     sys.stdout.write(f'{opening},\n  "rows": [')
@@ -73,7 +73,7 @@ def print_rows(
     *,
     has_more: bool = False,
 ) -> None:
-    """Print rows that were read from a version, each in a style of its own if there are any."""
+    """Print rows of a version, optionally each in its own style."""
     if output is OutputFormat.JSON:
         print_json(_document(table, snapshot))
         return
@@ -87,7 +87,7 @@ def print_rows(
     else:
         _print_records(console, table.column_names, rows, looks)
     amount = words.plural(table.num_rows, "row")
-    more = "; there are more, --rows says how many to show" if has_more else ""
+    more = "; more rows available, use --rows" if has_more else ""
     console.print(Text(amount + more, style="dim"))
 
 

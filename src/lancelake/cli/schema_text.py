@@ -1,4 +1,4 @@
-"""How does a schema look? Types in words, fields as a tree."""
+"""Format schemas: types as text, fields as a tree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _VALUE_MOST = 40
 
 
 def type_text(field: Field) -> str:
-    """Say the type of a field: `int64`, `float[768]`, `timestamp[us, UTC]`, `struct`."""
+    """Format the type of a field: `int64`, `float[768]`, `timestamp[us, UTC]`, `struct`."""
     if field.is_blob_v1 or field.is_blob_v2:
         return "blob"
     name = logical_type_text(field.logical_type)
@@ -26,7 +26,7 @@ def type_text(field: Field) -> str:
 
 
 def logical_type_text(logical_type: str) -> str:
-    """Say a type string in the usual notation; one that is not known stays as it is."""
+    """Format a logical type in the usual notation; an unknown type is unchanged."""
     kind, _, rest = logical_type.partition(":")
     try:
         match kind:
@@ -55,14 +55,14 @@ def logical_type_text(logical_type: str) -> str:
 
 
 def tree(schema: Schema) -> Iterator[tuple[Field, str]]:
-    """Yield each field with its name behind the lines of the tree."""
+    """Yield each field with its name indented as a tree."""
     for field in schema.fields:
         yield field, printable(field.name)
         yield from _below(field, "")
 
 
 def notes(field: Field) -> Text:
-    """Say what else there is to know: key, nulls, metadata."""
+    """Format additional properties: key, nullability, metadata."""
     parts: list[tuple[str, str]] = []
     if field.unenforced_primary_key:
         position = field.unenforced_primary_key_position

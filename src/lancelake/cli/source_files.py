@@ -1,4 +1,4 @@
-"""Which rows do files hold? Parquet, CSV, JSON lines and Arrow, as one stream of batches."""
+"""Read Parquet, CSV, JSON lines and Arrow files as one stream of batches."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _COMPRESSED = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 
 
 class SourceFormat(Enum):
-    """What files hold."""
+    """Format of source files."""
 
     PARQUET = "parquet"
     CSV = "csv"
@@ -55,7 +55,7 @@ _SUFFIXES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Opened:
-    """A file that is being read; `share` says how much of it has been."""
+    """A file that is being read; `share` is the fraction already read."""
 
     schema: pa.Schema
     batches: Iterator[pa.RecordBatch]
@@ -64,9 +64,9 @@ class _Opened:
 
 @dataclass(slots=True, kw_only=True)
 class Sources:
-    """Files that are read one after the other.
+    """Files that are read in sequence.
 
-    Text has no types of its own: columns that `types` knows get theirs from there, the others
+    Text has no types: columns in `types` get theirs from there, types of the others are inferred
     from the first part of the first file.
     """
 
@@ -75,15 +75,15 @@ class Sources:
     types: pa.Schema | None = None
     delimiter: str | None = None
     partitions: Mapping[str, Mapping[str, pa.Scalar]] = field(default_factory=dict)
-    """Columns that the folder of a file names, with their value; the file's own come first."""
+    """Partition columns of a file, with their value; the file's own columns take precedence."""
 
     _finished_bytes: int = 0
     _current: tuple[int, Callable[[], float]] | None = field(default=None, repr=False)
 
     def reader(self, *, is_merging: bool = False) -> pa.RecordBatchReader:
-        """Return all rows; the columns are those of the first file, or of all when merging.
+        """Return all rows; the columns are those of the first file, or of all files when merging.
 
-        Columns go by name; one that a later file lacks is null in its rows.
+        Columns are matched by name; one that a later file lacks is null in its rows.
         """
         first = self._open(self.names[0])
         schema = self._typed(self.names[0], first.schema)
@@ -94,14 +94,14 @@ class Sources:
 
     @property
     def total_bytes(self) -> int | None:
-        """Size of all files; None when it cannot be known."""
+        """Size of all files; None if it is unknown."""
         if self.names == (STDIN,):
             return None
         return sum(_size(name) for name in self.names)
 
     @property
     def done_bytes(self) -> int:
-        """How much of that has been read."""
+        """Bytes read so far."""
         if self._current is None:
             return self._finished_bytes
         size, share = self._current
@@ -112,7 +112,7 @@ class Sources:
             opened = self._open(name) if position else first
             size = 0 if name == STDIN else _size(name)
             self._current = (size, opened.share)
-            with _told(name):
+            with _FileErrors(name):
                 for batch in opened.batches:
                     yield _fitted(name, batch, schema)
             self._current = None
@@ -129,7 +129,7 @@ class Sources:
 
     def _open_file(self, name: str) -> _Opened:
         kind = self._kind(name)
-        with _told(name):
+        with _FileErrors(name):
             match kind:
                 case SourceFormat.PARQUET:
                     return _open_parquet(name)
@@ -150,12 +150,12 @@ class Sources:
         suffixes = [s.lower() for s in Path(name).suffixes if s.lower() not in _COMPRESSED]
         found = _SUFFIXES.get(suffixes[-1]) if suffixes else None
         if found is None:
-            msg = f"{name!r} does not say by its name what it holds"
-            raise InvalidRequestError(msg, action="Say it with --format.")
+            msg = f"the format of {name!r} cannot be inferred from its name"
+            raise InvalidRequestError(msg, action="Set it with --format.")
         return found
 
     def _typed(self, name: str, schema: pa.Schema) -> pa.Schema:
-        """Give columns of text the types they are to have."""
+        """Cast text columns to their types."""
         is_text = self._kind(name) in (SourceFormat.CSV, SourceFormat.JSONL)
         if self.types is None or not is_text:
             return schema
@@ -164,9 +164,9 @@ class Sources:
 
 
 def find_sources(patterns: list[str]) -> tuple[str, ...]:
-    """Return the files that are meant, those of a pattern in the order of their names."""
+    """Return the source files, those of a pattern in name order."""
     if STDIN in patterns and len(patterns) > 1:
-        raise InvalidRequestError("standard input cannot be read together with files")
+        raise InvalidRequestError("standard input cannot be combined with files")
     return tuple(name for pattern in patterns for name in _matching(pattern))
 
 
@@ -175,13 +175,15 @@ def _matching(pattern: str) -> list[str]:
         return [pattern]
     if Path(pattern).is_dir():
         msg = f"{pattern!r} is a folder"
-        raise InvalidRequestError(msg, action=f"Name its files, as in '{pattern}/*.parquet'.")
+        raise InvalidRequestError(msg, action=f"Use its files, as in '{pattern}/*.parquet'.")
     if "://" in pattern:
-        msg = f"{pattern!r} is not on this machine"
-        raise InvalidRequestError(msg, action="Bring the files here first, or pipe them in.")
+        msg = f"{pattern!r} is not a local file"
+        raise InvalidRequestError(
+            msg, action="Copy the files to this machine first, or pipe them in."
+        )
     found = sorted(name for name in glob.glob(pattern, recursive=True) if Path(name).is_file())  # noqa: PTH207  # a pattern may be absolute
     if not found:
-        raise NotFoundError(f"there is no file {pattern!r}", path=pattern)
+        raise NotFoundError(f"file {pattern!r} does not exist", path=pattern)
     return found
 
 
@@ -189,7 +191,7 @@ def _open_parquet(name: str) -> _Opened:
     import pyarrow.parquet as pq  # noqa: PLC0415  # slow to load, and only one format is needed
 
     if name == STDIN:
-        msg = "Parquet cannot be read from standard input: its directory is at the end"
+        msg = "Parquet cannot be read from standard input, since its footer is at the end"
         raise InvalidRequestError(msg, action="Save it as a file first.")
     file = pq.ParquetFile(name)
     found = file.metadata
@@ -200,7 +202,7 @@ def _open_parquet(name: str) -> _Opened:
 
 
 def _with_columns(opened: _Opened, values: Mapping[str, pa.Scalar]) -> _Opened:
-    """Add columns that have one value in all rows."""
+    """Add columns with a constant value."""
     added = [pa.field(column, value.type) for column, value in values.items()]
     schema = pa.schema([*opened.schema, *added], opened.schema.metadata)
     batches = (
@@ -235,15 +237,15 @@ def _open_csv(name: str, types: pa.Schema | None, delimiter: str | None) -> _Ope
 
 
 def _character(delimiter: str) -> str:
-    """Return a delimiter, which shells find hard to write when it is a tab."""
+    """Return the delimiter; a tab may be written as a backslash and a t."""
     character = "\t" if delimiter == "\\t" else delimiter
     if len(character) != 1:
-        raise InvalidRequestError(f"the delimiter {delimiter!r} is not one character")
+        raise InvalidRequestError(f"the delimiter {delimiter!r} is not a single character")
     return character
 
 
 def _ensure_separated(name: str, columns: list[str]) -> None:
-    """Refuse a file whose only column looks like several that something else separates."""
+    """Refuse a file with a single column that appears to have another delimiter."""
     found = next((c for c in _OTHER_DELIMITERS if len(columns) == 1 and c in columns[0]), None)
     if found is not None:
         raise _not_separated(name, repr(columns[0]), found)
@@ -252,7 +254,7 @@ def _ensure_separated(name: str, columns: list[str]) -> None:
 def _not_separated(name: str, found: str, delimiter: str) -> InvalidRequestError:
     return InvalidRequestError(
         f"{name!r} has no commas in its first line: {found}",
-        action=f"Say what separates its values, as in --delimiter {delimiter!r}.",
+        action=f"Set the delimiter, as in --delimiter {delimiter!r}.",
     )
 
 
@@ -293,7 +295,7 @@ def _open_arrow(name: str) -> _Opened:
 
 
 def _counted(schema: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) -> _Opened:
-    """Tell how much was read by the rows that came."""
+    """Report progress by the rows that were read."""
     done = [0]
 
     def counting() -> Iterator[pa.RecordBatch]:
@@ -305,7 +307,7 @@ def _counted(schema: pa.Schema, batches: Iterator[pa.RecordBatch], rows: int) ->
 
 
 def _stream(name: str) -> tuple[Any, Callable[[], float]]:  # pyarrow's files have no types
-    """Open a file for reading from front to back, unpacking it when it is compressed."""
+    """Open a file for sequential reading, decompressing it if necessary."""
     if name == STDIN:
         return sys.stdin.buffer, lambda: 0.0
     raw = pa.OSFile(name)
@@ -316,7 +318,7 @@ def _stream(name: str) -> tuple[Any, Callable[[], float]]:  # pyarrow's files ha
 
 
 def _text_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the type that text is read as, on its way to another."""
+    """Return the type that text is parsed as before it is cast."""
     if isinstance(dtype, pa.ExtensionType):
         return _text_type(dtype.storage_type)
     if pa.types.is_fixed_size_list(dtype):
@@ -328,18 +330,18 @@ def _united(schemas: list[pa.Schema]) -> pa.Schema:
     try:
         return pa.unify_schemas(schemas)
     except pa.ArrowException as error:
-        raise SchemaMismatchError(f"the files do not go together: {error}") from error
+        raise SchemaMismatchError(f"the files have different schemas: {error}") from error
 
 
 def _fitted(name: str, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Bring a batch into the columns and types of all."""
+    """Convert a batch to the common columns and types."""
     if batch.schema.equals(schema):
         return batch
     extra = [n for n in batch.schema.names if n not in schema.names]
     if extra:
         raise SchemaMismatchError(
             f"{name!r} has columns that the first file lacks: {', '.join(extra)}",
-            action="Write it on its own, or with --merge-schema.",
+            action="Write it separately, or with --merge-schema.",
         )
     columns = [_column(name, batch, f) for f in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
@@ -352,7 +354,7 @@ def _column(name: str, batch: pa.RecordBatch, target: pa.Field) -> pa.Array:
     try:
         return batch.column(position).cast(target.type)
     except pa.ArrowException as error:
-        msg = f"column {target.name!r} of {name!r} does not fit: {error}"
+        msg = f"column {target.name!r} of {name!r} does not match: {error}"
         raise SchemaMismatchError(msg, expected=str(target.type)) from error
 
 
@@ -360,8 +362,8 @@ def _size(name: str) -> int:
     return Path(name).stat().st_size
 
 
-class _told:  # noqa: N801  # read as a verb: with _told(name)
-    """Turns what goes wrong with a file into our errors."""
+class _FileErrors:
+    """Converts errors about a file to our errors."""
 
     def __init__(self, name: str) -> None:
         self._name = "standard input" if name == STDIN else repr(name)
@@ -373,6 +375,6 @@ class _told:  # noqa: N801  # read as a verb: with _told(name)
             return
         if isinstance(error, pa.ArrowException):
             msg = f"{self._name} cannot be read: {error}"
-            raise InvalidRequestError(msg, action="Fix the file, or the --format.") from error
+            raise InvalidRequestError(msg, action="Correct the file, or the --format.") from error
         if isinstance(error, OSError):
             raise StorageError(f"{self._name} cannot be read: {error}") from error

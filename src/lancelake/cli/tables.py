@@ -1,4 +1,4 @@
-"""How is a table drawn? Without lines, numbers to the right, in the width there is."""
+"""Draw tables without lines, with numbers right-aligned, within the terminal width."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _CUT_LEAST = 8
 
 @dataclass(frozen=True, slots=True)
 class TextColumn:
-    """A column; one with a `least` width may be cut down to it, an optional one left out."""
+    """A column; one with a `least` width may be truncated to it, an optional one omitted."""
 
     name: str
     is_right: bool = False
@@ -30,13 +30,13 @@ def right(name: str, *, is_optional: bool = False) -> TextColumn:
 
 
 def cut(name: str) -> TextColumn:
-    """Return a column that is cut when there is no room."""
+    """Return a column that is truncated if there is not enough room."""
     return TextColumn(name, least=_CUT_LEAST)
 
 
 @dataclass(slots=True)
 class Listing:
-    """Rows under names of columns; a column without a name and without content is not shown."""
+    """Rows with column headers; a column without header and content is omitted."""
 
     columns: Sequence[TextColumn]
     rows: list[tuple[list[Text], str]] = field(default_factory=list)
@@ -46,12 +46,12 @@ class Listing:
         self.rows.append(([Text(c) if isinstance(c, str) else c for c in cells], style))
 
     def least_width(self) -> int:
-        """Return the width that all columns need."""
+        """Return the minimum width of all columns."""
         natural = self._natural_widths()
         return _total(self._least(i, width) for i, width in natural.items())
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the table in the width there is, line by line: it may be long."""
+        """Draw the table within the available width, line by line, since it may be long."""
         widths = self._widths(options.max_width)
         heads = [Text(column.name, style=column.style) for column in self.columns]
         for cells, style in [(heads, ""), *self.rows]:
@@ -63,14 +63,14 @@ class Listing:
             yield line
 
     def _widths(self, room: int) -> dict[int, int]:
-        """Leave out what has no room; share what is left among columns that are cut."""
+        """Omit columns without room; distribute the rest among truncated columns."""
         natural = self._natural_widths()
         widths = {i: self._least(i, width) for i, width in natural.items()}
         for i in reversed(natural):
             if _total(widths.values()) > room and self.columns[i].is_optional:
                 del widths[i]
         left = room - _total(widths.values())
-        # Those that lack least are served first, so that none gets more than its share.
+        # Columns that need least are served first, so that none gets more than its share.
         hungry = sorted(widths, key=lambda i: natural[i] - widths[i])
         for waiting, i in zip(range(len(hungry), 0, -1), hungry, strict=True):
             more = max(0, min(left // waiting, natural[i] - widths[i]))
@@ -79,7 +79,7 @@ class Listing:
         return widths
 
     def _natural_widths(self) -> dict[int, int]:
-        """Return the widths at which nothing is cut; columns without content are left out."""
+        """Return the widths without truncation; columns without content are omitted."""
         widths = [len(column.name) for column in self.columns]
         for cells, _ in self.rows:
             widths = [max(w, cell.cell_len) for w, cell in zip(widths, cells, strict=True)]
@@ -93,7 +93,7 @@ class Listing:
 
 
 def facts(rows: Iterable[tuple[str, Text | str]]) -> Table:
-    """Return a list of names, dim, and what there is to say about each."""
+    """Return a list of dim names with their values."""
     table = Table.grid(padding=(0, _GAP, 0, 0))
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")

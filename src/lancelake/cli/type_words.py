@@ -1,4 +1,4 @@
-"""Which type do words at a command line mean?"""
+"""Parse types on the command line."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _TIMESTAMP = re.compile(r"timestamp\[(?P<unit>s|ms|us|ns)(?:, *(?P<zone>.+))?\]"
 
 
 def parse_type(text: str) -> pa.DataType:
-    """Understand `int64`, `float[768]`, `list<string>`, `timestamp[us, UTC]` and type strings."""
+    """Parse `int64`, `float[768]`, `list<string>`, `timestamp[us, UTC]` and logical types."""
     try:
         return _parsed(text.strip())
     except (LanceTableError, ValueError, pa.ArrowException) as error:
-        msg = f"{text!r} is not a type; types are such as int64, string, float[768], list<string>"
+        msg = f"{text!r} is not a type; examples are int64, string, float[768], list<string>"
         raise typer.BadParameter(msg) from error
 
 

@@ -1,4 +1,4 @@
-"""How are numbers, sizes and times put into words?"""
+"""Format numbers, sizes and times for people."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def size(count: int) -> str:
-    """Say how many bytes: `0 B`, `1.5 KiB`, `120 MiB`."""
+    """Format a number of bytes: `0 B`, `1.5 KiB`, `120 MiB`."""
     value = float(count)
     unit = 0
     while value >= _STEP and unit < len(_UNITS) - 1:
@@ -38,12 +38,12 @@ def size(count: int) -> str:
 
 
 def number(count: int | None) -> str:
-    """Say a count with separators; `?` when it is not known."""
+    """Format a count with separators; `?` if it is unknown."""
     return "?" if count is None else f"{count:,}"
 
 
 def age(written_ns: int, now_ns: int, *, is_short: bool = False) -> str:
-    """Say how long ago: `3 hours ago` (short: `3 h ago`), `in 2 days`, `just now`."""
+    """Format an age: `3 hours ago` (short: `3 h ago`), `in 2 days`, `just now`."""
     seconds = (now_ns - written_ns) / 1e9
     for unit, abbreviation, length in _AGES:
         count = int(abs(seconds) // length)
@@ -54,15 +54,15 @@ def age(written_ns: int, now_ns: int, *, is_short: bool = False) -> str:
 
 
 def moment(when: datetime) -> str:
-    """Say a time to the second, in UTC."""
+    """Format a time in seconds, in UTC."""
     return f"{when:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def printable(text: str) -> str:
-    """Return text with characters that would steer the terminal spelled out."""
+    """Return text with terminal control characters escaped."""
     return _UNPRINTABLE.sub(lambda found: _SHORT.get(found[0], f"\\u{ord(found[0]):04x}"), text)
 
 
 def shortened(text: str, most: int) -> str:
-    """Cut text to a number of characters."""
+    """Truncate text to a number of characters."""
     return text if len(text) <= most else text[: max(0, most - 1)] + "…"

@@ -1,4 +1,4 @@
-"""The face shaped like pylance: the same names, arguments and results."""
+"""pylance-compatible API: the same names, arguments and results."""
 
 from __future__ import annotations
 
@@ -68,14 +68,14 @@ def dataset(
 ) -> LanceDataset:
     """Open a table, by default at its newest version.
 
-    `version` is a number, a tag, or a branch with a number; `asof` a time. Every commit made
-    through the dataset holds `commit_lock`. With `confine_to`, a list of paths or URIs, nothing is
-    read or written outside the table and these roots, whatever the table names. Options that tune
-    official Lance (caches, block sizes, sessions) are accepted and change nothing; tables of a
-    namespace are not supported.
+    `version` is a number, a tag, or a branch with a number; `asof` is a time. Every commit through
+    the dataset holds `commit_lock`. With `confine_to`, a list of paths or URIs, nothing is read or
+    written outside the table and these roots, whatever paths the table contains. Options that tune
+    official Lance (caches, block sizes, sessions) are accepted and ignored; tables of a namespace
+    are not supported.
     """
     if namespace is not None or table_id is not None or storage_options_provider is not None:
-        raise UnsupportedError("opening a table through a namespace is not offered")
+        raise UnsupportedError("opening a table through a namespace is not supported")
     ensure_openable({"read_params": read_params})
     if uri is None:
         raise InvalidRequestError("Must provide 'uri'")
@@ -123,10 +123,10 @@ def write_dataset(
     invalid_utf8: str = "error",
     **rest: Any,
 ) -> LanceDataset:
-    """Write rows as a new table, append them to one, or replace all rows of one.
+    """Write rows to a new table, append them to a table, or overwrite a table.
 
     `mode` is create, append or overwrite; `schema_mode="merge"` adds new columns. `confine_to`
-    limits the table as in `dataset`. `invalid_utf8="replace"` replaces what is not UTF-8.
+    limits the table as in `dataset`. `invalid_utf8="replace"` replaces invalid UTF-8.
     """
     chosen = write_options(
         mode,

@@ -1,4 +1,4 @@
-"""Blobs: values to write, and files to read them from."""
+"""Blobs: values to write, and files to read."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _SHORT = pa.struct(list(_FULL)[:2])
 
 @dataclass(frozen=True)
 class Blob:
-    """A value to write: bytes, or where they lie outside the table."""
+    """A value to write: bytes, or the location of a blob outside the table."""
 
     data: bytes | None = None
     uri: str | None = None
@@ -50,16 +50,18 @@ class Blob:
     def __post_init__(self) -> None:
         if (self.data is None) == (self.uri is None):
             raise InvalidRequestError(
-                "a blob has exactly one of data and uri; None stands for a null"
+                "a blob must have exactly one of data and uri; use None for a null"
             )
         if self.uri == "":
             raise InvalidRequestError("the uri of a blob cannot be empty")
         if (self.position is None) != (self.size is None):
-            raise InvalidRequestError("a part of an external blob has both a position and a size")
+            raise InvalidRequestError(
+                "a range of an external blob needs both a position and a size"
+            )
         if self.position is not None and self.uri is None:
             raise InvalidRequestError("only an external blob has a position and a size")
         if self.size == 0:
-            raise InvalidRequestError("a part of an external blob has at least one byte")
+            raise InvalidRequestError("a range of an external blob must have at least one byte")
         if (self.position or 0) < 0 or (self.size or 0) < 0:
             raise InvalidRequestError("position and size of a blob cannot be negative")
 
@@ -70,7 +72,7 @@ class Blob:
 
     @staticmethod
     def from_uri(uri: str, position: int | None = None, size: int | None = None) -> Blob:
-        """Return a blob that is a file outside the table, or a part of one."""
+        """Return a blob that is a file outside the table, or a range of one."""
         return Blob(uri=uri, position=position, size=size)
 
     @staticmethod
@@ -80,7 +82,7 @@ class Blob:
 
 
 class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
-    """Type of a column of blobs of the second kind."""
+    """Type of a blob v2 column."""
 
     def __init__(self, storage_type: pa.DataType = _FULL) -> None:
         super().__init__(storage_type, BLOB_V2)
@@ -91,7 +93,10 @@ class BlobType(pa.ExtensionType):  # type: ignore[misc]  # pyarrow has no types
     @classmethod
     def __arrow_ext_deserialize__(cls, storage_type: pa.DataType, serialized: bytes) -> BlobType:
         if storage_type not in (_FULL, _SHORT):
-            msg = f"a blob is stored as data and uri, and maybe position and size: {storage_type}"
+            msg = (
+                "the storage type of a blob must have data and uri, and optionally position "
+                f"and size: {storage_type}"
+            )
             raise TypeError(msg)
         return cls(storage_type)
 
@@ -132,7 +137,7 @@ def blob_field(
     dedicated_size_threshold: int | None = None,
     pack_file_size_threshold: int | None = None,
 ) -> pa.Field:
-    """Describe a blob column; sizes above the limits leave the data file, or have their own."""
+    """Describe a blob column; blobs above the size limits are stored outside the data file."""
     limits = {
         "inline": _limit("inline_size_threshold", inline_size_threshold, least=0),
         "dedicated": _limit("dedicated_size_threshold", dedicated_size_threshold, least=1),
@@ -147,7 +152,7 @@ def blob_field(
 
 
 class BlobIterator:
-    """Goes through a column of bytes, each value a file."""
+    """Iterates over a binary column as files."""
 
     def __init__(self, binary_iter: Iterator[pa.Scalar]) -> None:
         self.binary_iter = binary_iter
@@ -161,7 +166,7 @@ class BlobIterator:
 
 
 class BlobColumn:
-    """A column of bytes as files."""
+    """A binary column as files."""
 
     def __init__(self, blob_column: pa.Array | pa.ChunkedArray) -> None:
         if not isinstance(blob_column, pa.Array | pa.ChunkedArray):
@@ -179,20 +184,20 @@ class BlobColumn:
 
 
 class BlobBytes(Protocol):
-    """Bytes that can be read in parts."""
+    """Bytes that can be read in ranges."""
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of bytes."""
         ...
 
     def read(self, start: int, length: int) -> bytes:
-        """Return some of them."""
+        """Return a range of bytes."""
         ...
 
 
 class BlobFile(io.BufferedIOBase):
-    """A blob as a file; nothing is read before it is asked for."""
+    """A blob as a file; data is read on demand."""
 
     def __init__(self, inner: BlobBytes, buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE) -> None:
         super().__init__()
@@ -231,7 +236,7 @@ class BlobFile(io.BufferedIOBase):
         return self.inner.size
 
     def read(self, size: int | None = -1) -> bytes:
-        """Read so many bytes, or all that are left."""
+        """Read this many bytes, or all remaining ones."""
         return self._stream.read(-1 if size is None else size) or b""
 
     def read1(self, size: int = -1) -> bytes:
@@ -239,7 +244,7 @@ class BlobFile(io.BufferedIOBase):
         return self.read(io.DEFAULT_BUFFER_SIZE if size < 0 else size)
 
     def readall(self) -> bytes:
-        """Read all that is left."""
+        """Read all remaining bytes."""
         return self.read()
 
     def readinto(self, b: Any) -> int:
@@ -247,11 +252,11 @@ class BlobFile(io.BufferedIOBase):
         return self._stream.readinto(b) or 0
 
     def read_range(self, offset: int, length: int) -> bytes:
-        """Read bytes from a place without moving there."""
+        """Read bytes at an offset without moving the position."""
         return self.inner.read(offset, length)
 
     def read_ranges(self, ranges: Sequence[tuple[int, int]]) -> list[bytes]:
-        """Read bytes from places, each an offset and a length, without moving there."""
+        """Read several ranges, each an offset and a length, without moving the position."""
         return [self.inner.read(offset, length) for offset, length in ranges]
 
     def __repr__(self) -> str:
@@ -259,7 +264,7 @@ class BlobFile(io.BufferedIOBase):
 
 
 class _RawBlob(io.RawIOBase):
-    """Reads just what is asked for."""
+    """Reads exactly the requested bytes."""
 
     def __init__(self, inner: BlobBytes) -> None:
         super().__init__()
@@ -310,7 +315,7 @@ class _RawBlob(io.RawIOBase):
 
 
 def checked_buffer_size(buffer_size: int) -> int:
-    """Return how much to read ahead, which must be a number of bytes."""
+    """Return the read-ahead size, which must be a number of bytes."""
     if isinstance(buffer_size, bool) or not isinstance(buffer_size, int):
         raise TypeError(f"buffer_size must be an int, got {type(buffer_size).__name__}")
     if buffer_size < 0:
@@ -327,7 +332,7 @@ def _as_blob(value: Any) -> Blob | None:
         case bytes() | bytearray() | memoryview():
             return Blob.from_bytes(value)
         case _:
-            msg = f"a blob is bytes, a URI as text, a Blob or None, not {type(value)}"
+            msg = f"a blob must be bytes, a URI as text, a Blob or None, not {type(value)}"
             raise TypeError(msg)
 
 
@@ -344,8 +349,8 @@ def _limit(name: str, value: int | None, *, least: int) -> int | None:
 
 
 def _register() -> None:
-    """Make pyarrow know the type as ours; the package of the codec registers one of its own."""
-    assert readers  # imported first, so that ours is the last one
+    """Register the type in pyarrow as ours; the codec package registers its own."""
+    assert readers  # imported first, so that ours is registered last
     try:
         pa.register_extension_type(BlobType())
     except pa.ArrowKeyError:

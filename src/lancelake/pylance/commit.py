@@ -1,4 +1,4 @@
-"""What guards a commit, and what does one raise when another was faster?"""
+"""Commit lock type and conflict error."""
 
 from __future__ import annotations
 

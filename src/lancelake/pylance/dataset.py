@@ -1,4 +1,4 @@
-"""A table at a version, shaped like pylance's dataset."""
+"""`LanceDataset`: a table at a version, as in pylance."""
 
 from __future__ import annotations
 
@@ -146,17 +146,17 @@ class LanceDataset(
 
     @property
     def uri(self) -> str:
-        """Where the table lies, as it was given."""
+        """Location of the table, as given."""
         return self._uri
 
     @property
     def version(self) -> int:
-        """The version that is open."""
+        """The open version."""
         return self._snapshot.version
 
     @property
     def latest_version(self) -> int:
-        """The newest version of this line of the table."""
+        """The newest version of this version line."""
         return latest_version(self._snapshot.location).version
 
     @property
@@ -178,7 +178,7 @@ class LanceDataset(
 
     @property
     def has_stable_row_ids(self) -> bool:
-        """Whether rows keep their ids when they move."""
+        """Whether rows keep their ids when they are moved."""
         return self._snapshot.manifest.has_stable_row_ids
 
     @property
@@ -198,7 +198,7 @@ class LanceDataset(
         return {key: value.decode() for key, value in found.items()}
 
     def config(self) -> dict[str, str]:
-        """Settings kept with the table."""
+        """Settings stored with the table."""
         return dict(self._snapshot.manifest.config)
 
     @property
@@ -213,12 +213,12 @@ class LanceDataset(
 
     @property
     def stats(self) -> LanceStats:
-        """Numbers about the table."""
+        """Statistics of the table."""
         return LanceStats(self._snapshot)
 
     @property
     def partition_expression(self) -> Any:
-        """Refused, as in pylance."""
+        """Not supported, as in pylance."""
         raise NotImplementedError("partitioning not yet supported")
 
     def versions(self) -> list[Version]:
@@ -226,7 +226,7 @@ class LanceDataset(
         return [_version(facts) for facts in history_in_numbers(self._snapshot.location)]
 
     def get_version(self) -> Version:
-        """Return the version that is open, as `versions` does."""
+        """Return the open version, in the form of `versions`."""
         return _version(facts_of(self._snapshot))
 
     def checkout_version(self, version: VersionLike) -> LanceDataset:
@@ -253,13 +253,13 @@ class LanceDataset(
         return bool(self._snapshot.indices)
 
     def read_transaction(self, version: int) -> Transaction | None:
-        """Return what led to a version, if it was recorded."""
+        """Return the transaction of a version, if it was recorded."""
         location = self._snapshot.location
         found = Snapshot.load(location, find_version(location, version)).transaction
         return None if found is None else from_transaction(found)
 
     def get_transactions(self, recent_transactions: int = 10) -> list[Transaction | None]:
-        """Return what led to the latest versions up to this one, newest first."""
+        """Return the transactions of the latest versions up to this one, newest first."""
         out: list[Transaction | None] = []
         for snapshot in history(self._snapshot.location, newest_first=True):
             if snapshot.version > self.version:
@@ -298,7 +298,7 @@ class LanceDataset(
         order_by: list[ColumnOrdering | str] | None = None,
         **options: Any,
     ) -> LanceScanner:
-        """Return a scan; `options` are further methods of `ScannerBuilder` and their values."""
+        """Return a scan; `options` are methods of `ScannerBuilder` and their values."""
         for name in options.keys() - SCAN_OPTIONS:
             msg = f"LanceDataset.scanner() got an unexpected keyword argument {name!r}"
             raise TypeError(msg)
@@ -324,15 +324,15 @@ class LanceDataset(
     def to_table(
         self, columns: Columns = None, filter: Filter = None, *args: Any, **kwargs: Any
     ) -> pa.Table:
-        """Read into memory; takes what `scanner` takes."""
+        """Read into memory; takes the arguments of `scanner`."""
         return self.scanner(columns, filter, *args, **kwargs).to_table()
 
     def to_pandas(self, *args: Any, **kwargs: Any) -> Any:
-        """Read into a pandas data frame; takes what `scanner` takes."""
+        """Read into a pandas data frame; takes the arguments of `scanner`."""
         return self.scanner(*args, **kwargs).to_pandas()
 
     def to_batches(self, *args: Any, **kwargs: Any) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch; takes what `scanner` takes."""
+        """Read batch by batch; takes the arguments of `scanner`."""
         return self.scanner(*args, **kwargs).to_batches()
 
     def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
@@ -346,7 +346,7 @@ class LanceDataset(
         randomize_order: bool = True,
         **kwargs: Any,
     ) -> pa.Table:
-        """Return rows chosen by chance."""
+        """Return a random sample of rows."""
         total = self.count_rows()
         if num_rows > total or num_rows < 0:
             raise InvalidRequestError(
@@ -357,13 +357,13 @@ class LanceDataset(
 
     @os_errors()
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
-        """Count the rows, or those a filter keeps."""
+        """Count the rows, or those that match a filter."""
         if filter is None and not kwargs:
             return count_rows(self._snapshot)
         return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
 
     def validate(self) -> None:
-        """Raise unless files are there, and rows, ids and indices are as this version says."""
+        """Raise an error if files are missing, or rows, ids or indices are inconsistent."""
         ensure_in_order(self._snapshot)
 
     def _fragments(self) -> Mapping[FragmentId, Fragment]:
@@ -371,7 +371,7 @@ class LanceDataset(
 
 
 def _version(facts: VersionFacts) -> Version:
-    # pylance gives local times without a zone.
+    # pylance returns local times without a time zone.
     written = utc_from_ns(facts.timestamp_ns or 0).astimezone().replace(tzinfo=None)
     metadata = dict(_totals(facts.summary))
     return Version(version=facts.version, timestamp=written, metadata=metadata)

@@ -1,4 +1,4 @@
-"""Fragments of a table, one by one."""
+"""Fragments of a table."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
     def __init__(self, dataset: OpenedDataset, fragment_id: int) -> None:
         self._ds = dataset
         self._id = FragmentId(fragment_id)
-        # Those of the version that is open now; one is decoded when it is asked for.
+        # Fragments of the open version; each is decoded on demand.
         self._entries = dataset._fragments()
         if self._id not in self._entries:
             raise InvalidRequestError(f"fragment {fragment_id} does not exist", table=dataset.uri)
@@ -82,7 +82,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         storage_options: dict[str, str] | None = None,
         **rest: Any,
     ) -> FragmentMetadata:
-        """Write all rows into one data file that no version refers to yet."""
+        """Write all rows to one uncommitted data file."""
         options = write_options(
             mode,
             progress=progress,
@@ -101,7 +101,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
     def create_from_file(
         filename: str, dataset: OpenedDataset, fragment_id: int
     ) -> FragmentMetadata:
-        """Describe a data file of a table that no version refers to; it must have every column."""
+        """Describe an uncommitted data file of a table; it must have every column."""
         snapshot = dataset._snapshot
         table = snapshot.manifest.schema
         found = found_file(snapshot.files, filename, table)
@@ -113,12 +113,12 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
 
     @property
     def fragment_id(self) -> FragmentId:
-        """The fragment's number."""
+        """The id of the fragment."""
         return self._id
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """The fragment as the manifest lists it."""
+        """The fragment's metadata in the manifest."""
         return from_fragment(self._fragment)
 
     @property
@@ -128,26 +128,26 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """Schema of the columns that the fragment's files hold."""
+        """Schema of the columns in the fragment's files."""
         return public_schema(stored_schema(self._fragment, self._ds._snapshot.manifest.schema))
 
     @property
     def partition_expression(self) -> Any:
-        """Refused, as in pylance."""
+        """Not supported, as in pylance."""
         raise NotImplementedError("partitioning not yet supported")
 
     @property
     def physical_rows(self) -> int:
-        """Rows in the files, deleted ones included."""
+        """Number of rows in the files, including deleted ones."""
         return physical_rows(*self._places(), self._fragment)
 
     @property
     def num_deletions(self) -> int:
-        """Deleted rows."""
+        """Number of deleted rows."""
         return self.physical_rows - live_rows(*self._places(), self._fragment)
 
     def data_files(self) -> list[DataFile]:
-        """The files with the fragment's columns."""
+        """The data files of the fragment."""
         return list(self.metadata.files)
 
     def deletion_file(self) -> str | None:
@@ -159,7 +159,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         return files.deletion_file(self._fragment.id, entry).path
 
     def count_rows(self, filter: Filter = None) -> int:
-        """Count the live rows, or those a filter keeps."""
+        """Count the live rows, or those that match a filter."""
         return self.scanner(filter=filter, columns=[]).count_rows()
 
     def head(self, num_rows: int) -> pa.Table:
@@ -167,7 +167,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         return self.scanner(limit=num_rows).to_table()
 
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
-        """Return rows by their number among the live rows of the fragment."""
+        """Return rows by position among the live rows of the fragment."""
         request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
         source = self._ds._snapshot
         return take_from_fragment(source, self._fragment, row_numbers(indices), request)
@@ -197,15 +197,15 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         return builder.apply_defaults(kwargs).to_scanner()
 
     def to_batches(self, **kwargs: Any) -> Iterator[pa.RecordBatch]:
-        """Scan batch by batch; takes what `scanner` takes."""
+        """Scan batch by batch; takes the arguments of `scanner`."""
         return self.scanner(**kwargs).to_batches()
 
     def to_table(self, columns: Columns = None, filter: Filter = None, **kwargs: Any) -> pa.Table:
-        """Scan into memory; takes what `scanner` takes."""
+        """Scan into memory; takes the arguments of `scanner`."""
         return self.scanner(columns=columns, filter=filter, **kwargs).to_table()
 
     def to_pandas(self, **kwargs: Any) -> Any:
-        """Scan into a pandas data frame; takes what `scanner` takes."""
+        """Scan into a pandas data frame; takes the arguments of `scanner`."""
         return self.scanner(**kwargs).to_pandas()
 
     def open_session(
@@ -220,7 +220,7 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
 
 
 class FragmentSession:
-    """Takes rows of one fragment, again and again, with the same columns."""
+    """Takes rows of one fragment repeatedly, with the same columns."""
 
     def __init__(
         self, fragment: LanceFragment, columns: Columns, *, with_row_address: bool
@@ -233,7 +233,7 @@ class FragmentSession:
         )
 
     def take(self, indices: Iterable[int] | pa.Array | np.ndarray) -> pa.Table:
-        """Return rows by their number among the live rows of the fragment."""
+        """Return rows by position among the live rows of the fragment."""
         source = self._fragment._ds._snapshot
         numbers = row_numbers(indices)
         return take_from_fragment(source, self._fragment._fragment, numbers, self._request)

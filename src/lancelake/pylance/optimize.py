@@ -1,4 +1,4 @@
-"""Compaction, as a whole and in steps that can run in other processes."""
+"""Compaction, in one call or in steps that can run in other processes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ from lancelake.table.open import AtVersion, open_snapshot
 Json = Any  # whatever `json` can carry
 SortKeys = str | ColumnOrdering | Sequence[str | ColumnOrdering]
 
-# Options of official Lance that change nothing here.
+# Options of official Lance that are ignored here.
 _WITHOUT_EFFECT = frozenset({"io_buffer_size", "binary_copy_read_batch_bytes"})
 
 
 class CompactionOptions(TypedDict, total=False):
-    """Options for compaction; what is not given is as the table's config says.
+    """Options for compaction; those not set are taken from the table's config.
 
     The last four are Lancelake's own.
     """
@@ -63,7 +63,7 @@ class CompactionOptions(TypedDict, total=False):
 
 @dataclass
 class CompactionMetrics:
-    """How much was taken away and put in its place; files include deletion files."""
+    """Numbers of fragments and files removed and added; files include deletion files."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
@@ -73,7 +73,7 @@ class CompactionMetrics:
 
 @dataclass
 class RewriteResult:
-    """What a task has done, to be committed together with others."""
+    """Result of a task, to be committed together with others."""
 
     read_version: int
     original_fragments: list[FragmentMetadata]
@@ -82,7 +82,7 @@ class RewriteResult:
 
     @property
     def metrics(self) -> CompactionMetrics:
-        """How much is taken away and put in its place."""
+        """Numbers of fragments and files removed and added."""
         return _metrics(Counted.of([_to_rewritten(self)]))
 
     def json(self) -> str:
@@ -98,7 +98,7 @@ class RewriteResult:
 
     @staticmethod
     def from_json(text: str) -> RewriteResult:
-        """Read what `json` returned."""
+        """Parse the output of `json`."""
         body = json.loads(text)
         return RewriteResult(
             body["read_version"],
@@ -110,14 +110,14 @@ class RewriteResult:
 
 @dataclass
 class CompactionTask:
-    """Fragments to be rewritten together; it can run in another process."""
+    """Fragments to rewrite together; it can run in another process."""
 
     read_version: int
     fragments: list[FragmentMetadata]
     _options: dict[str, Json]
 
     def execute(self, dataset: OpenedDataset) -> RewriteResult:
-        """Write the rows into new files; the table refers to them once they are committed."""
+        """Write the rows to new files, which are not committed yet."""
         base = _at(dataset._snapshot, self.read_version)
         chosen = _to_options(self._options, core_options.CompactionSettings())
         group = planning.group_for(base, [to_fragment(f) for f in self.fragments], chosen)
@@ -136,7 +136,7 @@ class CompactionTask:
 
     @staticmethod
     def from_json(text: str) -> CompactionTask:
-        """Read what `json` returned."""
+        """Parse the output of `json`."""
         body = json.loads(text)
         found = _fragments(body["task"]["fragments"])
         return CompactionTask(body["read_version"], found, body["options"])
@@ -165,7 +165,7 @@ class CompactionPlan:
 
     @staticmethod
     def from_json(text: str) -> CompactionPlan:
-        """Read what `json` returned."""
+        """Parse the output of `json`."""
         body = json.loads(text)
         version, options = body["read_version"], body["options"]
         tasks = [
@@ -180,13 +180,13 @@ class CompactionPlan:
 
 
 class Compaction:
-    """Compacts a table: `execute` at once; `plan`, the tasks, and `commit` one by one."""
+    """Compacts a table: in one call with `execute`, or with `plan`, tasks, and `commit`."""
 
     @staticmethod
     def execute(
         dataset: OpenedDataset, options: CompactionOptions, run: CompactionRun | None = None
     ) -> CompactionMetrics:
-        """Compact, commit, and move the dataset to the version that made."""
+        """Compact, commit, and move the dataset to the new version."""
         base = dataset._snapshot
         guarded = replace(run or CompactionRun(), choices=dataset._choices)
         done = compact(base, _chosen(base, options), guarded)
@@ -195,7 +195,7 @@ class Compaction:
 
     @staticmethod
     def plan(dataset: OpenedDataset, options: CompactionOptions) -> CompactionPlan:
-        """Choose what to rewrite."""
+        """Choose the fragments to rewrite."""
         base = dataset._snapshot
         planned = planning.plan(base, _chosen(base, options))
         shown = _from_options(planned.options)
@@ -211,10 +211,10 @@ class Compaction:
         rewrites: list[RewriteResult],
         options: CompactionOptions | None = None,
     ) -> CompactionMetrics:
-        """Commit what tasks have done, and move the dataset to the version that made.
+        """Commit the results of tasks, and move the dataset to the new version.
 
-        A rewrite of rows that others changed since it was planned is left out; when that leaves
-        none, the conflict is raised. The metrics count what was committed.
+        A rewrite of rows that others changed since it was planned is skipped; if none is left, the
+        conflict is raised. The metrics count what was committed.
         """
         moves = _chosen(dataset._snapshot, options or {}).defer_index_remap
         choices = dataset._choices

@@ -1,4 +1,4 @@
-"""Who is told how far a write or an index build is?"""
+"""Progress callbacks of writes and index builds."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class IndexProgress:
-    """A step of an index build; amounts are None where they are not known."""
+    """A step of an index build; amounts are None if they are unknown."""
 
     event: Literal["start", "progress", "complete"]
     stage: str
@@ -34,26 +34,26 @@ class IndexProgress:
 
     @property
     def fraction(self) -> float | None:
-        """The part that is done, at most 1; None where it is not known."""
+        """Completed fraction, at most 1; None if it is unknown."""
         if self.completed is None or not self.total:
             return None
         return min(self.completed / self.total, 1.0)
 
 
 class FragmentWriteProgress(ABC):
-    """Told about every fragment that is written."""
+    """Receives an event for every fragment that is written."""
 
     @abstractmethod
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Take note of a fragment that is about to be written; its id need not be settled."""
+        """Called before a fragment is written; its id may not be final."""
 
     @abstractmethod
     def complete(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
-        """Take note of a fragment that is written."""
+        """Called after a fragment is written."""
 
 
 class NoopFragmentWriteProgress(FragmentWriteProgress):
-    """Takes note of nothing."""
+    """Ignores all events."""
 
     def begin(self, fragment: FragmentMetadata, **kwargs: Any) -> None:
         """Do nothing."""
@@ -63,12 +63,12 @@ class NoopFragmentWriteProgress(FragmentWriteProgress):
 
 
 class FileSystemFragmentWriteProgress(FragmentWriteProgress):
-    """Keeps a file for every fragment, and a second one while it is being written."""
+    """Stores a file for every fragment, and a second one while it is being written."""
 
     PROGRESS_EXT: str = ".in_progress"
 
     def __init__(self, base_uri: str, metadata: dict[str, str] | None = None) -> None:
-        """Keep the files in a folder; `metadata` goes into the second one."""
+        """Store the files in a folder; `metadata` is written to the second one."""
         self._store = open_store(Location.parse(base_uri))
         self._metadata = metadata or {}
 
@@ -87,21 +87,21 @@ class FileSystemFragmentWriteProgress(FragmentWriteProgress):
 
 
 class ProgressWatch:
-    """Tells a `FragmentWriteProgress` about data files."""
+    """Reports data files to a `FragmentWriteProgress`."""
 
     def __init__(self, progress: FragmentWriteProgress) -> None:
-        """Tell this one."""
+        """Report to this object."""
         self._progress = progress
 
     def begun(self, fragment: Fragment) -> None:
-        """Tell of a file that is about to be written."""
-        self._tell("begin", fragment)
+        """Report a file that is about to be written."""
+        self._notify("begin", fragment)
 
     def completed(self, fragment: Fragment) -> None:
-        """Tell of a file that is written."""
-        self._tell("complete", fragment)
+        """Report a file that was written."""
+        self._notify("complete", fragment)
 
-    def _tell(self, name: str, fragment: Fragment) -> None:
+    def _notify(self, name: str, fragment: Fragment) -> None:
         try:
             getattr(self._progress, name)(from_fragment(fragment))
         except Exception as error:
@@ -110,5 +110,5 @@ class ProgressWatch:
 
 
 def watching(progress: Any) -> FileWatch | None:
-    """Return who is to be told about files; None for nobody, or for a function of counts."""
+    """Return the receiver of file events; None without one, or for a function of counts."""
     return ProgressWatch(progress) if hasattr(progress, "begin") else None

@@ -1,4 +1,4 @@
-"""How does a table's schema look to users? Fields with ids, and their way from and to Arrow."""
+"""Schema of a table: fields with ids, and conversion from and to Arrow."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ class LanceField:
         return self._field.name
 
     def id(self) -> int:
-        """Return the id, which stays when the field is renamed."""
+        """Return the id, which is kept when the field is renamed."""
         return self._field.id
 
     def children(self) -> list[LanceField]:
-        """Return the fields below this one."""
+        """Return the child fields."""
         return [LanceField(child) for child in self._field.children]
 
     @property
@@ -51,7 +51,7 @@ class LanceField:
         return {k: v.decode(errors="replace") for k, v in self._field.metadata.items()}
 
     def to_arrow(self) -> pa.Field:
-        """Return the Arrow field in which data files keep the values."""
+        """Return the Arrow field with the storage type."""
         return _resolved([self._field], {}).field(0)
 
     def is_unenforced_primary_key(self) -> bool:
@@ -59,7 +59,7 @@ class LanceField:
         return self._field.unenforced_primary_key
 
     def unenforced_primary_key_position(self) -> int | None:
-        """Return the place in the primary key, from 1; None when none was stated."""
+        """Return the position in the primary key, from 1; None if it is not recorded."""
         return self._field.unenforced_primary_key_position or None
 
     def is_unenforced_clustering_key(self) -> bool:
@@ -67,7 +67,7 @@ class LanceField:
         return _clustering_position(self._field) is not None
 
     def unenforced_clustering_key_position(self) -> int | None:
-        """Return the place in the clustering key, from 1."""
+        """Return the position in the clustering key, from 1."""
         return _clustering_position(self._field)
 
     def __eq__(self, other: object) -> bool:
@@ -90,14 +90,14 @@ class LanceSchema:
 
     @staticmethod
     def from_pyarrow(schema: pa.Schema) -> LanceSchema:
-        """Return the schema that a new table for such data gets."""
+        """Return the schema of a new table for such data."""
         if not isinstance(schema, pa.Schema):
             msg = f"schema must be a pyarrow.Schema, got {type(schema)}"
             raise TypeError(msg)
         return LanceSchema(arrow_schema.from_arrow(schema))
 
     def to_pyarrow(self) -> pa.Schema:
-        """Return the Arrow schema in which data files keep the table."""
+        """Return the Arrow schema with storage types."""
         return _resolved(self._schema.fields, self._schema.metadata)
 
     def fields(self) -> list[LanceField]:
@@ -105,11 +105,11 @@ class LanceSchema:
         return [LanceField(field) for field in self._schema.fields]
 
     def field(self, name: str) -> LanceField | None:
-        """Return the field at a path, None when there is none."""
+        """Return the field at a path, None if it does not exist."""
         return self._found(name, exact=True)
 
     def field_case_insensitive(self, name: str) -> LanceField | None:
-        """Return the field at a path in any case; one in this very case goes first."""
+        """Return the field at a case-insensitive path; an exact match takes precedence."""
         return self._found(name, exact=True) or self._found(name, exact=False)
 
     def unenforced_primary_key(self) -> list[LanceField]:
@@ -149,7 +149,7 @@ class LanceSchema:
 
 
 def to_schema(schema: LanceSchema | pa.Schema) -> Schema:
-    """Return the schema of the format that is meant."""
+    """Return the corresponding schema of the format."""
     known = schema if isinstance(schema, LanceSchema) else LanceSchema.from_pyarrow(schema)
     return known._schema
 
@@ -183,7 +183,7 @@ def _clustering_position(field: Field) -> int | None:
 
 
 def _debug_field(field: Field) -> str:
-    """Show a field as official releases do: as Rust prints its own values."""
+    """Format a field as official releases do: as Rust's debug output."""
     children = ", ".join(_debug_field(child) for child in field.children)
     primary = field.unenforced_primary_key_position if field.unenforced_primary_key else None
     parts = {

@@ -1,4 +1,4 @@
-"""What may be given where rows are asked for?"""
+"""Types of data that can be passed as rows."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ __all__ = ["ArrowStream", "ReaderLike"]
 
 
 class ArrowStream(Protocol):
-    """Anything that hands its rows over as an Arrow stream, such as a data frame of polars."""
+    """An object that exports its rows as an Arrow stream, such as a Polars data frame."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
         """Export the rows."""

@@ -1,4 +1,4 @@
-"""Functions that make columns: how users write them down, and how they go on where they were."""
+"""Batch UDFs: user-defined functions that compute columns, with checkpoints."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ROW_ADDRESS = "_rowaddr"
 
 
 class Readable(Protocol):
-    """What can be asked for a first row: a table or a fragment."""
+    """A table or a fragment, from which a sample row can be read."""
 
     def to_batches(self, **kwargs: Any) -> Iterable[pa.RecordBatch]:
         """Scan batch by batch."""
@@ -35,10 +35,10 @@ class Readable(Protocol):
 
 
 class BatchUDFCheckpoint:
-    """Results of a function, kept in a SQLite file until they are committed."""
+    """Results of a function, stored in a SQLite file until they are committed."""
 
     class BatchInfo(NamedTuple):
-        """Which batch of which fragment."""
+        """Identifies a batch of a fragment."""
 
         fragment_id: int
         batch_index: int
@@ -52,15 +52,15 @@ class BatchUDFCheckpoint:
         self._checkpoint.remove()
 
     def get_batch(self, info: BatchInfo) -> pa.RecordBatch | None:
-        """Return what was kept for a batch."""
+        """Return the stored result for a batch."""
         return self._checkpoint.batch(_name(info.fragment_id), info.batch_index)
 
     def insert_batch(self, info: BatchInfo, batch: pa.RecordBatch) -> None:
-        """Keep the result for a batch."""
+        """Store the result for a batch."""
         self._checkpoint.keep_batch(_name(info.fragment_id), info.batch_index, batch)
 
     def get_fragment(self, fragment_id: int) -> str | None:
-        """Return what was kept for a fragment, as JSON."""
+        """Return the stored fragment, as JSON."""
         kept = self._checkpoint.fragment(_name(fragment_id))
         if kept is None:
             return None
@@ -68,7 +68,7 @@ class BatchUDFCheckpoint:
         return json.dumps(from_fragment(fragment).to_json())
 
     def insert_fragment(self, fragment_id: int, fragment: str) -> None:
-        """Keep a fragment, given as JSON, instead of its batches."""
+        """Store a fragment, given as JSON, in place of its batches."""
         known = to_fragment(FragmentMetadata.from_json(fragment))
         self._checkpoint.keep_fragment(_name(fragment_id), to_bytes([known]))
 
@@ -87,17 +87,17 @@ class BatchUDF:
         self.cache = None if checkpoint_file is None else BatchUDFCheckpoint(checkpoint_file)
 
     def __call__(self, batch: pa.RecordBatch) -> Any:
-        """Call the function as it is written."""
+        """Call the function directly."""
         return self.func(batch)
 
 
 def batch_udf(
     output_schema: pa.Schema | None = None, checkpoint_file: str | Path | None = None
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
-    """Make a function one that `add_columns` takes.
+    """Decorate a function for `add_columns`.
 
-    Without a schema the function is called with one row to see what it returns. With a
-    checkpoint file, a run that failed or was killed goes on where it was.
+    Without a schema the function is called with one row to infer its output. With a checkpoint
+    file, a run that failed or was killed is resumed.
     """
 
     def decorate(func: Callable[[pa.RecordBatch], Any]) -> BatchUDF:
@@ -112,7 +112,7 @@ def to_function(
     read_columns: list[str] | None,
     batch_size: int | None,
 ) -> BatchFunction:
-    """Return a function with all that is needed to run it over a table or a fragment."""
+    """Return a function with everything needed to run it over a table or a fragment."""
     columns = None if read_columns is None else [c for c in read_columns if c not in _META]
     asked = set(read_columns or ())
     request = ScanRequest(
@@ -146,8 +146,8 @@ def _sampled(udf: BatchUDF, source: Readable, request: ScanRequest) -> pa.Schema
     )
     batch = next((batch for batch in rows if batch.num_rows), None)
     if batch is None:
-        msg = "the function cannot be tried, as there is no row"
-        raise InvalidRequestError(msg, action="Say which columns it returns: output_schema=...")
+        msg = "the output schema of the function cannot be inferred from an empty table"
+        raise InvalidRequestError(msg, action="Set output_schema.")
     try:
         result = as_batch(udf(batch))
     except Exception as error:

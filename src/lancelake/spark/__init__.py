@@ -1,11 +1,11 @@
-"""Lance tables in Spark: a session that knows them, reading with pushdown, a catalog."""
+"""Lance tables in Spark: sessions, reads with pushdown, writes and a catalog."""
 
 from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:  # importing the package must not start to load Spark
+if TYPE_CHECKING:  # importing the package must not load Spark
     from lancelake.spark.jvm.failures import error_of
     from lancelake.spark.lance_table import LanceTable
     from lancelake.spark.planning.frames import read
@@ -35,7 +35,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first used."""
+    """Load a name on first use."""
     if name in _HOMES:
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lancelake.spark' has no attribute {name!r}")

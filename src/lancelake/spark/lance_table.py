@@ -1,4 +1,4 @@
-"""A Lance table in a Spark program, shaped like Delta's table."""
+"""`LanceTable`: programmatic access to a table, modelled on Delta's `DeltaTable`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.alter import without_columns
 from lancelake.spark.columns.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.jobs.engine import SparkEngine
-from lancelake.spark.maintenance.table_methods import TableUpkeep
+from lancelake.spark.maintenance.table_methods import TableMaintenance
 from lancelake.spark.merge.builder import (
     Expression,
     LanceMergeBuilder,
@@ -52,8 +52,8 @@ _TARGET = "target"
 NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
 
-class LanceTable(TableUpkeep):
-    """A table by its place; every call sees the newest version and commits a new one."""
+class LanceTable(TableMaintenance):
+    """A table at a location; every call reads the newest version and commits a new one."""
 
     def __init__(
         self, spark: SparkSession, options: TableOptions, alias: str | None = None
@@ -90,7 +90,7 @@ class LanceTable(TableUpkeep):
         ifNotExists: bool = False,
         **options: object,
     ) -> LanceTable:
-        """Make an empty table; options are those of a write."""
+        """Create an empty table; options are those of a write."""
         given = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in options.items()
@@ -108,17 +108,17 @@ class LanceTable(TableUpkeep):
         return has_table(parse({"path": identifier}, ()).location)
 
     def alias(self, aliasName: str) -> LanceTable:
-        """Name the table for the expressions of a merge."""
+        """Set an alias of the table for merge expressions."""
         return LanceTable(self._spark, self._options, aliasName)
 
     @property
     def name_in_expressions(self) -> str:
-        """How expressions name the table's side."""
+        """The name of the table in expressions."""
         return self._alias or _TARGET
 
     @property
     def uri(self) -> str:
-        """Where the table lies."""
+        """Location of the table."""
         return self._options.location.uri
 
     def snapshot(self) -> Snapshot:
@@ -130,7 +130,7 @@ class LanceTable(TableUpkeep):
         return self.snapshot().version
 
     def toDF(self, **options: object) -> DataFrame:
-        """Return the rows; options such as `version` or `tag` choose which."""
+        """Return the rows; options such as `version` or `tag` select the version."""
         given = dict(self._options.location.options) | dict(self._options.rest)
         given |= {key: str(value) for key, value in options.items()}
         frame = read_options(self._spark, {**given, "path": self.uri})
@@ -139,10 +139,11 @@ class LanceTable(TableUpkeep):
     def changes(
         self, start: int | datetime, end: int | datetime | None = None, *, net: bool = False
     ) -> DataFrame:
-        """Return the changes of rows from a version or time up to and with another, or the newest.
+        """Return the row-level changes between two versions or times, both included.
 
-        Each has `_change_type`, `_commit_version`, `_commit_timestamp` and the `_rowid` of its row.
-        `net` leaves only what differs between before and after.
+        The range ends with the newest version by default. Each row has `_change_type`,
+        `_commit_version`, `_commit_timestamp` and `_rowid`. `net` returns only the net difference
+        between the first and the last version.
         """
         given = {**self._bound("starting", start), "netChanges": str(net).lower()}
         given |= {} if end is None else self._bound("ending", end)
@@ -153,7 +154,7 @@ class LanceTable(TableUpkeep):
         return LanceMergeBuilder(self, source, condition)
 
     def delete(self, condition: Expression | None = None) -> DataFrame:
-        """Delete the rows for which a condition holds, or all; the row that comes back counts."""
+        """Delete the rows that match a condition, or all; returns a row with the count."""
         counts = self._change(condition, DeleteRow()).counts
         return self._counted("num_affected_rows", counts.deleted)
 
@@ -162,9 +163,9 @@ class LanceTable(TableUpkeep):
         condition: Expression | None = None,
         set: Values | None = None,  # noqa: A002
     ) -> DataFrame:
-        """Set columns of the rows for which a condition holds, or of all."""
+        """Set columns of the rows that match a condition, or of all rows."""
         if not set:
-            raise InvalidRequestError("No updates provided", action="Name at least one column.")
+            raise InvalidRequestError("No updates provided", action="Set at least one column.")
         counts = self._change(condition, UpdateSet(values=as_values(set))).counts
         return self._counted("num_affected_rows", counts.updated)
 
@@ -176,13 +177,13 @@ class LanceTable(TableUpkeep):
         checkpoint: str | None = None,
         outputSchema: pa.Schema | None = None,
     ) -> None:
-        """Add columns that are computed on the executors, or a schema of nulls.
+        """Add columns computed on the executors, or null columns from a schema.
 
-        By name: Spark's expressions as columns or SQL texts, UDFs of pandas and Arrow among them.
-        A function gets Arrow batches of the table and returns `outputSchema`. No row is
+        By name: Spark expressions as columns or SQL text, including pandas and Arrow UDFs. A
+        function receives Arrow batches of the table and returns `outputSchema`. No row is
         rewritten. With the path of a checkpoint, expressions are not computed again for fragments
-        that a run before has written; `types` stores them as other Arrow types, such as lists of
-        fixed size.
+        that an earlier run has written; `types` stores them as other Arrow types, such as
+        fixed-size lists.
         """
         spark, base = self._spark, self.snapshot()
         if isinstance(columns, str | t.StructType):
@@ -190,21 +191,23 @@ class LanceTable(TableUpkeep):
             add_null_columns(base, arrow_schema(schema))
         elif not isinstance(columns, Mapping):
             if outputSchema is None:
-                raise InvalidRequestError("say what the function returns: outputSchema=...")
+                raise InvalidRequestError("outputSchema is required for a function")
             add_function_columns(spark, base, columns, outputSchema)
         elif not columns:
-            raise InvalidRequestError("no column was given", action="Name at least one column.")
+            raise InvalidRequestError(
+                "no columns were specified", action="Name at least one column."
+            )
         else:
             kept = None if checkpoint is None else Path(checkpoint)
             values = {name: as_column(value) for name, value in columns.items()}
             add_spark_columns(spark, base, values, types=types, checkpoint=kept)
 
     def dropColumns(self, *columns: str) -> None:
-        """Take columns out of the schema."""
+        """Drop columns."""
         without_columns(self.snapshot(), columns)
 
     def renameColumn(self, existing: str, new: str) -> None:
-        """Give a column another name."""
+        """Rename a column."""
         self._alter(ColumnChange(path=existing, name=new))
 
     def alterColumn(
@@ -214,25 +217,25 @@ class LanceTable(TableUpkeep):
         dataType: t.DataType | str | None = None,
         nullable: bool | None = None,
     ) -> None:
-        """Change the type of a column, or whether it may be null."""
+        """Change the type or the nullability of a column."""
         named = _parsed(f"x {dataType}")["x"].dataType if isinstance(dataType, str) else dataType
         wanted: pa.DataType | None = None if named is None else arrow_type(named)
         self._alter(ColumnChange(path=column, nullable=nullable, data_type=wanted))
 
     def restoreToVersion(self, version: int) -> None:
-        """Make an older version the newest."""
+        """Restore an older version as the newest."""
         self._restore(AtVersion(version))
 
     def restoreToTag(self, tag: str) -> None:
-        """Make the version of a tag the newest."""
+        """Restore the version of a tag as the newest."""
         self._restore(AtTag(tag))
 
     def restoreToTimestamp(self, timestamp: str | datetime) -> None:
-        """Make the newest version of a time the newest."""
+        """Restore the newest version at a time as the newest."""
         self._restore(parse_time(zoned(self._spark, timestamp), self.uri))
 
     def clone(self, target: str, isShallow: bool = True) -> LanceTable:
-        """Make a table that refers to this one's files, or with files of its own."""
+        """Create a shallow or deep clone of the table."""
         place = self._options.location.beside(target)
         copy = cloning.shallow_clone if isShallow else cloning.deep_clone
         copy(self.snapshot(), place)
@@ -266,5 +269,5 @@ class LanceTable(TableUpkeep):
 def _parsed(columns: str) -> t.StructType:
     found = t.StructType.fromDDL(columns)
     if not isinstance(found, t.StructType):
-        raise InvalidRequestError(f"{columns!r} is no list of columns with types")
+        raise InvalidRequestError(f"{columns!r} is not a list of columns with types")
     return found

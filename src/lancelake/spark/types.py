@@ -1,4 +1,4 @@
-"""Which Spark type shows an Arrow type, and which Arrow type keeps a Spark type?"""
+"""Conversion between Arrow and Spark types."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from lancelake.format.blobs import described_schema
 from lancelake.format.schema import Schema
 
 SPARK_METADATA = b"SPARK::metadata::json"
-"""Key under which Spark keeps a field's metadata, such as comments, in Arrow."""
+"""Key of a field's Spark metadata, such as comments, in Arrow metadata."""
 
 SPARK_TYPE = b"lancelake:spark_type"
-"""Key under which a type of Spark is kept that has the same values as another, but another name."""
+"""Key of a Spark type whose values are stored as those of another type."""
 
 _NARROWED = (t.TimeType, t.DayTimeIntervalType)
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
@@ -69,12 +69,12 @@ _PLAIN: dict[type[t.DataType], pa.DataType] = {
 
 
 def spark_schema(schema: Schema) -> t.StructType:
-    """Return the schema in which Spark sees a table."""
+    """Return the Spark schema of a table."""
     return t.StructType([spark_field(f) for f in public_schema(described_schema(schema))])
 
 
 def shown_schema(schema: Schema) -> t.StructType:
-    """Return the columns that Spark can show; a warning names each of the others, and why."""
+    """Return the columns that Spark supports; a warning names each of the others, and why."""
     fields: list[t.StructField] = []
     for field in public_schema(described_schema(schema)):
         try:
@@ -85,7 +85,7 @@ def shown_schema(schema: Schema) -> t.StructType:
 
 
 def spark_field(field: pa.Field, path: Sequence[str] = ()) -> t.StructField:
-    """Return the field in which Spark sees an Arrow field."""
+    """Return the Spark field of an Arrow field."""
     where = (*path, field.name)
     metadata = (field.metadata or {}).get(SPARK_METADATA)
     kept = json.loads(metadata) if metadata else None
@@ -94,7 +94,7 @@ def spark_field(field: pa.Field, path: Sequence[str] = ()) -> t.StructField:
 
 
 def _narrowed(field: pa.Field) -> t.DataType | None:
-    """Return the type that a field had in Spark, unless its values are of another by now."""
+    """Return the declared Spark type of a field, unless its values have another type by now."""
     kept = (field.metadata or {}).get(SPARK_TYPE)
     if kept is None:
         return None
@@ -105,7 +105,7 @@ def _narrowed(field: pa.Field) -> t.DataType | None:
 
 
 def spark_type(dtype: pa.DataType, path: Sequence[str] = ()) -> t.DataType:
-    """Return the type in which Spark sees values of an Arrow type."""
+    """Return the Spark type of an Arrow type."""
     if isinstance(dtype, pa.BaseExtensionType):
         return spark_type(dtype.storage_type, path)
     simple = _SIMPLE.get(dtype)
@@ -149,14 +149,14 @@ def _parametric(dtype: pa.DataType, path: Sequence[str]) -> t.DataType:
         return t.TimeType()
     where = ".".join(path)
     raise UnsupportedError(
-        f"column {where} has type {dtype}, which Spark has no type for",
+        f"column {where} has type {dtype}, which Spark does not support",
         column=where,
         action="Read the other columns with lancelake.dataset, or cast this one first.",
     )
 
 
 def declared(schema: t.StructType) -> t.StructType:
-    """Return a schema in which strings of bounded length are the types that they were given."""
+    """Return a schema in which bounded strings have their declared types, CHAR or VARCHAR."""
     return t.StructType([_declared(field) for field in schema.fields])
 
 
@@ -170,12 +170,12 @@ def _declared(field: t.StructField) -> t.StructField:
 
 
 def arrow_schema(schema: t.StructType) -> pa.Schema:
-    """Return the Arrow schema that keeps a Spark schema; metadata of fields goes with it."""
+    """Return the Arrow schema of a Spark schema, including field metadata."""
     return pa.schema([arrow_field(field) for field in schema.fields])
 
 
 def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
-    """Return the Arrow field that keeps a Spark field."""
+    """Return the Arrow field of a Spark field."""
     where = (*path, field.name)
     metadata = dict(field.metadata or {})
     if isinstance(field.dataType, t.CharType | t.VarcharType):
@@ -188,7 +188,7 @@ def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
 
 
 def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
-    """Return the Arrow type that keeps values of a Spark type."""
+    """Return the Arrow type of a Spark type."""
     match dtype:
         case t.StructType():
             return pa.struct([arrow_field(field, path) for field in dtype.fields])
@@ -211,12 +211,12 @@ def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
 
 def _plain(dtype: t.DataType, path: Sequence[str]) -> pa.DataType:
     kept = next((arrow for cls, arrow in _PLAIN.items() if isinstance(dtype, cls)), None)
-    # Text that is compared in a way of its own would be compared by its bytes afterwards.
+    # Text with a collation would be compared by its bytes afterwards.
     is_collated = isinstance(dtype, t.StringType) and dtype != t.StringType()
     if kept is not None and not is_collated:
         return kept
     where = ".".join(path)
     kind = dtype.simpleString()
-    problem = f"column {where} has type {kind}, which has no place in the Lance format"
+    problem = f"column {where} has type {kind}, which the Lance format does not support"
     action = "Cast the column, for example to a string, before writing it."
     raise UnsupportedError(problem, column=where, action=action)

@@ -1,4 +1,4 @@
-"""Which keys of the config ask for the removal of old versions?"""
+"""Config keys of automatic cleanup."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ DEFAULT_OLDER_THAN_S = 14 * 86_400
 def auto_cleanup_config(
     *, interval: int = DEFAULT_INTERVAL, older_than_s: int = DEFAULT_OLDER_THAN_S
 ) -> FrozenMap[str, str]:
-    """Return the keys that ask for a cleanup every so many versions, of versions this old."""
+    """Return the config entries for a cleanup every `interval` versions of versions of that age."""
     for name, value in (("interval", interval), ("older_than_seconds", older_than_s)):
         if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-            problem = f"{name} of auto_cleanup_options must be a number from 0 up, not {value!r}"
+            problem = f"{name} of auto_cleanup_options must be a non-negative number, not {value!r}"
             raise InvalidRequestError(problem, found=value)
     return FrozenMap({INTERVAL: str(interval), OLDER_THAN: duration_text(older_than_s)})

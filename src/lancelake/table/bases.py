@@ -12,6 +12,6 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transact
 def add_bases(
     base: Snapshot, bases: tuple[BasePath, ...], choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Declare further places where files of the table may lie."""
+    """Register additional base paths under which files of the table may be stored."""
     operation = UpdateBases(new_bases=bases)
     return publish(base, new_transaction(operation, base.version, choices), choices)

@@ -1,4 +1,4 @@
-"""Where do the blobs of chosen rows lie?"""
+"""Locate the blobs of selected rows."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from lancelake.suggest import suggestion
 
 
 class RowsBy(Enum):
-    """What numbers stand for rows."""
+    """How rows are identified."""
 
     IDS = "ids"
     ADDRESSES = "addresses"
@@ -35,7 +35,7 @@ class RowsBy(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowBlob:
-    """The blob of a row; None where it is null."""
+    """The blob of a row; None if the value is null."""
 
     address: int
     blob: StoredBlob | None
@@ -43,7 +43,7 @@ class RowBlob:
 
 @names_table
 def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> list[RowBlob]:
-    """Find the blobs of these rows, in the order asked for; every row must be there."""
+    """Find the blobs of these rows, in the order requested; every row must exist."""
     trail = _blob_column(snapshot.manifest.schema, column)
     addresses = _addresses(snapshot, rows, by)
     source = snapshot
@@ -65,7 +65,7 @@ def find_blobs(snapshot: Snapshot, column: str, rows: U64Array, by: RowsBy) -> l
 
 
 def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
-    """Return the fields that lead to a blob column."""
+    """Return the path of fields that leads to a blob column."""
     names = (column,) if column in schema.names else split_path(column)
     trail = follow(
         schema.fields, names, exact=True, opens=lambda node: node.logical_type == "struct"

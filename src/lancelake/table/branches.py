@@ -1,4 +1,4 @@
-"""Removing branches, and noting something with them."""
+"""Deleting and annotating branches."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ from lancelake.table.refs import list_branches, list_tags, load_branch
 
 
 def annotate_branch(main: Location, name: str, metadata: Mapping[str, str]) -> None:
-    """Replace what is noted with a branch."""
+    """Replace the metadata of a branch."""
     ref_files.annotate_branch(open_store(main), name, metadata)
 
 
 def remove_branch(main: Location, name: str) -> None:
-    """Delete a branch and its files, unless another branch began on it or a tag names it.
+    """Delete a branch and its files, unless another branch forked from it or a tag refers to it.
 
-    Files of a branch whose document is gone already, as when a removal stopped, are deleted too.
+    Files of a branch whose document was already deleted, for example by an interrupted call, are
+    deleted too.
     """
     try:
         found = load_branch(main, name)
@@ -36,13 +37,13 @@ def remove_branch(main: Location, name: str) -> None:
 
 
 def _delete_files(main: Location, name: str) -> bool:
-    """Delete what lies at the place of a branch but for branches below it; say if that was any."""
+    """Delete the files of a branch except nested branches; return whether there were any."""
     below = tuple(
         f"{layout.branch_root(other)}/"
         for other in list_branches(main)
         if other.startswith(f"{name}/")
     )
-    # Below the table's root, where links are not followed, not below the branch's.
+    # Listed below the table's root, where links are not followed, not below the branch's.
     folder = layout.branch_root(name)
     store = open_store(main)
     paths = [info.path for info in store.list(folder) if not info.path.startswith(below)]

@@ -1,4 +1,4 @@
-"""Copies of a version: branches, shallow clones and deep clones."""
+"""Branches, shallow clones and deep clones of a version."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lancelake.table.refs import branch_location, load_branch
 def create_branch(
     source: Snapshot, name: str, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Start a branch at a version: a shallow clone below the table, then its document."""
+    """Create a branch at a version: a shallow clone below the table, then its document."""
     ensure_branch_name(name)
     main = source.main_location
     target = branch_location(main, name)
@@ -58,14 +58,14 @@ def create_branch(
 def shallow_clone(
     source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Make a table that refers to the files of another."""
+    """Create a table that refers to the files of another."""
     return _clone(source, target, is_shallow=True, branch=None, choices=choices)
 
 
 def deep_clone(
     source: Snapshot, target: Location, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Copy a version with all its files; the copy needs nothing of the original."""
+    """Copy a version with all its files; the copy is independent of the original."""
     ensure_free(target)
     for place, path in _files(source):
         store = open_store(place.root)
@@ -98,7 +98,7 @@ def _operation(source: Snapshot, *, is_shallow: bool, branch: str | None) -> Clo
 
 
 def _begun(source: Snapshot, target: Location, name: str) -> Snapshot | None:
-    """Return the same clone if a branch of this name was begun and never recorded."""
+    """Return the existing clone of a branch whose creation was interrupted."""
     found = open_line(target).handler.latest()
     if found is None:
         return None
@@ -116,7 +116,7 @@ def _lineage(source: Snapshot) -> tuple[Fork, ...]:
 
 
 def _files(source: Snapshot) -> list[tuple[FileAt, str]]:
-    """Return every file of a version, and where it goes below another root."""
+    """Return every file of a version with its path below another root."""
     found: list[tuple[FileAt, str]] = []
     for fragment in source.manifest.fragments:
         found += [(source.files.data_file(f), layout.data_file(f.path)) for f in fragment.files]

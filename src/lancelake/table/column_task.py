@@ -1,4 +1,4 @@
-"""New columns of one fragment: its rows read, the values computed, one more data file written."""
+"""Task that writes new columns of one fragment to one additional data file."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _TASK_BYTES = 256 << 20
 
 
 class Values(Protocol):
-    """Where the values of a fragment's live rows come from; a frozen value that can be pickled."""
+    """Source of values for a fragment's live rows; a frozen, picklable value."""
 
     @property
     def schema(self) -> pa.Schema:
@@ -29,19 +29,19 @@ class Values(Protocol):
         ...
 
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Yield the values in the order of the rows."""
+        """Yield the values in row order."""
         ...
 
 
 class Keeper(Protocol):
-    """Where results are kept until they are committed."""
+    """Storage of results until they are committed."""
 
     def kept(self, scan: ScanTask) -> bytes | None:
-        """Return the result of an earlier run over the same rows, if it was kept."""
+        """Return the stored result of an earlier run over the same rows, if any."""
         ...
 
     def keep(self, scan: ScanTask, result: bytes) -> None:
-        """Keep the result of a run."""
+        """Store the result of a run."""
         ...
 
 
@@ -56,7 +56,7 @@ class ColumnTask:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -87,6 +87,6 @@ def written(fragment: Fragment, entry: DataFile | None) -> bytes:
 
 
 def written_file(result: bytes) -> DataFile | None:
-    """Read what `written` encoded."""
+    """Decode the output of `written`."""
     (fragment,) = from_bytes(result)
     return fragment.files[0] if fragment.files else None

@@ -1,4 +1,4 @@
-"""Hooks after a commit. Nothing that a hook does can undo or fail the commit."""
+"""Hooks that run after a commit; their failure cannot undo or fail the commit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
-if TYPE_CHECKING:  # every import of a module of tables passes here
+if TYPE_CHECKING:  # every import of a table module loads this one
     from lancelake.commit.snapshot import Snapshot
 
 AfterCommit: TypeAlias = "Callable[[Snapshot], None]"
@@ -16,20 +16,20 @@ _installed: list[AfterCommit] = []
 
 
 def install(hook: AfterCommit) -> None:
-    """Have a hook follow every commit whose caller names no hooks of its own."""
+    """Register a hook for every commit whose caller passes no hooks."""
     if hook not in _installed:
         _installed.append(hook)
 
 
 def run_after(hooks: tuple[AfterCommit, ...] | None, made: Snapshot) -> None:
-    """Run hooks in order, None being the installed ones; a failure is a warning."""
+    """Run hooks in order, by default the installed ones; a failing hook emits a warning."""
     for hook in _installed if hooks is None else hooks:
         try:
             hook(made)
-        except Exception as error:  # noqa: BLE001  # the commit landed, whatever goes wrong now
+        except Exception as error:  # noqa: BLE001  # the commit has succeeded, whatever fails now
             warnings.warn(
-                f"version {made.version} of {made.location.uri} is committed, "
-                f"but what should follow failed: {error}",
+                f"version {made.version} of {made.location.uri} was committed, but a step "
+                f"after the commit failed: {error}",
                 RuntimeWarning,
                 stacklevel=3,
             )

@@ -1,4 +1,4 @@
-"""Can a change that somebody put together be committed? What it names must be there."""
+"""Validate a caller-built transaction: the files and fields it refers to must exist."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
 
-# More files than this in one folder are looked for by listing it.
+# Above this number of files in one folder, the folder is listed.
 _MOST_LOOKS = 64
 _LOOKS_AT_ONCE = 8
 
 
 def ensure_committable(root: Location, base: Snapshot | None, operation: Operation) -> None:
-    """Raise when a change names files or fields that are not there.
+    """Raise an error if a change refers to files or fields that do not exist.
 
-    What the version that was read has already is taken for granted. Files that this library
-    wrote itself need no such look.
+    Files of the read version are assumed to exist. Files written by this library need no
+    validation.
     """
     known = _known(base, operation)
     files = _new_files(operation, known)
@@ -46,14 +46,14 @@ def ensure_committable(root: Location, base: Snapshot | None, operation: Operati
 
 
 def _known(base: Snapshot | None, operation: Operation) -> Mapping[FragmentId, Fragment]:
-    """Return the fragments that a change may build on."""
+    """Return the fragments that a change may be based on."""
     if base is None or not isinstance(operation, ops.Delete | ops.Merge | ops.Update):
         return {}
     return FragmentList.of(base.manifest.fragments).by_id()
 
 
 def _fragments(operation: Operation) -> Iterator[Fragment]:
-    """Yield the fragments as a change wants them to be."""
+    """Yield the fragments that a change adds or modifies."""
     match operation:
         case ops.Append() | ops.Overwrite() | ops.Merge():
             yield from operation.fragments
@@ -108,17 +108,17 @@ def _ensure_fields(base: Snapshot | None, operation: Operation, files: list[Data
         named |= dict.fromkeys(changed, "the update")
     for number, where in named.items():
         if number not in known:
-            problem = f"{where} names field id {number}, which the table does not have"
+            problem = f"{where} refers to field id {number}, which is not in the table"
             raise InvalidRequestError(problem, field_id=number)
 
 
 def _ensure_projection(before: Schema, after: Schema) -> None:
-    """Refuse fields that the table does not have, or has with another type."""
+    """Refuse fields that are not in the table, or have another type there."""
     known = before.by_id()
     for field in after.walk():
         old = known.get(field.id)
         if old is None:
-            problem = f"field {field.name!r} has id {field.id}, which the table does not have"
+            problem = f"field {field.name!r} has id {field.id}, which is not in the table"
             raise InvalidRequestError(problem, field_id=field.id)
         if old.logical_type != field.logical_type:
             raise InvalidRequestError(

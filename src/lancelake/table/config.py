@@ -1,4 +1,4 @@
-"""Changing config, table metadata, schema metadata and field metadata."""
+"""Update config, table metadata, schema metadata and field metadata."""
 
 from __future__ import annotations
 

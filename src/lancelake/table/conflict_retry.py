@@ -1,4 +1,4 @@
-"""Work that is done again when another writer's commit made it void."""
+"""Retry work that was invalidated by another writer's commit."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ _MOST_RACES = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often, and for how long, work is done again; and the longest rest between."""
+    """Limits of retries: their number, their total time, and the longest delay between them."""
 
     most: int = DEFAULT_RETRIES
     timeout_s: float = DEFAULT_TIMEOUT_S
     longest_wait_s: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be counted."""
+        """Refuse negative limits."""
         if self.most < 0 or self.timeout_s < 0:
-            raise InvalidRequestError("retries and their time must not be negative")
+            raise InvalidRequestError("retries and their timeout must not be negative")
 
 
 DEFAULT = Retries()
@@ -42,7 +42,7 @@ def until_it_lands(
     retries: Retries,
     surroundings: Surroundings,
 ) -> Result:
-    """Do work on a version; after a conflict, on the newest, until it lands or patience ends."""
+    """Run work on a version; after a conflict retry it on the newest, within the limits."""
     clock, ids = surroundings.clock, surroundings.ids
     started_s = clock.monotonic_s()
     for attempt in range(retries.most + 1):
@@ -61,16 +61,16 @@ def until_it_lands(
 
 
 def racing(choices: CommitChoices, retries: Retries) -> CommitChoices:
-    """Return choices by which the commit of finished work goes on while there is time.
+    """Return choices that keep retrying the commit of finished work while there is time.
 
-    A lost race costs little, and work that is thrown away costs all of it.
+    Retrying a commit is cheap compared with repeating the work.
     """
     return replace(choices, max_retries=_MOST_RACES, timeout_s=retries.timeout_s)
 
 
 def _given_up(base: Snapshot, attempts: int, spent_s: float) -> ContentionError:
     problem = (
-        f"Too many concurrent writers: the work was done {attempts} times in {spent_s:.1f} s, and "
-        "each time another commit made it void"
+        f"Too many concurrent writers: the work was attempted {attempts} times in "
+        f"{spent_s:.1f} s, and each time conflicted with another commit"
     )
     return ContentionError(problem, table=base.location.uri, attempts=attempts)

@@ -1,4 +1,4 @@
-"""What differs between two versions: columns, settings, refs, fragments, rows and indices?"""
+"""Compare two versions: columns, settings, refs, fragments, rows and indices."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pair(Generic[T]):
-    """A thing before and after; None where it is not there."""
+    """An item before and after; None where it does not exist."""
 
     name: str
     before: T | None
@@ -27,7 +27,7 @@ class Pair(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnFacts:
-    """A field of the schema without those below it."""
+    """A field of the schema without its children."""
 
     id: int
     path: str
@@ -38,7 +38,7 @@ class ColumnFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentFacts:
-    """What a fragment holds; counts are None where the manifest does not tell."""
+    """Contents of a fragment; counts are None if the manifest does not record them."""
 
     rows: int | None
     deleted_rows: int | None
@@ -55,7 +55,7 @@ class IndexFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RefsBetween:
-    """Tags that name a version, and branches that forked from it."""
+    """Tags that refer to a version, and branches forked from it."""
 
     tags: tuple[str, ...]
     branches: tuple[str, ...]
@@ -63,9 +63,9 @@ class RefsBetween:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Diff:
-    """All that differs; things that are the same are not listed.
+    """All differences; unchanged items are not listed.
 
-    RefsBetween are those at each of the versions, which makes no difference between them.
+    The refs are those of each of the versions, and do not count as differences.
     """
 
     refs: Pair[RefsBetween]
@@ -88,7 +88,7 @@ class Diff:
 
 
 def diff(before: Snapshot, after: Snapshot) -> Diff:
-    """Compare two versions, which need not follow each other, by what their manifests say."""
+    """Compare two versions, which need not be consecutive, by their manifests."""
     old, new = before.manifest, after.manifest
     return Diff(
         refs=Pair(name="refs", before=_refs(before), after=_refs(after)),
@@ -105,14 +105,14 @@ def diff(before: Snapshot, after: Snapshot) -> Diff:
 
 
 def _pairs(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[Pair[T], ...]:
-    """Pair what differs, in the order of names."""
+    """Pair the items that differ, in name order."""
     names = sorted({*old, *new})
     pairs = (Pair(name=n, before=old.get(n), after=new.get(n)) for n in names)
     return tuple(pair for pair in pairs if pair.before != pair.after)
 
 
 def _columns(old: Schema, new: Schema) -> tuple[Pair[ColumnFacts], ...]:
-    """Pair columns by id, so that a renamed one is one that changed."""
+    """Pair columns by id, so that a renamed column counts as changed."""
     before, after = _by_id(old), _by_id(new)
     pairs = (
         Pair(name=(after.get(i) or before[i]).path, before=before.get(i), after=after.get(i))
@@ -136,7 +136,7 @@ def _column(schema: Schema, field: Field) -> ColumnFacts:
 
 
 def _fragments(before: Snapshot, after: Snapshot) -> tuple[Pair[FragmentFacts], ...]:
-    """Pair fragments by id; those that share no file are different ones with the same id."""
+    """Pair fragments by id; fragments without a common file are different ones with the same id."""
     old = {f.id: f for f in before.manifest.fragments}
     new = {f.id: f for f in after.manifest.fragments}
     found: list[Pair[FragmentFacts]] = []

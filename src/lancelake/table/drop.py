@@ -1,4 +1,4 @@
-"""Removing a whole table."""
+"""Drop a table."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from lancelake.storage.store import ObjectStore
 
 
 def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
-    """Delete every file of a table, and its folder; a place without a table is left alone.
+    """Delete every file of a table, and its folder; a location without a table is unchanged.
 
-    Versions go first, the newest before the others: whenever this stops, what can still be opened
-    is whole. What a stopped removal left behind is deleted by the next one.
+    Versions are deleted first, the newest before the others: whenever this is interrupted, every
+    version that can be opened is complete. The next call deletes what an interrupted one left.
     """
     store = open_store(location)
     versions = list_versions(location)
@@ -28,7 +28,7 @@ def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
     for name in reversed(versions):
         store.delete(layout.manifest(name.name))
     paths = [info.path for info in store.list()]
-    # The transactions tell that a table was here until nothing else does.
+    # Transactions identify the table until everything else is deleted.
     store.delete_many(path for path in paths if not _is_transaction(path))
     store.delete_many(path for path in paths if _is_transaction(path))
     remove_leftovers(location)

@@ -1,4 +1,4 @@
-"""The versions of a table, each with when it was written and what it holds."""
+"""Version history of a table, with times and statistics."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 
 _LOCAL = {"file", "memory"}
-# Manifests that are asked for at once where each answer takes its time.
+# Number of manifests requested in parallel from a store with high latency.
 _REQUESTS = 32
 _MOST_KNOWN = 100_000
 _KINDS_OF_COUNTS = 5
@@ -33,12 +33,12 @@ _Counts = tuple[int, int, int, int, int]
 """Files, their bytes, deletion files, rows and deleted rows of a fragment."""
 
 _Seen = tuple[str, str, str | None]
-"""A manifest: its table, its path, and what tells it from another under the same name."""
+"""Key of a manifest: its table, its path, and its identity under that name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionSummary:
-    """What a manifest says about its version in numbers; counts that it lacks are zero."""
+    """Statistics of a version from its manifest; missing counts are zero."""
 
     total_fragments: int
     total_data_files: int
@@ -55,7 +55,7 @@ class VersionSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFacts:
-    """A version in numbers."""
+    """Statistics of a version."""
 
     version: int
     timestamp_ns: int | None
@@ -66,7 +66,7 @@ _KNOWN: RecentlyUsed[_Seen, VersionFacts] = RecentlyUsed(_MOST_KNOWN)
 
 
 def history(location: Location, *, newest_first: bool = False) -> Iterator[Snapshot]:
-    """Yield every version that is still there, one at a time."""
+    """Yield every existing version, one at a time."""
     names = list_versions(location)
     for name in reversed(names) if newest_first else names:
         try:
@@ -77,13 +77,13 @@ def history(location: Location, *, newest_first: bool = False) -> Iterator[Snaps
 
 
 def history_in_numbers(location: Location) -> list[VersionFacts]:
-    """Return every version that is still there, oldest first.
+    """Return every existing version, oldest first.
 
-    Little of each is decoded, and nothing of those that this process has seen before.
+    Little of each manifest is decoded, and nothing of those that this process has already read.
     """
     line = open_line(location)
     if isinstance(line.handler, ExternalHandler):
-        # A version that the service recorded comes under its own name.
+        # A version recorded by the commit service is listed under its own name.
         line.handler.latest()
     found: dict[_Seen, VersionFacts | None] = {}
     for info in line.store.list(layout.VERSIONS):
@@ -94,13 +94,13 @@ def history_in_numbers(location: Location) -> list[VersionFacts]:
     for seen, data in _manifests(location, unknown):
         facts = _facts(location, seen[1], data, sums)
         found[seen] = _KNOWN.get(seen, partial(_same, facts))
-    # Both names of a version that is being renamed tell the same.
+    # Both names of a version that is being renamed have the same content.
     every = {facts.version: facts for facts in found.values() if facts is not None}
     return [every[version] for version in sorted(every)]
 
 
 def summarize(snapshot: Snapshot) -> VersionSummary:
-    """Count what a version holds."""
+    """Compute the statistics of a version."""
     fragments = snapshot.manifest.fragments
     deletions = [f.deletion_file for f in fragments if f.deletion_file is not None]
     return VersionSummary(
@@ -114,7 +114,7 @@ def summarize(snapshot: Snapshot) -> VersionSummary:
 
 
 def facts_of(snapshot: Snapshot) -> VersionFacts:
-    """Return a version in numbers."""
+    """Return the statistics of a version."""
     return VersionFacts(
         version=snapshot.version,
         timestamp_ns=snapshot.manifest.timestamp_ns,
@@ -123,7 +123,7 @@ def facts_of(snapshot: Snapshot) -> VersionFacts:
 
 
 class _Sums:
-    """Sums up fragments; those that many versions share are decoded once."""
+    """Sums over fragments; those that many versions share are decoded once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Counts] = {}

@@ -1,4 +1,4 @@
-"""Has a numbered write of an application landed before?"""
+"""Idempotent writes, identified by an application id and a version (txnAppId, txnVersion)."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _NAMESPACE = uuid.UUID("5b9d6f0e-6f2c-5d0e-9f53-6b1f6f2f6c11")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OnceOnly:
-    """A write that lands at most once, however often it is tried.
+    """A write that is committed at most once, however often it is attempted.
 
-    Its transaction has a uuid made from the two, so that it is found again by name.
+    The uuid of its transaction is derived from the two, so that it can be found by name.
     """
 
     app_id: str
@@ -31,13 +31,13 @@ class OnceOnly:
 
     @staticmethod
     def of(app_id: str | None, version: int | None) -> OnceOnly | None:
-        """Read the pair of options, which only make sense together."""
+        """Parse the pair of options, which must be set together."""
         if app_id is None and version is None:
             return None
         if not app_id or version is None:
             raise InvalidRequestError(
-                "options txnAppId and txnVersion must be given together",
-                action="Give both, or neither.",
+                "options txnAppId and txnVersion must be set together",
+                action="Set both, or neither.",
             )
         return OnceOnly(app_id=app_id, version=version)
 
@@ -47,17 +47,17 @@ class OnceOnly:
         return str(uuid.uuid5(_NAMESPACE, f"{self.app_id}\n{self.version}"))
 
     def stamped(self, transaction: Transaction) -> Transaction:
-        """Return a transaction that carries the mark."""
+        """Return a transaction with this identity."""
         marks = {APP_ID: self.app_id, APP_VERSION: str(self.version)}
         properties = FrozenMap({**transaction.properties, **marks})
         return replace(transaction, uuid=self.uuid, properties=properties)
 
 
 def landed(head: Snapshot, once: OnceOnly) -> Snapshot | None:
-    """Return the version that a write made when it was tried before; None when it made none.
+    """Return the version that an earlier attempt committed; None if there is none.
 
-    A transaction's file is written before its version, and names the version it was read from:
-    without a file nothing landed, and with one only the versions since need a look.
+    A transaction file is written before its version, and records the version it has read: without a
+    file nothing was committed, and with one only the versions since have to be checked.
     """
     read_versions = _tried_from(head, once)
     if not read_versions:

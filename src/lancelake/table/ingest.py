@@ -1,4 +1,4 @@
-"""Users' data in any of its shapes -> a stream of Arrow batches."""
+"""Convert input data of any supported type to a stream of Arrow batches."""
 
 from __future__ import annotations
 
@@ -11,30 +11,31 @@ import pyarrow as pa
 from lancelake.data.arrays.conform import ensure_columns
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 
-# Rows of a data frame that are converted at once.
+# Rows of a data frame converted at a time.
 _FRAME_ROWS = 64 * 1024
 
 Data = Any  # whatever `to_reader` lists, from libraries that need not be installed
 
 
 def to_reader(data: Data, schema: pa.Schema | None = None) -> pa.RecordBatchReader:
-    """Return the rows of `data` as a stream; what arrives as a stream is never held as a whole.
+    """Return the rows of `data` as a stream; streams are never materialised.
 
-    Taken are tables, batches, readers, datasets and scanners of pyarrow or shaped like them,
-    frames of pandas and Polars, objects with an Arrow stream or array, a dict of columns, a list
-    of dicts, and iterables of batches or tables. `schema` is for data without types of its own,
-    and for iterables, whose batches are cast to it; without it their first batch decides.
+    Supported are tables, batches, readers, datasets and scanners of pyarrow or objects with the
+    same methods, pandas and Polars data frames, objects with an Arrow stream or array interface, a
+    dict of columns, a list of dicts, and iterables of batches or tables. `schema` is for data
+    without types of its own, and for iterables, whose batches are cast to it; without it their
+    first batch determines the schema.
     """
     try:
         reader = _known(data, schema)
     except (pa.ArrowException, KeyError, TypeError) as error:
-        msg = f"data of type {_type_name(data)} cannot be turned into Arrow batches: {error}"
+        msg = f"data of type {_type_name(data)} cannot be converted to Arrow batches: {error}"
         raise InvalidRequestError(msg, found=_type_name(data)) from error
     return _from_iterable(data, schema) if reader is None else reader
 
 
 def _known(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader | None:
-    """Return the rows of data that has a shape of its own, None for other data."""
+    """Return the rows of data of a known type, None for other data."""
     if isinstance(data, pa.RecordBatchReader):
         return data
     if isinstance(data, pa.RecordBatch):
@@ -51,7 +52,7 @@ def _known(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader | None:
 
 
 def _streaming(data: Data) -> pa.RecordBatchReader | None:
-    """Return the rows of data that offers them by a method."""
+    """Return the rows of data that has a method to stream them."""
     if hasattr(data, "scanner"):
         return data.scanner().to_reader()
     if hasattr(data, "to_reader"):
@@ -88,7 +89,7 @@ def _from_frames(empty: Data, frames: Iterable[Data]) -> pa.RecordBatchReader:
 def _from_iterable(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
         raise InvalidRequestError(
-            f"data of type {_type_name(data)} is not understood",
+            f"data of type {_type_name(data)} is not supported",
             found=_type_name(data),
             action="Pass Arrow data, a data frame, a dict of columns, or an iterable of batches.",
         )
@@ -96,7 +97,7 @@ def _from_iterable(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader
     if schema is None:
         first = next(batches, None)
         if first is None:
-            msg = "an iterable without batches does not say which columns there are"
+            msg = "the schema of an empty iterable cannot be inferred"
             raise InvalidRequestError(msg, action="Pass a schema.")
         return pa.RecordBatchReader.from_batches(
             first.schema, _cast(itertools.chain((first,), batches), first.schema)
@@ -111,7 +112,7 @@ def _batches(data: Iterable[Data]) -> Iterator[pa.RecordBatch]:
         elif isinstance(item, pa.Table):
             yield from item.to_batches()
         else:
-            msg = f"an iterable of batches has an item of type {_type_name(item)}"
+            msg = f"an iterable of batches contains an item of type {_type_name(item)}"
             raise SchemaMismatchError(msg, found=_type_name(item), action="Yield record batches.")
 
 
@@ -125,11 +126,11 @@ def _cast(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> Iterator[pa.R
         try:
             yield batch.cast(schema)
         except (pa.ArrowException, ValueError) as error:
-            msg = f"a batch does not fit the schema: {error}"
+            msg = f"a batch does not match the schema: {error}"
             raise SchemaMismatchError(msg, expected=str(schema), found=str(batch.schema)) from error
 
 
 def _type_name(value: object) -> str:
-    """Name a type by its package and class, wherever inside the package it is defined."""
+    """Return the name of a type as its package and class."""
     kind = type(value)
     return f"{kind.__module__.partition('.')[0]}.{kind.__qualname__}"

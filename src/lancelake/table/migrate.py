@@ -1,4 +1,4 @@
-"""Manifests of the old naming scheme renamed to the current one."""
+"""Migrate manifests to the current naming scheme."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from lancelake.storage.open import open_store
 
 
 def migrate_manifest_names(location: Location) -> int:
-    """Rename manifests oldest first, each copied before it is removed; return how many.
+    """Rename manifests oldest first, each copied before it is removed; return their number.
 
-    A stop in between leaves every version readable. No one may commit meanwhile.
+    Every version stays readable if this is interrupted. There must be no other writers.
     """
     store = open_store(location)
     renamed = 0

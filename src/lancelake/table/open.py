@@ -1,4 +1,4 @@
-"""A URI and a reference -> a version of a table."""
+"""Open a version of a table by number, tag, branch or time."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class AtVersion:
 
 @dataclass(frozen=True, slots=True)
 class AtTag:
-    """The version a tag names."""
+    """The version of a tag."""
 
     tag: str
 
 
 @dataclass(frozen=True, slots=True)
 class OnBranch:
-    """A version of a branch; its newest when no number is given."""
+    """A version of a branch; by default its newest."""
 
     branch: str | None
     version: int | None = None
@@ -42,7 +42,7 @@ class OnBranch:
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """The newest version that was written before a time."""
+    """The newest version committed before a time."""
 
     time_ns: int
 
@@ -85,7 +85,7 @@ def open_existing(location: Location, branch: str | None = None) -> Snapshot | N
 
 
 def time_reference(when: datetime | int) -> AsOf:
-    """Turn a time into a reference; a time without a zone is local."""
+    """Convert a time to a reference; a time without a time zone is local."""
     if isinstance(when, int):
         return AsOf(when)
     whole = when.replace(microsecond=0)
@@ -100,7 +100,7 @@ def _on_branch(root: Location, branch: str | None, version: int | None) -> Snaps
 
 
 def _as_of(location: Location, time_ns: int) -> Snapshot:
-    """Go back from the newest version to the first that is old enough."""
+    """Search backwards from the newest version for the first one that is old enough."""
     oldest: Snapshot | None = None
     for name in reversed(list_versions(location)):
         snapshot = Snapshot.load(location, name)

@@ -35,7 +35,7 @@ from lancelake.table.publish import (
     publish_first,
 )
 from lancelake.table.row_steps.find import FoundRows, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 from lancelake.table.write import widened
 
 
@@ -47,13 +47,13 @@ class RowsToReplace(Protocol):
         ...
 
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Refuse written rows that must not take their place."""
+        """Refuse written rows that may not replace them."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByFilter:
-    """Rows to replace, by a condition; any rows may take their place."""
+    """Rows to replace, by a condition; any rows may replace them."""
 
     condition: Predicate | None
     engine: Engine
@@ -90,9 +90,9 @@ class PlanOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WritePlan:
-    """A write before its rows are written; `base` is the version it changes, None for a new table.
+    """A planned write; `base` is the version it changes, None for a new table.
 
-    `replaces` finds the rows that are taken out; with None an overwrite takes out all.
+    `replaces` selects the rows to delete; if it is None, an overwrite deletes all.
     """
 
     base: Snapshot | None
@@ -106,7 +106,7 @@ class WritePlan:
 
     @property
     def made_before(self) -> Snapshot | None:
-        """The version that this write made when it was tried before."""
+        """The version that an earlier attempt of this write committed."""
         return None if self.base is None else made_by(self.base, self.once)
 
 
@@ -143,7 +143,7 @@ def plan_rows(
 
 
 def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
-    """Make written rows part of the table."""
+    """Commit written rows."""
     base = plan.base
     if base is None:
         first = Overwrite(
@@ -167,7 +167,7 @@ def commit_write(plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
 
 
 def made_by(base: Snapshot, once: OnceOnly | None) -> Snapshot | None:
-    """Return the version that a numbered write made before; None for one without a number."""
+    """Return the version of an earlier attempt of a numbered write; None without a number."""
     return None if once is None else landed(base, once)
 
 
@@ -206,7 +206,7 @@ def _replace_rows(
         found = rows.find(version)
         if not found and not fragments and plan.once is None:
             return version
-        gone = take_out(version, found, plan.choices.surroundings.ids)
+        gone = mark_deleted(version, found, plan.choices.surroundings.ids)
         operation = Update(
             removed_fragment_ids=gone.removed,
             updated_fragments=gone.updated,

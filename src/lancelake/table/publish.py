@@ -1,4 +1,4 @@
-"""A transaction -> the next version of a table."""
+"""Commit transactions as new versions of a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WRITER = WriterVersion(library="lancelake", version=__version__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """Where time and chance come from; tests bring their own."""
+    """Sources of time and randomness; tests inject their own."""
 
     clock: Clock = field(default_factory=SystemClock)
     ids: Ids = field(default_factory=SystemIds)
@@ -52,7 +52,7 @@ SYSTEM = Surroundings()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CommitChoices:
-    """What a caller may say about a commit beside the change itself."""
+    """Options of a commit besides the change itself."""
 
     message: str | None = None
     properties: FrozenMap[str, str] = field(default_factory=FrozenMap)
@@ -64,10 +64,10 @@ class CommitChoices:
     affected_rows: AffectedRows | None = None
     inserted_keys: KeyHashes | None = None
     fragment_reuse: IndexMetadata | None = None
-    """Where a compaction records which addresses rows have moved to."""
+    """Where a compaction records the new addresses of rows."""
 
     mending: Mending = NOTHING_TO_MEND
-    """What a repair sets right in the version that the change is made to."""
+    """What a repair corrects in the version that the change is based on."""
 
     timeout_s: float | None = None
     lock: CommitLock | None = None
@@ -83,7 +83,7 @@ DEFAULT_CHOICES = CommitChoices()
 def new_transaction(
     operation: Operation, read_version: int, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Transaction:
-    """Return a transaction with a uuid of its own."""
+    """Return a transaction with a new uuid."""
     return Transaction(
         read_version=Version(read_version),
         uuid=str(choices.surroundings.ids.uuid4()),
@@ -93,26 +93,26 @@ def new_transaction(
 
 
 def with_message(properties: Mapping[str, str], message: str | None) -> FrozenMap[str, str]:
-    """Return properties with a commit message among them."""
+    """Return properties with a commit message added."""
     if message is None:
         return FrozenMap(dict(properties))
     return FrozenMap({**properties, COMMIT_MESSAGE: message})
 
 
 def ensure_free(location: Location) -> None:
-    """Refuse a place where a table lies, before work is done that would be lost."""
+    """Refuse a location that already has a table, before any work is done."""
     if open_line(location).handler.latest() is not None:
         uri = location.uri
         raise AlreadyExistsError(f"Dataset already exists: {uri}", table=uri)
 
 
 def ensure_row_ids_stay(base: Snapshot, choices: CommitChoices) -> None:
-    """Refuse stable row ids for a table that was made without them: it stays so."""
+    """Refuse stable row ids for a table that was created without them."""
     if choices.enable_stable_row_ids and not base.manifest.has_stable_row_ids:
         raise InvalidRequestError(
-            "rows of this table have no stable ids, and writing it anew cannot give them any",
+            "this table has no stable row ids, and they cannot be enabled for an existing table",
             table=base.location.uri,
-            action="Leave out enable_stable_row_ids, or write another table.",
+            action="Omit enable_stable_row_ids, or create a new table.",
         )
 
 
@@ -120,7 +120,7 @@ def ensure_row_ids_stay(base: Snapshot, choices: CommitChoices) -> None:
 def publish(
     base: Snapshot, transaction: Transaction, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Commit a change of an existing table and return the version it made."""
+    """Commit a change of an existing table and return the new version."""
     line = _line(base.location, choices)
     services = _services(base.files, choices)
     request = _request(transaction, choices)
@@ -150,7 +150,7 @@ def publish_clone(
     source: Snapshot,
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
-    """Commit the first version of a copy of another table's version."""
+    """Commit the first version of a clone of another table's version."""
     line = _line(location, choices)
     services = _services(TableFiles(root=location), choices)
     result = clone_table(

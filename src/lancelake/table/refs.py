@@ -1,4 +1,4 @@
-"""Tags and branches of a table, as they are recorded."""
+"""Read the tags and branches of a table."""
 
 from __future__ import annotations
 

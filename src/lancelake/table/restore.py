@@ -1,4 +1,4 @@
-"""An old version made the newest again."""
+"""Restore an old version as the newest."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transact
 
 
 def restore(snapshot: Snapshot, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
-    """Make this version the newest; row ids and fragment ids never go back."""
+    """Make this version the newest; row ids and fragment ids are never reused."""
     head = open_snapshot(snapshot.location, Latest())
     operation = Restore(version=Version(snapshot.version))
     return publish(head, new_transaction(operation, head.version, choices), choices)

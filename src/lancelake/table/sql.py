@@ -1,4 +1,4 @@
-"""A SQL query over one version: planned by DataFusion, its rows read by our scan."""
+"""SQL queries over one version, planned by DataFusion and read by our scan."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlRequest:
-    """A query, the name it has for the table, and what columns it can see of it."""
+    """A query, its name for the table, and the columns it can access."""
 
     text: str
     table_name: str = "dataset"
@@ -53,10 +53,10 @@ class SqlRequest:
 
 
 class Query:
-    """A query that was understood, ready to run any number of times."""
+    """A validated query, which can run any number of times."""
 
     def __init__(self, snapshot: Snapshot, request: SqlRequest, *, spills: bool = False) -> None:
-        """Plan a query; one that `spills` is slower, but its joins fit into any memory."""
+        """Plan a query; with `spills` it is slower, but joins run in bounded memory."""
         self._snapshot = snapshot
         self._request = request
         self._spills = spills
@@ -79,7 +79,7 @@ class Query:
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
     def explain(self) -> str:
-        """Describe how the query is run, and how the rows are read for it."""
+        """Describe the query plan, and how the rows are read for it."""
         plan_text = self._frame.execution_plan().display_indent()
         return f"{plan_text}\n{explain(self._rows.plan())}"
 
@@ -108,11 +108,11 @@ class Query:
         return InvalidExpressionError(problem, table=at.location.uri, version=at.version, text=text)
 
     def _needed(self) -> QueryReads | None:
-        """Say what rows are needed, if the table is read once at most."""
+        """Return the rows that are needed, if the table is read at most once."""
         try:
             scans = self._reads()
         except InvalidExpressionError:
-            # Some conditions, such as `i IN (1, NULL)`, break when they are given to a read.
+            # Some conditions, such as `i IN (1, NULL)`, fail when they are pushed down to a read.
             return None
         if scans is None or len(scans) > 1:
             return None
@@ -123,7 +123,7 @@ class Query:
         return QueryReads() if scans is None else every_read(scans, _ROWS, self._rows.filter_schema)
 
     def _reads(self) -> list[tuple[LogicalPlan, ...]] | None:
-        """Return the reads of the table; None if the plan hides some, as queries inside do."""
+        """Return the reads of the table; None if the plan hides some, as subqueries do."""
         try:
             scans = table_scans(self._frame.optimized_logical_plan())
             self._frame.execution_plan()
@@ -142,7 +142,7 @@ class Query:
 
 
 class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """What DataFusion takes for a dataset of one fragment: scans of a version."""
+    """The rows of a version as a pyarrow dataset of one fragment for DataFusion."""
 
     def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
         self.failure: LanceTableError | None = None
@@ -164,7 +164,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
 
     @property
     def filter_schema(self) -> pa.Schema:
-        """The columns that conditions see in a scan just as a query sees them."""
+        """The columns that conditions see identically in a scan and in a query."""
         names = set(self._schema.names)
         fields = [
             field
@@ -174,7 +174,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return pa.schema(fields)
 
     def narrow(self, reads: QueryReads) -> None:
-        """Read only the rows that the query needs."""
+        """Restrict the read to the rows that the query needs."""
         self._request = replace(self._request, filter=reads.condition, limit=reads.limit)
 
     def plan(self, columns: list[str] | None = None) -> ScanPlan:
@@ -187,7 +187,7 @@ class _Rows(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
         return plan(self._source, request)
 
     def get_fragments(self, filter: object = None) -> list[_Rows]:  # noqa: ARG002  # pyarrow's signature
-        """Return the rows as the only fragment; asked for once when a read is planned."""
+        """Return the rows as the only fragment; called once when a read is planned."""
         self.planned_reads += 1
         return [self]
 
@@ -217,7 +217,7 @@ class _Scan:
                 arrays = [retype(array, field.type) for array, field in columns]
                 yield pa.RecordBatch.from_arrays(arrays, schema=schema) if arrays else batch
         except LanceTableError as error:
-            # DataFusion passes on the words of an error only.
+            # DataFusion only keeps the text of an error.
             self._rows.failure = error
             raise
 
@@ -227,9 +227,9 @@ def _context(request: SqlRequest, *, spills: bool) -> SessionContext:
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
     config = (
         SessionConfig()
-        # Members of a struct are left in conditions, where they narrow the scan.
+        # Conditions on struct fields are kept, since they narrow the scan.
         .set("datafusion.optimizer.enable_leaf_expression_pushdown", "false")
-        # Rows stay in the order of the scan, which has threads of its own.
+        # Rows keep the order of the scan, which has its own threads.
         .set("datafusion.optimizer.enable_round_robin_repartition", "false")
         .set("datafusion.optimizer.prefer_hash_join", str(not spills).lower())
     )
@@ -241,7 +241,7 @@ def _context(request: SqlRequest, *, spills: bool) -> SessionContext:
 
 
 def _plain(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with extension types opened, as DataFusion computes with them."""
+    """Return the schema with extension types as storage types, as DataFusion computes with them."""
     fields = [
         pa.field(field.name, plain_type(field.type), field.nullable, field.metadata)
         for field in schema
@@ -254,7 +254,7 @@ def _is_json(field: pa.Field) -> bool:
 
 
 def _shown(field: pa.Field) -> pa.Field:
-    """Return the field of a result as users see it."""
+    """Return the field of a result with its public type."""
     if _is_json(field):
         return pa.field(field.name, pa.json_(pa.utf8()), field.nullable)
     dtype = type_without_views(field.type)

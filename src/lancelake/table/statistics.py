@@ -1,4 +1,4 @@
-"""Numbers about a version: how much there is, and how much each field takes."""
+"""Statistics of a version: fragments, deleted rows and bytes per field."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def dataset_counts(snapshot: Snapshot, small_rows: int) -> DatasetCounts:
 
 
 def column_bytes(snapshot: Snapshot) -> dict[FieldId, int]:
-    """Return the bytes on disk of each field, as the data files tell."""
+    """Return the bytes on disk of each field, from the data files."""
     sizes = {field.id: 0 for field in snapshot.manifest.schema.walk()}
     for fragment in snapshot.manifest.fragments:
         for file in fragment.files:

@@ -1,4 +1,4 @@
-"""Making, moving and removing tags."""
+"""Create, move, annotate and delete tags."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from lancelake.table.publish import SYSTEM, Surroundings
 def create_tag(
     base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM
 ) -> Tag:
-    """Give a version a name."""
+    """Create a tag for a version."""
     target = _target(base, reference)
     return ref_files.create_tag(_store(base), name, target, clock=around.clock)
 
 
 @names_table
 def move_tag(base: Snapshot, name: str, reference: Reference, around: Surroundings = SYSTEM) -> Tag:
-    """Let an existing tag name another version."""
+    """Move an existing tag to another version."""
     return ref_files.move_tag(_store(base), name, _target(base, reference), clock=around.clock)
 
 
 @names_table
 def annotate_tag(base: Snapshot, name: str, metadata: Mapping[str, str]) -> None:
-    """Replace what is noted with a tag."""
+    """Replace the metadata of a tag."""
     ref_files.annotate_tag(_store(base), name, metadata)
 
 
 @names_table
 def remove_tag(base: Snapshot, name: str) -> None:
-    """Forget a tag; the version stays."""
+    """Delete a tag; the version is kept."""
     ref_files.remove_tag(_store(base), name)
 
 

@@ -1,4 +1,4 @@
-"""Which base paths do new data files go to?"""
+"""Base paths that new data files are written to."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from lancelake.suggest import suggestion
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetBases:
-    """A wish: bases by name or path, or all of them, with or without the table's root."""
+    """Requested bases: by name or path, or all of them, with or without the table's root."""
 
     names: tuple[str, ...] = ()
     with_root: bool | None = None
-    """True for the root and every base, False for every base; None leaves it to the names."""
+    """True for the root and every base, False for every base; None selects by name."""
 
     def among(self, bases: tuple[BasePath, ...]) -> tuple[BasePath | None, ...]:
-        """Return the places that files go to in turn; None is the root."""
+        """Return the locations that files are written to in turn; None is the root."""
         if self.with_root is None:
             return tuple(_named(name, bases) for name in self.names) or (None,)
         if self.names:
@@ -30,7 +30,7 @@ class TargetBases:
             return (None, *every)
         if not every:
             raise InvalidRequestError(
-                "target_all_bases found no registered bases, and the table's root is left out",
+                "target_all_bases found no registered bases, and the table's root is excluded",
                 action="Register bases, or write to the root as well.",
             )
         return every

@@ -1,4 +1,4 @@
-"""What did a version change: how many rows and fragments came and went?"""
+"""Rows and fragments that a version added and removed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lancelake.format.operations import DataReplacement, Operation, Rewrite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionDelta:
-    """Rows and fragments added and removed; rows are None where the manifests do not tell."""
+    """Rows and fragments added and removed; rows are None if the manifests do not record them."""
 
     rows_added: int | None
     rows_removed: int | None
@@ -21,13 +21,13 @@ class VersionDelta:
 
 
 def change(before: Snapshot | None, after: Snapshot, operation: Operation | None) -> VersionDelta:
-    """Compare a version with the one before it; None stands for a table that was not there yet.
+    """Compare a version with its predecessor; None if it is the first version.
 
     Rows that an update moves count as removed and added, rows that a compaction moves do not.
     """
     earlier = FragmentList.of(() if before is None else before.manifest.fragments)
     later = FragmentList.of(after.manifest.fragments)
-    # Entries that both versions have, byte by byte, are not even decoded.
+    # Entries that are identical in both versions are not decoded.
     old = {f.id: f for f in earlier.changed_since(later)}
     new = {f.id: f for f in later.changed_since(earlier)}
     same = {i for i in new if i in old and _is_same(old[i], new[i], operation)}
@@ -44,19 +44,19 @@ def change(before: Snapshot | None, after: Snapshot, operation: Operation | None
 
 
 def live_rows(snapshot: Snapshot) -> int | None:
-    """Count the live rows of a version; None where the manifest does not tell."""
+    """Count the live rows of a version; None if the manifest does not record them."""
     return FragmentList.of(snapshot.manifest.fragments).live_rows()
 
 
 def _is_same(old: Fragment, new: Fragment, operation: Operation | None) -> bool:
-    """An overwrite may give out ids again, so the files have to agree as well."""
+    """Whether two fragments are the same; an overwrite may reuse ids, so their files must agree."""
     if isinstance(operation, DataReplacement):
         return True
     return not {f.path for f in old.files}.isdisjoint(f.path for f in new.files)
 
 
 def _difference(old: Fragment, new: Fragment) -> int | None:
-    """Count the rows deleted from a fragment; negative when rows came back."""
+    """Count the rows deleted from a fragment; negative if rows came back."""
     before, after = old.num_deleted_rows, new.num_deleted_rows
     return None if before is None or after is None else after - before
 

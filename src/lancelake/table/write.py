@@ -1,4 +1,4 @@
-"""Rows in: a new table, more rows, or all rows anew."""
+"""Write rows: create, append to or overwrite a table."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from lancelake.table.target_bases import TO_ROOT, TargetBases
 
 
 class WriteMode(Enum):
-    """What happens to what is there."""
+    """How existing rows are handled."""
 
     CREATE = "create"
     APPEND = "append"
@@ -50,7 +50,7 @@ class WriteMode(Enum):
 
 
 class SchemaMode(Enum):
-    """What happens to columns that the table does not have."""
+    """How columns that the table does not have are handled."""
 
     STRICT = "strict"
     MERGE = "merge"
@@ -58,7 +58,7 @@ class SchemaMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteOptions:
-    """How rows are written and committed."""
+    """Options of writing and committing rows."""
 
     mode: WriteMode = WriteMode.CREATE
     schema_mode: SchemaMode = SchemaMode.STRICT
@@ -70,7 +70,7 @@ class WriteOptions:
     allow_external_blobs: bool = False
     text: InvalidText = InvalidText.REFUSE
     config: FrozenMap[str, str] = field(default_factory=FrozenMap)
-    """Settings that a new table starts with."""
+    """Config and metadata of a new table."""
 
     progress: Progress | None = None
     watch: FileWatch | None = None
@@ -78,7 +78,7 @@ class WriteOptions:
 
 
 def write(reader: pa.RecordBatchReader, location: Location, options: WriteOptions) -> Snapshot:
-    """Write rows and commit them; where there is no table yet, every mode creates one."""
+    """Write rows and commit them; if the table does not exist, every mode creates it."""
     base = open_existing(location)
     if base is None:
         with naming(location.uri):
@@ -88,7 +88,7 @@ def write(reader: pa.RecordBatchReader, location: Location, options: WriteOption
 
 @names_table
 def write_onto(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptions) -> Snapshot:
-    """Write rows onto a version of an existing table and commit them."""
+    """Write rows to a version of an existing table and commit them."""
     match options.mode:
         case WriteMode.CREATE:
             raise AlreadyExistsError(
@@ -156,7 +156,7 @@ def _overwrite(base: Snapshot, reader: pa.RecordBatchReader, options: WriteOptio
 
 
 def _ensure_possible(base: Snapshot | None, options: WriteOptions) -> None:
-    """Refuse what only a new table can have."""
+    """Refuse options that only apply to a new table."""
     if base is None:
         return
     if options.initial_bases:
@@ -166,24 +166,24 @@ def _ensure_possible(base: Snapshot | None, options: WriteOptions) -> None:
         )
         raise InvalidRequestError(problem, table=base.location.uri)
     if options.config:
-        problem = "settings that a new table starts with cannot be given to an existing one"
+        problem = "options of a new table cannot be set for an existing one"
         action = "Change its config instead."
         raise InvalidRequestError(problem, table=base.location.uri, action=action)
     ensure_row_ids_stay(base, options.choices)
 
 
 def _appended_version(base: Snapshot, options: WriteOptions) -> FileVersion:
-    """Return the file version of rows to append: one version of a table has one."""
+    """Return the file version of rows to append, which is that of the table."""
     own = base.manifest.data_version
     if options.data_version not in (None, own):
-        problem = f"data files of this table have format {own.value}"
-        action = "Leave out the data storage version, or overwrite the table with another one."
+        problem = f"data files of this table have format version {own.value}"
+        action = "Omit the data storage version, or overwrite the table with another one."
         raise InvalidRequestError(problem, table=base.location.uri, action=action)
     return own
 
 
 def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
-    """Return the file version of a table made anew."""
+    """Return the file version of a created or overwritten table."""
     chosen = options.data_version or (
         file_version.DEFAULT if base is None else base.manifest.data_version
     )
@@ -193,7 +193,7 @@ def _new_version(base: Snapshot | None, options: WriteOptions) -> FileVersion:
 
 
 def widened(base: Snapshot, data: pa.Schema, choices: CommitChoices) -> Snapshot:
-    """Add the columns that only the data has, null in all rows there are."""
+    """Add the columns that only the data has, null in all existing rows."""
     schema = widened_schema(base, data)
     if schema == base.manifest.schema:
         return base

@@ -1,4 +1,4 @@
-"""Where are the answers of official releases, and the changes they were asked about, kept?"""
+"""Recorded verdicts of official releases, and the pairs of changes they are for."""
 
 from __future__ import annotations
 

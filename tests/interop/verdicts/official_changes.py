@@ -1,4 +1,4 @@
-"""Which changes of one small table are judged against each other? Runs inside official releases."""
+"""Changes of one small table that are judged pairwise; runs inside official releases."""
 
 from __future__ import annotations
 

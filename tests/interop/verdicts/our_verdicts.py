@@ -1,4 +1,4 @@
-"""What do we say to two changes of one version? Commits both, as the latest release made them."""
+"""Our verdicts on two changes of one version, committed as the latest release made them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What do the official releases say? `python -m tests.interop.verdicts.record` asks them anew.
+"""Record the verdicts of official releases: `python -m tests.interop.verdicts.record`.
 
 Names of scenes as arguments limit it to these.
 """

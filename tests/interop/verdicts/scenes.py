@@ -1,4 +1,4 @@
-"""Which tables are changes judged on, and which changes on each?"""
+"""Tables and changes for the conflict verdicts."""
 
 from __future__ import annotations
 

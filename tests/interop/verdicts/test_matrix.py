@@ -1,4 +1,4 @@
-"""Does the printed matrix say what the latest official release says, but for what is listed?"""
+"""The printed conflict matrix matches the latest official release but for listed differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do we judge every pair of changes as official releases do, but for what is listed?"""
+"""Conflict verdicts match official releases for every pair, except for listed differences."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every Python process of a doomed application begins here."""
+"""Start-up hook of every Python process of an application that is killed."""
 
 from tests.spark_faults.strikes import install
 

@@ -1,4 +1,4 @@
-"""Is what was committed read in order, once, and not one by one when it is much?"""
+"""Committed transactions are read in order, once, and in batches."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a version what its manifest says, and is damage told with its place?"""
+"""Snapshots of a manifest; errors name the location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the file of a version's transaction come back as it was?"""
+"""Transaction files are read as they were written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are columns of several files put side by side, and null where no file has them?"""
+"""Columns of several files are combined, with nulls where no file has them."""
 
 from __future__ import annotations
 

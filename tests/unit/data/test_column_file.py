@@ -1,4 +1,4 @@
-"""Is one more file written for a fragment, and do the files before it give way?"""
+"""Additional column files of a fragment replace the columns of earlier files."""
 
 from __future__ import annotations
 

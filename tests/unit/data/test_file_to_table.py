@@ -1,4 +1,4 @@
-"""Do columns of a file become columns of the table, whatever the file calls them?"""
+"""Columns of a file become columns of the table, whatever their names in the file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are the rows of a fragment those of its files, side by side?"""
+"""The rows of a fragment are those of its files."""
 
 from __future__ import annotations
 

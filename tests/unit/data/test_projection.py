@@ -1,4 +1,4 @@
-"""Which fields are read from which file?"""
+"""The fields read from each file."""
 
 from __future__ import annotations
 

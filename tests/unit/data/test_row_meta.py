@@ -1,4 +1,4 @@
-"""Are addresses, ids and versions of rows computed from where they lie?"""
+"""Row addresses, ids and versions computed from row positions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are nested values reached with the nulls above them?"""
+"""Nested values with the nulls of their parents."""
 
 from __future__ import annotations
 

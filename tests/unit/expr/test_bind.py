@@ -1,4 +1,4 @@
-"""Which column does a name in an expression mean?"""
+"""Resolution of column names in expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a number take the type of the column beside it?"""
+"""Literals take the type of the compared column."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What does an expression evaluate to?"""
+"""Results of expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which conditions of a plan can a scan check, and on which columns?"""
+"""Conditions of a plan that a scan evaluates, and their columns."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which filters are understood, and which rows do they keep?"""
+"""Supported filters, and the rows they select."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is SQL text cut into tokens without losing a character?"""
+"""SQL text is tokenized without losing characters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do table schemas and Arrow schemas stand for each other, and is the rest refused?"""
+"""Conversion between table schemas and Arrow schemas; unsupported types are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are base paths told apart from the lack of one?"""
+"""Base paths, and their absence."""
 
 from __future__ import annotations
 

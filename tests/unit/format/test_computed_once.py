@@ -1,4 +1,4 @@
-"""Is a value computed once, and does no object wait for another?"""
+"""Cached values are computed once, without locks shared between objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are deleted rows read from, and written as, both kinds of deletion files?"""
+"""Both kinds of deletion files, read and written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do schemas change as asked, with ids that no field had?"""
+"""Schema evolution with unused field ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are extension types taken apart and put together without loss?"""
+"""Extension types convert without loss."""
 
 from __future__ import annotations
 

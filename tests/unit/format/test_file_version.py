@@ -1,4 +1,4 @@
-"""Is a data file version understood in all three ways in which it is written down?"""
+"""Data file versions in their three notations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are tables refused when, and only when, their flags ask for what is not known here?"""
+"""Tables are refused if and only if their feature flags are unknown."""
 
 from __future__ import annotations
 

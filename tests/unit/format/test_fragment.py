@@ -1,4 +1,4 @@
-"""Are fragments and their files read and written without loss, and impossible ones refused?"""
+"""Fragments and files are read and written without loss; invalid ones are refused."""
 
 from __future__ import annotations
 

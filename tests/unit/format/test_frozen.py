@@ -1,4 +1,4 @@
-"""Does an immutable map behave as the map it stands for?"""
+"""Immutable maps behave like mappings."""
 
 from __future__ import annotations
 

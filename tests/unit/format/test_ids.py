@@ -1,4 +1,4 @@
-"""Is a detached version told from one of the main line?"""
+"""Detached versions are distinguished from main versions."""
 
 from __future__ import annotations
 

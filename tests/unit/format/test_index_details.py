@@ -1,4 +1,4 @@
-"""Are indices described as the official release 14.0.2 describes them?"""
+"""Index descriptions match official release 14.0.2."""
 
 from __future__ import annotations
 

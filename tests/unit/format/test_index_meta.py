@@ -1,4 +1,4 @@
-"""Are index entries read and written without loss?"""
+"""Index entries are read and written without loss."""
 
 from __future__ import annotations
 

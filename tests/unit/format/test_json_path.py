@@ -1,4 +1,4 @@
-"""Which values does a path lead to, and what is no path?"""
+"""JSON paths: the values they select, and invalid paths."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the record of inserted keys read with its defaults and written in full?"""
+"""Key filters are read with their defaults and written in full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every file of a table have the path that the format gives it?"""
+"""Paths of the files of a table."""
 
 from __future__ import annotations
 

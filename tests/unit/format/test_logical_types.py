@@ -1,4 +1,4 @@
-"""Do type strings and Arrow types stand for each other as in official releases?"""
+"""Type strings and Arrow types convert as in official releases."""
 
 from __future__ import annotations
 

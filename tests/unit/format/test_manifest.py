@@ -1,4 +1,4 @@
-"""Does a manifest answer questions about itself?"""
+"""Derived properties of a manifest."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the manifest file read as official releases write it, and old ones as they were meant?"""
+"""Manifest files of official releases, including old ones."""
 
 from __future__ import annotations
 

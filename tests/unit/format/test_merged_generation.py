@@ -1,4 +1,4 @@
-"""Is the progress of a region kept by its uuid?"""
+"""Progress of MemWAL regions by uuid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are files named, and names of tags and branches judged, as the format says?"""
+"""File names, and valid names of tags and branches."""
 
 from __future__ import annotations
 

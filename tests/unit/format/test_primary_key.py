@@ -1,4 +1,4 @@
-"""Is the unenforced primary key read from metadata, and judged, as official releases do?"""
+"""The unenforced primary key is read from metadata and validated as in official releases."""
 
 from __future__ import annotations
 

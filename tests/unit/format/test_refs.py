@@ -1,4 +1,4 @@
-"""Are tag and branch documents read from every release, and written as official ones are?"""
+"""Tag and branch documents of every release, and in the official form when written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are damaged bitmaps found out before C code reads them?"""
+"""Damaged bitmaps are detected before native code reads them."""
 
 from __future__ import annotations
 

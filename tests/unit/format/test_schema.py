@@ -1,4 +1,4 @@
-"""Are the nodes of a schema found by id and by path, and told apart by what they are?"""
+"""Lookup of schema fields by id and path, and their kinds."""
 
 from __future__ import annotations
 

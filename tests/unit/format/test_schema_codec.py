@@ -1,4 +1,4 @@
-"""Is the schema tree built from the flat list, and flattened again, without loss?"""
+"""Schema trees and flat field lists convert without loss."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the envelope of a commit read and written without loss?"""
+"""The transaction envelope is read and written without loss."""
 
 from __future__ import annotations
 

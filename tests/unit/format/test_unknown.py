@@ -1,4 +1,4 @@
-"""Are fields of newer writers split off and put back?"""
+"""Unknown fields of newer writers are separated and restored."""
 
 from __future__ import annotations
 

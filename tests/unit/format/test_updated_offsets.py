@@ -1,4 +1,4 @@
-"""Are the rows that an update in place touched read from fields of newer releases?"""
+"""Row offsets of in-place updates are read from fields of newer releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do blobs to write hold what they are given, and files read no more than asked?"""
+"""Blobs to write, and ranged reads of blob files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do branches, tags and URIs behave as they do in pylance?"""
+"""Branches, tags and URIs as in pylance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the lock that a dataset was opened with held for every commit made through it?"""
+"""The commit lock of a dataset is held for every commit."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ def test_a_lock_for_one_call_comes_before_that_of_the_dataset(place: Path) -> No
 def test_a_dataset_whose_lock_was_left_behind_does_not_commit(place: Path) -> None:
     travelled = pickle.loads(pickle.dumps(lance.dataset(place, commit_lock=Recorder())))
     assert travelled.count_rows() == 4
-    with pytest.raises(OSError, match="left behind when it was pickled"):
+    with pytest.raises(OSError, match="lost when it was pickled"):
         travelled.delete("id = 1")
     assert lance.dataset(place).version == 1
 

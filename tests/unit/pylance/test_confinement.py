@@ -1,4 +1,4 @@
-"""Does `confine_to` keep a table within the places that the caller allows?"""
+"""`confine_to` restricts a table to the allowed locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a table look and behave as pylance's does?"""
+"""The dataset API as in pylance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does `delta` answer as pylance does, and refuse where pylance says nothing?"""
+"""`delta` as in pylance, with errors where pylance returns nothing."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_dates_stand_for_versions(table: Path) -> None:
     assert keys(found.get_inserted_rows()) == [5]
 
 
-def test_without_stable_row_ids_only_transactions_are_told(tmp_path: Path) -> None:
+def test_without_stable_row_ids_only_transactions_are_reported(tmp_path: Path) -> None:
     path = tmp_path / "plain.lance"
     official.write_dataset(pa.table({"k": [1]}), path)
     official.write_dataset(pa.table({"k": [2]}), path, mode="append")
@@ -93,7 +93,7 @@ def test_without_stable_row_ids_only_transactions_are_told(tmp_path: Path) -> No
             getattr(found, name)()
 
 
-def test_rows_are_told_when_older_versions_are_gone(table: Path) -> None:
+def test_rows_are_reported_when_older_versions_are_gone(table: Path) -> None:
     official.dataset(table).cleanup_old_versions(older_than=timedelta(0))
     found = face.dataset(table).delta(1)
     assert keys(found.get_inserted_rows()) == [5]

@@ -1,4 +1,4 @@
-"""Does a fragment show its rows and files as pylance's does?"""
+"""Fragments show rows and files as in pylance."""
 
 from __future__ import annotations
 

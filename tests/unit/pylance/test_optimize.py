@@ -1,4 +1,4 @@
-"""Can a compaction be planned, run and committed in steps, as pylance's can?"""
+"""Compaction in separate steps: plan, run and commit, as in pylance."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ def test_every_fragment_begins_and_completes(tmp_path: Path) -> None:
     assert [fragment.physical_rows for fragment in notes.completed] == [4, 4, 2]
 
 
-def test_fragments_without_a_commit_are_told_of_too(tmp_path: Path) -> None:
+def test_fragments_without_a_commit_are_reported_too(tmp_path: Path) -> None:
     notes = Notes()
     one = LanceFragment.create(tmp_path, ROWS, progress=notes)
     more = write_fragments(ROWS, tmp_path, progress=notes)
@@ -62,7 +62,7 @@ def test_fragments_without_a_commit_are_told_of_too(tmp_path: Path) -> None:
     assert notes.completed == [one, *more]
 
 
-def test_a_function_is_told_of_counts(tmp_path: Path) -> None:
+def test_a_function_receives_counts(tmp_path: Path) -> None:
     told: list[WriteCounts] = []
     lance.write_dataset(ROWS, tmp_path, progress=told.append)
     assert (told[-1].rows, told[-1].files) == (10, 1)

@@ -1,4 +1,4 @@
-"""Does a schema show its fields, ids and Arrow forms as official releases do?"""
+"""Schemas show fields, ids and Arrow types as in official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every option either followed or refused?"""
+"""Every option is either applied or refused."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_an_option_of_cleanup_that_nothing_knows_is_refused(tmp_path: Path) -> N
 def test_rows_in_another_file_version_are_not_appended(
     dataset: lance.LanceDataset, version: str
 ) -> None:
-    with pytest.raises(InvalidRequestError, match=r"format 2\.0"):
+    with pytest.raises(InvalidRequestError, match=r"format version 2\.0"):
         lance.write_dataset(ROWS, dataset, mode="append", data_storage_version=version)
     same = lance.write_dataset(ROWS, dataset, mode="append", data_storage_version="2.0")
     assert same.count_rows() == 200

@@ -1,4 +1,4 @@
-"""Which tables do scan tests read? Two with the same rows and past, one of them with stable ids."""
+"""Tables of the scan tests: two with the same rows and history, one with stable row ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do blobs come as bytes in batches that stay small?"""
+"""Blobs as bytes in small batches."""
 
 from __future__ import annotations
 

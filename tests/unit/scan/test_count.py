@@ -1,4 +1,4 @@
-"""Are rows counted without reading them?"""
+"""Rows are counted without reading them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a task give the rows of its fragment, here and after a journey?"""
+"""Scan tasks return the rows of their fragment, also after pickling."""
 
 from __future__ import annotations
 

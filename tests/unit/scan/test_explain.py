@@ -1,4 +1,4 @@
-"""Does a plan in words say what will happen?"""
+"""Textual scan plans."""
 
 from __future__ import annotations
 

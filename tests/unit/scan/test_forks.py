@@ -1,4 +1,4 @@
-"""Does a forked process read, or say why it cannot?"""
+"""Reads in forked processes work or raise a clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do live rows, their numbers and their offsets fit together?"""
+"""Live rows, their positions and their offsets."""
 
 from __future__ import annotations
 

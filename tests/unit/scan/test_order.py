@@ -1,4 +1,4 @@
-"""Are rows sorted as asked, whatever their types, and only as many as asked?"""
+"""Sorted scans and top-k for all types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns does a scan return, in which order, of which type?"""
+"""Columns of a scan: order and types."""
 
 from __future__ import annotations
 

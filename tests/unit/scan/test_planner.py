@@ -1,4 +1,4 @@
-"""Which fragments does a plan read, and how much of them?"""
+"""The fragments and rows that a plan reads."""
 
 from __future__ import annotations
 

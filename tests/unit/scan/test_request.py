@@ -1,4 +1,4 @@
-"""Which requests are refused at once?"""
+"""Invalid scan requests are refused immediately."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How wide is a row, before it is read?"""
+"""Estimated width of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do batches come in order, in the sizes asked for, and do threads end?"""
+"""Batches are ordered and of the requested size, and threads end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are rows returned by number, in the order asked for?"""
+"""Rows by position, in the requested order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is light stays light."""
+"""Modules that an import of the package must not load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the user's AWS profile heard last?"""
+"""The AWS profile has the lowest precedence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a cloud store's answer understood? A scripted server plays S3."""
+"""Responses of cloud stores, from a scripted S3 server."""
 
 from __future__ import annotations
 

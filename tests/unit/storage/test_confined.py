@@ -1,4 +1,4 @@
-"""Do paths from metadata stay below the root?"""
+"""Paths from metadata stay below the root."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the local and the memory store keep every law?"""
+"""Store conformance of the local and the memory store."""
 
 from __future__ import annotations
 

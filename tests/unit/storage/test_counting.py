@@ -1,4 +1,4 @@
-"""Is every call accounted for?"""
+"""Every store call is counted."""
 
 from __future__ import annotations
 

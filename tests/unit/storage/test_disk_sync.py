@@ -1,4 +1,4 @@
-"""Is the disk waited for, unless somebody does not want that?"""
+"""Commits wait for the disk unless that is disabled."""
 
 from __future__ import annotations
 

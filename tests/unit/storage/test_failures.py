@@ -1,4 +1,4 @@
-"""Are failures named rightly and without secrets?"""
+"""Classification of store failures, without secrets in messages."""
 
 from __future__ import annotations
 

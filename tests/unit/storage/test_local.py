@@ -1,4 +1,4 @@
-"""Is a folder a safe store?"""
+"""Safety of the local store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a location mean what the user wrote?"""
+"""Parsing of locations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do memory stores live as long as the process?"""
+"""Memory stores live as long as the process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does the adapter bridge what clients cannot do by themselves?"""
+"""The obstore adapter: features that the clients lack."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every location get its store?"""
+"""The store of each kind of location."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are storage options understood under every name?"""
+"""Storage options and their aliases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are only those calls tried again that may be, and as often as the policy says?"""
+"""Retries: only of idempotent calls, and as often as the policy allows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an object one stream, read in pieces?"""
+"""An object as one stream, read in pieces."""
 
 from __future__ import annotations
 

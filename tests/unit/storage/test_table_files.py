@@ -1,4 +1,4 @@
-"""Where does an entry of a manifest lie, and can it lead out of the table?"""
+"""Locations of manifest entries, confined to the table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where may a place lead that the content of a table names?"""
+"""Locations that the content of a table may refer to."""
 
 from __future__ import annotations
 

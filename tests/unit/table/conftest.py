@@ -1,4 +1,4 @@
-"""Which tables do these tests look at? One by official Lance that is in order, and copies of it."""
+"""Tables of these tests: a consistent one by official Lance, and copies of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a branch's files when it is removed, or was begun and never recorded?"""
+"""Files of deleted branches, and of branches that were never recorded."""
 
 from __future__ import annotations
 

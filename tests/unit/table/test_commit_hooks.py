@@ -20,7 +20,7 @@ def _failing(made: Snapshot) -> None:
     raise RuntimeError(f"no more after {made.version}")
 
 
-def test_every_step_is_told_of_the_version_in_order() -> None:
+def test_every_hook_is_called_with_the_version_in_order() -> None:
     told: list[tuple[str, int]] = []
     choices = CommitChoices(
         after=(lambda m: told.append(("a", m.version)), lambda m: told.append(("b", m.version)))
@@ -37,7 +37,7 @@ def test_a_step_that_fails_leaves_the_commit_and_the_next_step() -> None:
     place = Location.parse("memory://after-failure/t")
     base = write(ROWS.to_reader(), place, WriteOptions())
     choices = CommitChoices(after=(_failing, lambda made: told.append(made.version)))
-    with pytest.warns(RuntimeWarning, match="version 2 .* is committed, but .* no more after 2"):
+    with pytest.warns(RuntimeWarning, match="version 2 .* was committed, but .* no more after 2"):
         made = update_config(base, {"k": "v"}, choices=choices)
     assert (made.version, open_snapshot(place, Latest()).version, told) == (2, 2, [2])
 
@@ -51,7 +51,7 @@ def test_hooks_that_a_caller_names_replace_the_installed_ones() -> None:
     config = {"lance.auto_cleanup.interval": "no number"}
     base = write(ROWS.to_reader(), Location.parse("memory://after-own/t"), WriteOptions())
     made = update_config(base, config, choices=CommitChoices(after=()))
-    with pytest.warns(RuntimeWarning, match="version 3 .* is committed, but .* 'no number'"):
+    with pytest.warns(RuntimeWarning, match="version 3 .* was committed, but .* 'no number'"):
         update_config(made, {"k": "v"})
 
 

@@ -69,7 +69,7 @@ def test_work_is_not_done_again_once_its_time_is_over(base: Snapshot) -> None:
     assert sum(clock.slept) <= 10
 
 
-def test_an_error_that_no_repetition_can_mend_is_raised_at_once(base: Snapshot) -> None:
+def test_an_error_that_no_retry_can_resolve_is_raised_at_once(base: Snapshot) -> None:
     done: list[int] = []
 
     def work(version: Snapshot) -> None:

@@ -1,4 +1,4 @@
-"""Does a diff say all that differs between two versions?"""
+"""A diff lists all differences between two versions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is left of a table whose removal stops, and is it removed by the next?"""
+"""Interrupted removal of a table is completed by the next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are all versions told, and what each of them holds?"""
+"""All versions and their contents are listed."""
 
 from __future__ import annotations
 

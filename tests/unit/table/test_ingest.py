@@ -120,7 +120,7 @@ def test_an_empty_iterable_without_a_schema_is_refused() -> None:
 
 def test_a_batch_that_does_not_fit_the_schema_is_an_error() -> None:
     reader = to_reader([BATCH], pa.schema([("a", pa.int64()), ("b", pa.int64())]))
-    with pytest.raises(SchemaMismatchError, match="does not fit the schema"):
+    with pytest.raises(SchemaMismatchError, match="does not match the schema"):
         reader.read_all()
 
 

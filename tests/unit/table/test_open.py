@@ -1,4 +1,4 @@
-"""Which version does a reference lead to?"""
+"""The version that a reference resolves to."""
 
 from __future__ import annotations
 

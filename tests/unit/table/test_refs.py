@@ -1,4 +1,4 @@
-"""Are tags and branches read as they are recorded?"""
+"""Tags and branches are read as recorded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Can every version be restored?"""
+"""Every version can be restored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do numbers about a version fit its files?"""
+"""Statistics of a version match its files."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ SECOND = BasePath(id=BaseId(2), name="second", is_dataset_root=False, path="/sec
 BASES = (SECOND, FIRST)
 
 
-def test_without_a_wish_files_go_to_the_root() -> None:
+def test_by_default_files_go_to_the_root() -> None:
     assert TO_ROOT.among(BASES) == (None,)
 
 
@@ -36,7 +36,7 @@ def test_the_root_can_be_left_out() -> None:
         (TargetBases(with_root=False), (), "found no registered bases"),
     ],
 )
-def test_a_wish_that_leads_nowhere_is_refused(
+def test_an_unknown_base_is_refused(
     wish: TargetBases, bases: tuple[BasePath, ...], problem: str
 ) -> None:
     with pytest.raises(InvalidRequestError, match=problem):

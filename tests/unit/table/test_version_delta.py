@@ -1,4 +1,4 @@
-"""Are rows and fragments that come and go counted for every operation?"""
+"""Added and removed rows and fragments are counted for every operation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How do these tests build versions? Short ways to run operations on the example table."""
+"""Helpers that run operations on the example table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is what a version says wrongly set right before the next change?"""
+"""Corrections of recorded errors before the next change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`lancelake branch`: lines of versions beside the main one."""
+"""`lancelake branch`: list, create and delete branches."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show and change branches: lines of versions of their own.",
+    help="List, create and delete branches.",
 )
 
 Name = Annotated[
@@ -38,7 +38,7 @@ Name = Annotated[
 def list_command(
     uri: Uri, options: StorageOptions = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Show all branches."""
+    """List all branches."""
     main = open_at(location(uri, options), None).main_location
     branches = list_branches(main)
     heads = {name: _head(main, name) for name in branches}
@@ -64,7 +64,7 @@ def create_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Start a branch at a version."""
+    """Create a branch at a version."""
     source = open_at(location(uri, options), at)
     made = create_branch(source, name, CommitChoices(message=message))
     origin = target_text(source.branch or "main", source.version)
@@ -76,7 +76,7 @@ def create_command(
 def delete_command(
     uri: Uri, name: Name, options: StorageOptions = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Delete a branch with all its versions, unless another branch began on it."""
+    """Delete a branch with all its versions, unless another branch was forked from it."""
     main = open_at(location(uri, options), None).main_location
     before = load_branch(main, name)
     remove_branch(main, name)
@@ -87,7 +87,7 @@ def delete_command(
 
 
 def _head(main: Location, name: str) -> int | None:
-    """Return the newest version of a branch; None when it has none that can be read."""
+    """Return the newest version of a branch; None if it has none that can be read."""
     try:
         return latest_version(branch_location(main, name)).version
     except LanceTableError:

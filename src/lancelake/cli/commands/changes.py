@@ -1,4 +1,4 @@
-"""`lancelake changes`: the rows that changed between two versions."""
+"""`lancelake changes`: row-level changes between two versions."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ From = Annotated[
         "--from",
         metavar="WHEN",
         show_default=False,
-        help="Changes after this version, TAG or time; 0 for all. Without it, those of the last.",
+        help="Changes after this version, TAG or time; 0 for all. By default, those of the "
+        "last version.",
     ),
 ]
 To = Annotated[
@@ -62,7 +63,7 @@ To = Annotated[
         "--to",
         metavar="WHEN",
         show_default=False,
-        help="Changes up to this version and with it. Without it, up to the latest.",
+        help="Changes up to and including this version. By default, the latest.",
     ),
 ]
 Kinds = Annotated[
@@ -72,7 +73,7 @@ Kinds = Annotated[
         "-k",
         metavar="KIND,...",
         show_default=False,
-        help="Only these: insert, update, update_preimage, update_postimage, delete.",
+        help="Only these kinds: insert, update, update_preimage, update_postimage, delete.",
     ),
 ]
 
@@ -84,7 +85,7 @@ def changes(
     end: To = None,
     kinds: Kinds = None,
     net: Annotated[
-        bool, typer.Option("--net", help="What differs in the end, at most once for each row.")
+        bool, typer.Option("--net", help="Net changes: at most one change per row.")
     ] = False,
     rows: Annotated[
         int | None,
@@ -93,7 +94,7 @@ def changes(
             "-n",
             min=0,
             show_default=False,
-            help=f"Most rows to show; 0 for all. Without it {_SHOWN}, and all with -o json.",
+            help=f"Maximum number of rows; 0 for all. By default {_SHOWN}, and all with -o json.",
         ),
     ] = None,
     columns: Columns = None,
@@ -101,9 +102,9 @@ def changes(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the rows that changed between two versions.
+    """Show row-level changes between two versions.
 
-    The table must have stable row ids. An updated row comes twice: as it was, and as it became.
+    The table must have stable row ids. An updated row is shown twice: before and after the update.
     """
     last = open_at(location(uri, options), end)
     request = ChangeRequest(
@@ -134,7 +135,7 @@ def _point(last: Snapshot, text: str | None) -> Point:
 
 
 def _for_people(found: pa.Table) -> pa.Table:
-    """Say first what happened, in short words."""
+    """Put the kind of change first, in short form."""
     named = dict(zip(FEED_NAMES, ("row id", "change", "version", "time"), strict=True))
     tops = ["_commit_version", CHANGE_TYPE, "_rowid"]
     shown = [name for name in found.column_names if name not in FEED_NAMES]

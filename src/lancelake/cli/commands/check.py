@@ -1,4 +1,4 @@
-"""`lancelake check`: is a table in order?"""
+"""`lancelake check`: check the consistency of a table."""
 
 from __future__ import annotations
 
@@ -29,16 +29,14 @@ def check_command(
     data: Annotated[bool, typer.Option("--data", help="Read every value as well.")] = False,
     all_versions: Annotated[
         bool,
-        typer.Option(
-            "--all-versions", help="Check every version, and look for files that none refers to."
-        ),
+        typer.Option("--all-versions", help="Check every version, and find orphan files."),
     ] = False,
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Look for damage, and for what deserves attention, in a table, its tags and branches.
+    """Check a table, its tags and branches for damage, and for other problems.
 
-    The exit code is 6 when there is damage.
+    The exit code is 6 if there is damage.
     """
     place = location(uri, options)
     watch = _Watch()
@@ -63,19 +61,19 @@ def check_command(
 
 
 class _Watch:
-    """Counts the versions, and tells at a terminal where the check is."""
+    """Counts the versions, and shows the progress of the check on a terminal."""
 
     def __init__(self) -> None:
         self._status = stderr().status("")
         self.versions = 0
 
     def step(self, progress: Progress) -> None:
-        """Take note of a step."""
+        """Record a step."""
         self.versions = progress.total
         self._status.update(f"{progress.step}  {progress.done} of {progress.total}")
 
     def over(self, findings: Iterator[Finding]) -> Iterator[Finding]:
-        """Yield findings; between them the status is shown, where there is a terminal."""
+        """Yield findings; in between the progress is shown on a terminal."""
         is_shown = self._status.console.is_terminal
         try:
             while True:
@@ -110,7 +108,7 @@ def _print(console: Console, finding: Finding) -> None:
 def _summary(counts: Counter[Severity], versions: int) -> Text:
     looked = f"{words.plural(versions, 'version')} checked"
     if not counts:
-        return Text.assemble(("in order", "bold green"), (f"  {looked}", "dim"))
+        return Text.assemble(("no problems found", "bold green"), (f"  {looked}", "dim"))
     parts = [words.plural(counts[s], _NAMES[s]) for s in Severity if counts[s]]
     style = "bold green"
     for severity in (Severity.WARNING, Severity.ERROR):

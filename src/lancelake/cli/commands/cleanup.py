@@ -1,4 +1,4 @@
-"""`lancelake cleanup`: old versions, and files that nothing needs, are removed."""
+"""`lancelake cleanup`: remove old versions and unreferenced files."""
 
 from __future__ import annotations
 
@@ -31,31 +31,39 @@ OlderThan = Annotated[
         "--older-than",
         metavar="AGE",
         show_default=False,
-        help="Remove versions older than this, such as 14days, 12h or 0s. Without it and without "
-        "--retain, 14days.",
+        help="Remove versions older than this, such as 14days, 12h or 0s. By default 14days, "
+        "unless --retain is set.",
     ),
 ]
 Retain = Annotated[
     int | None,
-    typer.Option("--retain", min=1, show_default=False, help="Keep so many of the newest."),
+    typer.Option(
+        "--retain", min=1, show_default=False, help="Keep this many of the newest versions."
+    ),
 ]
 DryRun = Annotated[
-    bool, typer.Option("--dry-run", help="Only say what would be removed, and why the rest stays.")
+    bool,
+    typer.Option("--dry-run", help="Only show what would be removed, and why the rest is kept."),
 ]
 Unverified = Annotated[
     bool,
     typer.Option(
         "--delete-unverified",
-        help="Remove files of no version even if they are younger than a week. Only when nobody "
-        "is writing.",
+        help="Remove unreferenced files even if they are younger than a week. Only safe "
+        "without concurrent writers.",
     ),
 ]
 RateLimit = Annotated[
     int | None,
-    typer.Option("--rate-limit", min=1, show_default=False, help="Files to delete per second."),
+    typer.Option(
+        "--rate-limit",
+        min=1,
+        show_default=False,
+        help="Maximum number of files to delete per second.",
+    ),
 ]
 AllBranches = Annotated[
-    bool, typer.Option("--branches", help="Clean the branches that begin here as well.")
+    bool, typer.Option("--branches", help="Also clean up the branches forked from this one.")
 ]
 ShowFiles = Annotated[bool, typer.Option("--files", help="With --dry-run, list every file.")]
 
@@ -74,11 +82,11 @@ def cleanup(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Remove old versions, and files that no version needs.
+    """Remove old versions, and files that are no longer referenced.
 
-    The newest version stays, and so do versions with a tag or where a branch begins, and all files
-    that any of them, a branch or a detached version needs. Clones of this table that lie elsewhere
-    cannot be seen from here: what they need may go.
+    The newest version is kept, and so are versions with a tag or from which a branch was forked,
+    and all files that any of them, a branch or a detached version needs. Clones of this table at
+    other locations are unknown here: files that they need may be removed.
     """
     clock = SystemClock()
     began = clock.monotonic_s()

@@ -1,4 +1,4 @@
-"""`lancelake clone`: a table made of a version of another."""
+"""`lancelake clone`: clone a version of a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def clone(
         bool,
         typer.Option(
             "--deep/--shallow",
-            help="Copy all files, or refer to those of the original, which then has to stay.",
+            help="Copy all files, or refer to those of the original, which must then be kept.",
         ),
     ] = False,
     at: At = None,
@@ -39,7 +39,7 @@ def clone(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Make a table of a version of another."""
+    """Clone a version of a table."""
     source = open_at(location(uri, options), at)
     place = location(target, options)
     _ensure_free(place)
@@ -65,6 +65,6 @@ def clone(
 
 
 def _ensure_free(place: Location) -> None:
-    """Refuse a target that is taken before anything is copied there."""
+    """Refuse an existing target before anything is copied."""
     if has_table(place):
-        raise AlreadyExistsError("the target is a table already", table=place.uri)
+        raise AlreadyExistsError("the target is already a table", table=place.uri)

@@ -1,4 +1,4 @@
-"""`lancelake columns`: columns added, dropped, renamed and altered."""
+"""`lancelake columns`: add, drop, rename and alter columns."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ app = typer.Typer(
     help="Add, drop, rename and alter columns.",
 )
 
-_PATH = "B.C is member C of struct B."
+_PATH = "B.C is field C of struct B."
 Computed = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="NAME=SQL",
         show_default=False,
-        help="Columns and the expressions of their values over the other columns.",
+        help="Columns and the SQL expressions of their values.",
     ),
 ]
 Null = Annotated[
@@ -51,11 +51,13 @@ Paths = Annotated[
     typer.Argument(metavar="COLUMN", show_default=False, help=f"Columns to drop; {_PATH}"),
 ]
 Path = Annotated[str, typer.Argument(metavar="COLUMN", show_default=False, help=_PATH)]
-NewName = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The next name.")]
+NewName = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="The new name.")]
 Names = Annotated[
     list[str],
     typer.Argument(
-        metavar="COLUMN", show_default=False, help="Columns to come first; the others follow."
+        metavar="COLUMN",
+        show_default=False,
+        help="Columns to move to the front; the others follow.",
     ),
 ]
 Type = Annotated[
@@ -64,15 +66,17 @@ Type = Annotated[
         "--type",
         metavar="TYPE",
         show_default=False,
-        help="The next type, such as int32 or float[768]. Indices on the column are dropped.",
+        help="The new type, such as int32 or float[768]. Indices on the column are dropped.",
     ),
 ]
 Nullable = Annotated[
     bool | None,
-    typer.Option("--nullable/--not-null", show_default=False, help="Whether it may be null."),
+    typer.Option(
+        "--nullable/--not-null", show_default=False, help="Whether the column is nullable."
+    ),
 ]
 Name = Annotated[
-    str | None, typer.Option("--name", metavar="NAME", show_default=False, help="The next name.")
+    str | None, typer.Option("--name", metavar="NAME", show_default=False, help="The new name.")
 ]
 
 
@@ -86,9 +90,9 @@ def add_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Add columns: computed ones, or with --null empty ones."""
+    """Add columns: computed ones, or null ones with --null."""
     if bool(computed) == bool(null):
-        raise typer.BadParameter("name columns as NAME=SQL, or with --null as NAME=TYPE")
+        raise typer.BadParameter("specify columns as NAME=SQL, or with --null as NAME=TYPE")
     expressions = _pairs(computed or (), "NAME=SQL")
     fields = [pa.field(k, parse_type(v)) for k, v in _pairs(null or (), "NAME=TYPE").items()]
     base = open_head(location(uri, options), branch)
@@ -110,7 +114,7 @@ def drop_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Drop columns, or members of structs; older versions keep them."""
+    """Drop columns, or struct fields; older versions keep them."""
     base = open_head(location(uri, options), branch)
     _report(output, drop.drop_columns(base, columns, choices=CommitChoices(message=message)))
 
@@ -125,7 +129,7 @@ def rename_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Give a column another name; no data is written."""
+    """Rename a column; no data is written."""
     base = open_head(location(uri, options), branch)
     change = ColumnChange(path=column, name=name)
     choices = CommitChoices(message=message)
@@ -144,9 +148,9 @@ def alter_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Change the type of a column, whether it may be null, or its name."""
+    """Change the type, nullability or name of a column."""
     if type is None and nullable is None and name is None:
-        raise typer.BadParameter("give --type, --nullable, --not-null or --name")
+        raise typer.BadParameter("set --type, --nullable, --not-null or --name")
     data_type = None if type is None else parse_type(type)
     change = ColumnChange(path=column, name=name, nullable=nullable, data_type=data_type)
     base = open_head(location(uri, options), branch)
@@ -165,7 +169,7 @@ def reorder_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Put columns first, in this order; no data is written."""
+    """Move columns to the front, in this order; no data is written."""
     base = open_head(location(uri, options), branch)
     choices = CommitChoices(message=message)
     _report(output, drop.reorder_columns(base, columns, choices=choices))
@@ -176,9 +180,9 @@ def _pairs(pairs: Sequence[str], form: str) -> dict[str, str]:
     for pair in pairs:
         name, separator, value = pair.partition("=")
         if not name or not separator or not value:
-            raise typer.BadParameter(f"{pair!r} is not {form}")
+            raise typer.BadParameter(f"{pair!r} is not of the form {form}")
         if name in found:
-            raise typer.BadParameter(f"{name!r} is given twice")
+            raise typer.BadParameter(f"{name!r} is specified twice")
         found[name] = value
     return found
 

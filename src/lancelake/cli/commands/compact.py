@@ -1,4 +1,4 @@
-"""`lancelake compact`: the same rows in fewer and fuller files."""
+"""`lancelake compact`: rewrite rows into fewer and larger files."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ from lancelake.table.publish import CommitChoices
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be rewritten.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be rewritten.")]
 TargetRows = Annotated[
     int | None,
     typer.Option(
         "--target-rows",
         min=1,
         show_default=False,
-        help="Fragments with fewer rows are merged. Without it, as the table's config says, or "
+        help="Fragments with fewer rows are merged. By default from the table's config, or "
         "1,048,576.",
     ),
 ]
@@ -53,7 +53,7 @@ TargetBytes = Annotated[
         "--target-bytes",
         min=1,
         show_default=False,
-        help="Fragments of so many bytes are large enough, however few rows they have.",
+        help="Fragments of this many bytes are large enough, however few rows they have.",
     ),
 ]
 Deleted = Annotated[
@@ -63,7 +63,7 @@ Deleted = Annotated[
         min=0.0,
         max=1.0,
         show_default=False,
-        help="Fragments of whose rows a larger part is deleted are rewritten. Without it, 0.1.",
+        help="Fragments with a larger fraction of deleted rows are rewritten. By default 0.1.",
     ),
 ]
 SortBy = Annotated[
@@ -72,8 +72,8 @@ SortBy = Annotated[
         "--sort-by",
         metavar="A,-B",
         show_default=False,
-        help="Sort all rows by these columns; every fragment is rewritten. -A stands for "
-        "descending.",
+        help="Sort all rows by these columns; every fragment is rewritten. -A for descending "
+        "order.",
     ),
 ]
 ZOrderBy = Annotated[
@@ -82,7 +82,8 @@ ZOrderBy = Annotated[
         "--z-order-by",
         metavar="A,B",
         show_default=False,
-        help="Bring rows together that are near in all these columns; every fragment is rewritten.",
+        help="Cluster rows along a Z-order curve through these columns; every fragment is "
+        "rewritten.",
     ),
 ]
 Threads = Annotated[
@@ -91,7 +92,7 @@ Threads = Annotated[
         "--threads",
         min=1,
         show_default=False,
-        help="Tasks that run at once. Without it, all cores.",
+        help="Number of parallel tasks. By default, all cores.",
     ),
 ]
 GroupsPerCommit = Annotated[
@@ -100,14 +101,14 @@ GroupsPerCommit = Annotated[
         "--groups-per-commit",
         min=1,
         show_default=False,
-        help="Commit whenever so many groups are done, so that they stay when later ones fail.",
+        help="Commit after this many groups, so that they are kept if later ones fail.",
     ),
 ]
 Deferred = Annotated[
     bool,
     typer.Option(
         "--defer-index-remap",
-        help="Record where rows went, for indices to follow. Official Lance 4 misreads that.",
+        help="Record the new row addresses for indices. Official Lance 4 misreads the record.",
     ),
 ]
 
@@ -129,10 +130,10 @@ def compact_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Write rows into fewer and fuller files: small fragments, and those with deleted rows.
+    """Rewrite small fragments into larger ones, and remove deleted rows.
 
-    Fragments that are large enough stay as they are. Others may write at the same time: what
-    they change meanwhile is compacted again.
+    Fragments that are large enough are not rewritten. Others may write at the same time: fragments
+    they change in the meantime are compacted again.
     """
     clock = SystemClock()
     began = clock.monotonic_s()
@@ -180,7 +181,7 @@ def _ordering(key: str) -> Ordering:
 
 @contextmanager
 def _watched() -> Iterator[JobStep | None]:
-    """Show how far the work is, where there is a terminal."""
+    """Show the progress on a terminal."""
     console = stderr()
     if not console.is_terminal:
         yield None
@@ -228,5 +229,5 @@ def _report(output: OutputFormat, done: Compacted, milliseconds: int) -> None:
     ]
     if done.groups_left:
         left = words.plural(done.groups_left, "group")
-        rows.append(("left", Text(f"{left} that others kept changing", style="yellow")))
+        rows.append(("left", Text(f"{left} that other writers kept changing", style="yellow")))
     report(output, body, rows)

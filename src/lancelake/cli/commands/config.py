@@ -1,4 +1,4 @@
-"""`lancelake config`: settings of a table, and metadata of table, schema and fields."""
+"""`lancelake config`: config of a table, and metadata of table, schema and fields."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show and change settings: config and metadata.",
+    help="Show and change config and metadata.",
 )
 
 Key = Annotated[str, typer.Argument(metavar="KEY", show_default=False, help="Name of the setting.")]
@@ -47,7 +47,7 @@ OfField = Annotated[
         "--field",
         metavar="PATH",
         show_default=False,
-        help="The metadata of a field instead of the config; B.C is member C of struct B.",
+        help="The metadata of a field instead of the config; B.C is field C of struct B.",
     ),
 ]
 
@@ -63,7 +63,7 @@ def list_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show all settings."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     snapshot = open_at(location(uri, options), at)
     found = which.values(snapshot)
     if output is OutputFormat.JSON:
@@ -86,7 +86,7 @@ def get_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show one setting."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     snapshot = open_at(location(uri, options), at)
     value = which.values(snapshot).get(key)
     if value is None:
@@ -109,8 +109,8 @@ def set_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Set settings, all in one version."""
-    which = _Which.of(metadata, schema_metadata, field)
+    """Change settings, all in one version."""
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     updates = _pairs(pairs)
     base = open_head(location(uri, options), branch)
     _report(output, which, which.change(base, updates, CommitChoices(message=message)))
@@ -129,7 +129,7 @@ def unset_command(
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Remove settings, all in one version."""
-    which = _Which.of(metadata, schema_metadata, field)
+    which = _SelectedMap.of(metadata, schema_metadata, field)
     base = open_head(location(uri, options), branch)
     missing = [key for key in keys if key not in which.values(base)]
     if missing:
@@ -139,25 +139,25 @@ def unset_command(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Which:
-    """Which of a table's maps is meant."""
+class _SelectedMap:
+    """The selected map of a table."""
 
     kind: str
     field: str | None = None
 
     @staticmethod
-    def of(is_metadata: bool, is_schema_metadata: bool, field: str | None) -> _Which:
-        """Understand the options, of which at most one may be given."""
+    def of(is_metadata: bool, is_schema_metadata: bool, field: str | None) -> _SelectedMap:
+        """Parse the options, of which at most one may be set."""
         if is_metadata + is_schema_metadata + (field is not None) > 1:
-            raise typer.BadParameter("--metadata, --schema-metadata and --field exclude each other")
+            raise typer.BadParameter("--metadata, --schema-metadata and --field cannot be combined")
         if field is not None:
-            return _Which(kind="field_metadata", field=field)
+            return _SelectedMap(kind="field_metadata", field=field)
         if is_schema_metadata:
-            return _Which(kind="schema_metadata")
-        return _Which(kind="metadata" if is_metadata else "config")
+            return _SelectedMap(kind="schema_metadata")
+        return _SelectedMap(kind="metadata" if is_metadata else "config")
 
     def body(self) -> dict[str, str | None]:
-        """Return the choice, for programs."""
+        """Return the selection for JSON output."""
         return {"kind": self.kind, "field": self.field}
 
     def values(self, snapshot: Snapshot) -> dict[str, str]:
@@ -185,13 +185,13 @@ class _Which:
         return settings.update_config(base, updates, choices=choices)
 
     def missing(self, snapshot: Snapshot, keys: list[str]) -> NotFoundError:
-        """Return the error that keys are not there."""
+        """Return the error for missing keys."""
         where = f"metadata of field {self.field}" if self.field else self.kind.replace("_", " ")
         return NotFoundError(
             f"the {where} has no {', '.join(map(repr, keys))}",
             table=snapshot.location.uri,
             version=snapshot.version,
-            action="`lancelake config list` shows what there is.",
+            action="`lancelake config list` shows the existing settings.",
         )
 
 
@@ -200,12 +200,14 @@ def _pairs(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         key, separator, value = pair.partition("=")
         if not key or not separator:
-            raise typer.BadParameter(f"{pair!r} is not KEY=VALUE", param_hint="'KEY=VALUE'")
+            raise typer.BadParameter(
+                f"{pair!r} is not of the form KEY=VALUE", param_hint="'KEY=VALUE'"
+            )
         found[key] = value
     return found
 
 
-def _report(output: OutputFormat, which: _Which, made: Snapshot) -> None:
+def _report(output: OutputFormat, which: _SelectedMap, made: Snapshot) -> None:
     body = {**version_body(made), **which.body(), "values": which.values(made)}
     report(output, body, version_rows(made))
 

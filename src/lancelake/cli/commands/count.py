@@ -1,4 +1,4 @@
-"""`lancelake count`: how many rows a table has."""
+"""`lancelake count`: count rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def count(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Count the rows, or those that match."""
+    """Count the rows, or those that match a filter."""
     snapshot = open_at(location(uri, options), at)
     if filter is None:
         rows = count_rows(snapshot)

@@ -1,4 +1,4 @@
-"""`lancelake delete`: rows out of a table."""
+"""`lancelake delete`: delete rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Where = Annotated[
     str | None,
-    typer.Option("--where", "-w", metavar="SQL", show_default=False, help="Which rows to delete."),
+    typer.Option("--where", "-w", metavar="SQL", show_default=False, help="The rows to delete."),
 ]
 All = Annotated[bool, typer.Option("--all", help="Delete every row.")]
 
@@ -34,9 +34,9 @@ def delete_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Delete the rows that match; older versions keep them."""
+    """Delete the rows that match a filter; older versions keep them."""
     if (where is None) is not every:
-        raise typer.BadParameter("say which rows with --where, or --all for every row")
+        raise typer.BadParameter("select rows with --where, or use --all for every row")
     base = open_head(location(uri, options), branch)
     with job_bar("part") as progress:
         done = delete(base, where, choices=CommitChoices(message=message), progress=progress)

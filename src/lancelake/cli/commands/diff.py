@@ -1,4 +1,4 @@
-"""`lancelake diff`: what differs between two versions."""
+"""`lancelake diff`: compare two versions."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _VALUE_MOST = 60
 
 First = Annotated[
     str,
-    typer.Argument(metavar="BEFORE", show_default=False, help="A version, as --at takes it."),
+    typer.Argument(metavar="BEFORE", show_default=False, help="A version, as for --at."),
 ]
 Second = Annotated[
     str,
@@ -51,10 +51,10 @@ def diff_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show what differs between two versions: columns, settings, fragments, rows, indices.
+    """Compare two versions: columns, settings, fragments, rows and indices.
 
-    Behind a version stand the tags that name it and the branches that forked from it.
-    Without AFTER, the latest version.
+    Each version is followed by its tags and by the branches forked from it. AFTER defaults to the
+    latest version.
     """
     place = location(uri, options)
     old, new = open_at(place, before), open_at(place, after)
@@ -71,7 +71,7 @@ def _print(console: Console, old: Snapshot, new: Snapshot, found: Diff) -> None:
     ends = " → ".join(_end(*end) for end in zip((old, new), refs, strict=True))
     console.print(Text.assemble(("version  ", "dim"), (words.printable(ends), "bold")))
     if found.is_empty:
-        console.print(Text("nothing differs", style="dim"))
+        console.print(Text("no differences", style="dim"))
         return
     rows = " → ".join(words.number(n) for n in (found.rows.before, found.rows.after))
     console.print(Text.assemble(("rows     ", "dim"), rows))
@@ -86,7 +86,7 @@ def _print(console: Console, old: Snapshot, new: Snapshot, found: Diff) -> None:
 
 
 def _end(snapshot: Snapshot, refs: RefsBetween | None) -> str:
-    """Say a version, and in brackets what else it goes by, as --at takes it."""
+    """Format a version, and in brackets its other names, as for --at."""
     names = [] if refs is None else [*refs.tags, *(f"{name}:" for name in refs.branches)]
     text = target_text(snapshot.branch, snapshot.version)
     return f"{text} [{', '.join(names)}]" if names else text
@@ -95,7 +95,7 @@ def _end(snapshot: Snapshot, refs: RefsBetween | None) -> str:
 def _section(
     console: Console, title: str, pairs: Sequence[Pair[T]], text: Callable[[T], str]
 ) -> None:
-    """Print what came in green, what went in red, what changed in yellow."""
+    """Print additions in green, removals in red and changes in yellow."""
     if not pairs:
         return
     console.print()
@@ -125,14 +125,14 @@ def _column(column: ColumnFacts) -> str:
 
 
 def _renamed(pair: Pair[ColumnFacts]) -> Pair[ColumnFacts]:
-    """Name a column by both its names where it has two."""
+    """Show both names of a renamed column."""
     if pair.before is None or pair.after is None or pair.before.path == pair.after.path:
         return pair
     return replace(pair, name=f"{pair.before.path} → {pair.after.path}")
 
 
 def _flags(pair: Pair[str]) -> Pair[str]:
-    """Say flag words by the names of their bits."""
+    """Format feature flags by name."""
     if not pair.name.endswith("_flags"):
         return pair
     before, after = (

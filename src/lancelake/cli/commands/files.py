@@ -1,4 +1,4 @@
-"""`lancelake files`: the fragments of a table and their files."""
+"""`lancelake files`: list fragments and their files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def files(
     uri: Uri, at: At = None, options: StorageOptions = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Show the fragments and their files."""
+    """List the fragments and their files."""
     snapshot = open_at(location(uri, options), at)
     if output is OutputFormat.JSON:
         print_json(files_document(snapshot))

@@ -1,4 +1,4 @@
-"""`lancelake head`: the first rows of a table."""
+"""`lancelake head`: show the first rows of a table."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 @app.command()
 def head(
     uri: Uri,
-    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="How many rows.")] = 10,
+    rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
     columns: Columns = None,
     filter: Filter = None,
     at: At = None,

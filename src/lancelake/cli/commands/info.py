@@ -1,4 +1,4 @@
-"""`lancelake info`: one table at a glance."""
+"""`lancelake info`: show a summary of a table."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _MOST_REFS = 10
 def info(
     uri: Uri, at: At = None, options: StorageOptions = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Show one table at a glance: size, versions, columns, indices, and what deserves attention."""
+    """Show a summary: size, versions, columns, indices, maintenance advice."""
     snapshot = open_at(location(uri, options), at)
     summary = describe(snapshot)
     rows = exact_rows(snapshot, summary)

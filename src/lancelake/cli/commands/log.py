@@ -1,4 +1,4 @@
-"""`lancelake log`: the versions of a table and what each one did."""
+"""`lancelake log`: show the version history of a table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 Limit = Annotated[
-    int, typer.Option("--limit", "-n", min=0, help="Most versions to show; 0 for all.")
+    int, typer.Option("--limit", "-n", min=0, help="Maximum number of versions; 0 for all.")
 ]
 
 
@@ -42,7 +42,7 @@ def log(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the versions, newest first, and what each one did.
+    """Show the versions and their operations, newest first.
 
     With --at, the history of that version.
     """
@@ -97,7 +97,7 @@ def _signed(sign: str, count: int | None) -> Text:
 
 
 def _what(entry: LogEntry) -> Text:
-    """Tags, the committer's message, and details of the operation."""
+    """Tags, the commit message, and details of the operation."""
     parts = [Text(f"[{words.printable(tag)}]", style="bold cyan") for tag in entry.tags]
     if entry.transaction is not None:
         if entry.transaction.message:

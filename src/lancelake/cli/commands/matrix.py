@@ -1,4 +1,4 @@
-"""`lancelake matrix`: which changes go together."""
+"""`lancelake matrix`: show which concurrent operations conflict."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ _MEANINGS = {
     PairOutcome.OK: (
         "both are kept: mine is committed on top of theirs, unless both took the same rows"
     ),
-    PairOutcome.RETRY: "mine has to be done again, on the newest version",
-    PairOutcome.REFUSED: "mine contradicts theirs: someone has to decide",
+    PairOutcome.RETRY: "mine must be retried on the newest version",
+    PairOutcome.REFUSED: "mine contradicts theirs, and must be resolved by the user",
 }
 
 Mine = Annotated[
     str | None,
-    typer.Argument(metavar="MINE", show_default=False, help="Only this operation, and why."),
+    typer.Argument(metavar="MINE", show_default=False, help="Only this operation, with reasons."),
 ]
 Theirs = Annotated[
     str | None,
-    typer.Argument(metavar="THEIRS", show_default=False, help="Only after this one, by example."),
+    typer.Argument(
+        metavar="THEIRS", show_default=False, help="Only after this operation, with examples."
+    ),
 ]
 
 
@@ -39,16 +41,16 @@ Theirs = Annotated[
 def matrix_command(
     mine: Mine = None, theirs: Theirs = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Show which changes can be made at the same time.
+    """Show which operations conflict if they run at the same time.
 
-    Mine was prepared on a version that is no longer the newest: theirs was committed since.
+    Mine was prepared on a version that is no longer the newest, since theirs was committed first.
     """
     rows = matrix()
     chosen = [cell for row in rows for cell in row if _is_meant(cell, mine, theirs)]
     if not chosen:
         names = ", ".join(row[0].mine.__name__ for row in rows)
-        problem = f"there is no operation {' or '.join(n for n in (mine, theirs) if n)!r}"
-        raise NotFoundError(problem, action=f"The operations are {names}.")
+        problem = f"unknown operation {' or '.join(n for n in (mine, theirs) if n)}"
+        raise NotFoundError(problem, action=f"Valid operations: {names}.")
     if output is OutputFormat.JSON:
         print_json({"meanings": _meanings(), "cells": [_document(cell) for cell in chosen]})
         return
@@ -70,7 +72,7 @@ def _is_meant(cell: Cell, mine: str | None, theirs: str | None) -> bool:
 
 
 def _print_grid(console: Console, rows: tuple[tuple[Cell, ...], ...]) -> None:
-    """Print all pairs; columns have the numbers of the rows."""
+    """Print all pairs; columns are numbered like the rows."""
     numbers = [right(str(i)) for i in range(1, len(rows) + 1)]
     table = Listing([right(""), TextColumn("mine \\ theirs"), *numbers])
     for number, row in enumerate(rows, start=1):

@@ -1,4 +1,4 @@
-"""`lancelake merge`: files merged into a table by key."""
+"""`lancelake merge`: merge files into a table by key."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
 class WhenMatched(Enum):
-    """What becomes of rows whose key a file has."""
+    """How rows whose key is in a file are handled."""
 
     UPDATE = "update"
     DELETE = "delete"
@@ -65,11 +65,11 @@ On = Annotated[
         "--on",
         metavar="A,B",
         show_default=False,
-        help="Columns of the key, separated by commas. Without it, the table's primary key.",
+        help="Key columns, separated by commas. By default, the table's primary key.",
     ),
 ]
 IfMatched = Annotated[
-    WhenMatched, typer.Option("--matched", help="What becomes of rows whose key a file has.")
+    WhenMatched, typer.Option("--matched", help="How rows whose key is in a file are handled.")
 ]
 MatchedIf = Annotated[
     str | None,
@@ -77,23 +77,27 @@ MatchedIf = Annotated[
         "--matched-if",
         metavar="SQL",
         show_default=False,
-        help="Only for such rows, by columns source.x of the files and target.x of the table.",
+        help="Only for rows that match this condition on source.x (files) and target.x (table).",
     ),
 ]
 Insert = Annotated[
-    bool, typer.Option("--insert/--no-insert", help="Whether rows with a new key are added.")
+    bool, typer.Option("--insert/--no-insert", help="Whether rows with a new key are inserted.")
 ]
 DeleteMissing = Annotated[
-    bool, typer.Option("--delete-missing", help="Delete rows whose key no file has.")
+    bool, typer.Option("--delete-missing", help="Delete rows whose key is in no file.")
 ]
 LastWins = Annotated[
     bool,
-    typer.Option("--last-wins", help="Of rows with one key take the last, rather than refuse."),
+    typer.Option(
+        "--last-wins", help="Of rows with the same key use the last, instead of refusing them."
+    ),
 ]
 Format = Annotated[
     SourceFormat | None,
     typer.Option(
-        "--format", show_default=False, help="What the files hold, where names do not say it."
+        "--format",
+        show_default=False,
+        help="Format of the files, if it cannot be inferred from their names.",
     ),
 ]
 MergeSchema = Annotated[
@@ -122,7 +126,7 @@ def merge_command(
 ) -> None:
     """Merge files into a table by key, in one version.
 
-    Rows whose key the table has are updated, others are added.
+    Rows with an existing key are updated, others are inserted.
     """
     names = find_sources(sources)
     base = open_head(location(uri, options), branch)

@@ -1,4 +1,4 @@
-"""`lancelake optimize`: a table kept in shape in one call."""
+"""`lancelake optimize`: compact and clean up a table if worthwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lancelake.table.publish import CommitChoices
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be done.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show what would be done.")]
 
 
 @app.command("optimize")
@@ -32,11 +32,11 @@ def optimize_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Compact and clean up, where it is worth it.
+    """Compact and clean up, if worthwhile.
 
-    Thresholds come from the table's config: `lancelake.optimize.*`, `lance.compaction.*` and
-    `lance.auto_cleanup.*`. Where there is nothing to do no version is made. It can run as often
-    as wanted, beside writers and beside itself.
+    Thresholds are read from the table's config: `lancelake.optimize.*`, `lance.compaction.*` and
+    `lance.auto_cleanup.*`. Without pending work no version is created. It can run at any time,
+    concurrently with writers and with itself.
     """
     base = open_head(location(uri, options), branch)
     with job_bar("task") as step:
@@ -78,7 +78,7 @@ def _rows(summary: OptimizeSummary) -> Iterator[tuple[str, Text]]:
     for reason in summary.skipped:
         yield "skipped", Text(words.printable(reason), style="dim")
     if summary.conflict is not None:
-        yield "conflict", Text(f"{words.printable(summary.conflict)}; try later", style="yellow")
+        yield "conflict", Text(f"{words.printable(summary.conflict)}; retry later", style="yellow")
     if not summary.has_work:
         yield "", Text("nothing to do", style="green")
 

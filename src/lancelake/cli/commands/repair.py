@@ -1,4 +1,4 @@
-"""`lancelake repair`: what is wrong with a table is set right in a new version."""
+"""`lancelake repair`: repair a table in a new version."""
 
 from __future__ import annotations
 
@@ -18,56 +18,55 @@ from lancelake.table.check import Severity
 from lancelake.table.describe.documents import document
 from lancelake.table.publish import CommitChoices
 from lancelake.table.repair import (
+    HealthyVersion,
     Repaired,
+    RepairOptions,
     RepairPlan,
-    WayBack,
-    Wishes,
     apply,
-    go_back,
+    find_healthy,
     plan,
-    way_back,
+    restore_healthy,
 )
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 Apply = Annotated[
-    bool, typer.Option("--apply", help="Do it. Without it, only say what would be done.")
+    bool, typer.Option("--apply", help="Apply the repairs. Without it, they are only shown.")
 ]
 Data = Annotated[
-    bool, typer.Option("--data", help="Read every value, to find wrong counts and bad files.")
+    bool,
+    typer.Option("--data", help="Read every value, to find wrong counts and unreadable files."),
 ]
-Notes = Annotated[bool, typer.Option("--notes", help="Mend also what is harmless.")]
+Notes = Annotated[bool, typer.Option("--notes", help="Also repair harmless findings.")]
 DropLost = Annotated[
     bool,
     typer.Option(
-        "--drop-lost", help="Give up fragments whose files are gone or unreadable, with their rows."
+        "--drop-lost", help="Drop fragments with missing or unreadable files, with their rows."
     ),
 ]
 ReplaceInvalidUtf8 = Annotated[
     bool,
     typer.Option(
         "--replace-invalid-utf8",
-        help="Put U+FFFD in place of bytes of strings that are not UTF-8. Reads every value.",
+        help="Replace invalid UTF-8 bytes of strings with U+FFFD. Reads every value.",
     ),
 ]
 NewRowIds = Annotated[
-    bool, typer.Option("--new-row-ids", help="Give fresh ids to rows whose ids are lost.")
+    bool, typer.Option("--new-row-ids", help="Assign new ids to rows whose ids are lost.")
 ]
 RemoveRefs = Annotated[
-    bool, typer.Option("--remove-refs", help="Remove tags and branches that lead nowhere.")
+    bool, typer.Option("--remove-refs", help="Delete tags and branches that refer to nothing.")
 ]
 RenameManifests = Annotated[
     bool,
     typer.Option(
         "--rename-manifests",
-        help="Name all manifests by the current scheme. Nobody may write meanwhile.",
+        help="Rename all manifests to the current naming scheme. Requires no other writers.",
     ),
 ]
 ToHealthy = Annotated[
     bool,
-    typer.Option(
-        "--to-healthy", help="Make the newest version that is in order the newest of all."
-    ),
+    typer.Option("--to-healthy", help="Restore the newest consistent version."),
 ]
 
 
@@ -87,18 +86,18 @@ def repair_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Set right what is damaged.
+    """Repair damage. Without --apply, the repairs are only shown.
 
-    Without --apply it is only said what would be done. Old versions are never changed: what is set
-    right is a new version. What costs something, as rows or tags, must be asked for. The exit code
-    is 6 when damage stays.
+    Old versions are never changed: repairs are committed as a new version. Repairs that lose
+    something, such as rows or tags, must be enabled explicitly. The exit code is 6 if damage
+    remains.
     """
     place = location(uri, options)
     choices = CommitChoices(message=message)
     if to_healthy:
         _back(place, choices, output, data=data, is_done=apply_it)
         return
-    wishes = Wishes(
+    asked = RepairOptions(
         data=data,
         notes=notes,
         drop_lost=drop_lost,
@@ -107,8 +106,8 @@ def repair_command(
         remove_refs=remove_refs,
         rename_manifests=rename_manifests,
     )
-    planned = plan(place, wishes)
-    done = apply(planned, wishes, choices) if apply_it else None
+    planned = plan(place, asked)
+    done = apply(planned, asked, choices) if apply_it else None
     if output is OutputFormat.JSON:
         print_json(_document(planned, done))
     else:
@@ -126,28 +125,28 @@ def _back(
     data: bool,
     is_done: bool,
 ) -> None:
-    way = way_back(place, data=data)
-    made = go_back(way, choices) if is_done else None
-    at = way.target if made is None else made
+    healthy = find_healthy(place, data=data)
+    made = restore_healthy(healthy, choices) if is_done else None
+    at = healthy.target if made is None else made
     body = {
         **version_body(at),
-        "healthy_version": way.target.version,
-        "newer_versions": [name.version for name in way.newer],
-        "set_aside": [name.version for name in way.unreadable],
-        "applied": made is not None and way.is_needed,
+        "healthy_version": healthy.target.version,
+        "newer_versions": [name.version for name in healthy.newer],
+        "set_aside": [name.version for name in healthy.unreadable],
+        "applied": made is not None and healthy.is_needed,
     }
-    report(output, body, [*version_rows(at), ("", _way_text(way, is_done=is_done))])
+    report(output, body, [*version_rows(at), ("", _healthy_text(healthy, is_done=is_done))])
 
 
-def _way_text(way: WayBack, *, is_done: bool) -> Text:
-    if not way.is_needed:
-        return Text("the newest version is in order", style="green")
-    count = words.plural(len(way.newer), "version")
+def _healthy_text(healthy: HealthyVersion, *, is_done: bool) -> Text:
+    if not healthy.is_needed:
+        return Text("the newest version is consistent", style="green")
+    count = words.plural(len(healthy.newer), "version")
     if is_done:
-        return Text(f"as version {way.target.version}; {count} are left behind", style="green")
+        return Text(f"as version {healthy.target.version}; {count} are skipped", style="green")
     return Text(
-        f"version {way.target.version} is in order, and {count} after it are not; "
-        "--apply goes back",
+        f"version {healthy.target.version} is consistent, but {count} after it are not; --apply "
+        "goes back",
         style="yellow",
     )
 
@@ -167,14 +166,14 @@ def _document(planned: RepairPlan, done: Repaired | None) -> dict[str, Any]:  # 
 
 
 def _print(console: Console, planned: RepairPlan, done: Repaired | None) -> None:
-    verb, style = ("would be set right", "yellow") if done is None else ("set right", "green")
+    verb, style = ("would be repaired", "yellow") if done is None else ("repaired", "green")
     for branch, what in (planned if done is None else done.done).steps():
         where = f"  branch {branch}" if branch else ""
         line = Text.assemble((verb, f"bold {style}"), f"  {words.printable(what)}", (where, "dim"))
         console.print(line)
     left = planned.left if done is None else done.since.left
     for each in left:
-        head = Text.assemble(("stays", "bold red"), (f"  {each.finding.code}", "bold"))
+        head = Text.assemble(("remains", "bold red"), (f"  {each.finding.code}", "bold"))
         console.print(head.append(f"  {words.printable(each.finding.message)}"))
         if each.finding.path:
             console.print(Text(f"  {words.printable(each.finding.path)}", style="cyan"))
@@ -185,9 +184,9 @@ def _print(console: Console, planned: RepairPlan, done: Repaired | None) -> None
 def _summary(planned: RepairPlan, done: Repaired | None, left: int) -> Text:
     if not planned.has_work:
         if not left:
-            return Text("in order, nothing to repair", style="bold green")
-        return Text("nothing can be set right without more being asked for", style="bold red")
+            return Text("no problems found, nothing to repair", style="bold green")
+        return Text("nothing can be repaired without further options", style="bold red")
     if done is None:
-        return Text("nothing is done yet: --apply does it", style="bold")
+        return Text("nothing was changed: use --apply to repair", style="bold")
     made = ", ".join(str(each.version) for each in done.versions)
     return Text(f"version {made}" if made else "done", style="bold green")

@@ -1,4 +1,4 @@
-"""`lancelake restore`: an old version made the newest again."""
+"""`lancelake restore`: restore an old version."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Back = Annotated[
         "--at",
         metavar="WHEN",
         show_default=False,
-        help="The version to go back to: a version, TAG, BRANCH:VERSION, or a time such as "
+        help="The version to restore: a version, TAG, BRANCH:VERSION, or a time such as "
         "2026-01-31T12:00.",
     ),
 ]
@@ -35,9 +35,9 @@ def restore_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Make an old version the newest again.
+    """Restore an old version as the newest.
 
-    The versions between stay. A version of a branch becomes the newest of that branch.
+    The versions in between are kept. A version of a branch becomes the newest of that branch.
     """
     old = open_at(location(uri, options), at)
     made = restore(old, CommitChoices(message=message))

@@ -1,4 +1,4 @@
-"""`lancelake schema`: the columns of a table."""
+"""`lancelake schema`: show the columns of a table."""
 
 from __future__ import annotations
 

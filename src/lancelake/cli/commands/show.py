@@ -1,4 +1,4 @@
-"""`lancelake show`: a manifest, a transaction or a ref as it is stored."""
+"""`lancelake show`: show a stored manifest, transaction or ref."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from lancelake.table.refs import load_branch, load_tag
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 
-class What(Enum):
-    """What can be shown."""
+class ShownObject(Enum):
+    """The object to show."""
 
     MANIFEST = "manifest"
     TRANSACTION = "transaction"
@@ -36,7 +36,7 @@ class What(Enum):
 def show(
     uri: Uri,
     what: Annotated[
-        What,
+        ShownObject,
         typer.Argument(metavar="WHAT", show_default=False, help="manifest, transaction or ref."),
     ],
     name: Annotated[
@@ -47,9 +47,9 @@ def show(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show a manifest, a transaction or a ref as it is stored."""
-    if (name is not None) != (what is What.REF):
-        wants = "needs a" if what is What.REF else "takes no"
+    """Show a stored manifest, transaction or ref."""
+    if (name is not None) != (what is ShownObject.REF):
+        wants = "needs a" if what is ShownObject.REF else "takes no"
         raise typer.BadParameter(f"{what.value} {wants} name", param_hint="'NAME'")
     snapshot = open_at(location(uri, options), at)
     body = _document(snapshot, what, name or "")
@@ -61,14 +61,14 @@ def show(
         console.print(line, no_wrap=True, overflow="ellipsis")
 
 
-def _document(snapshot: Snapshot, what: What, name: str) -> dict[str, Any]:  # JSON
+def _document(snapshot: Snapshot, what: ShownObject, name: str) -> dict[str, Any]:  # JSON
     body: dict[str, Any]
     match what:
-        case What.MANIFEST:
+        case ShownObject.MANIFEST:
             body = manifest_document(snapshot)
-        case What.TRANSACTION:
+        case ShownObject.TRANSACTION:
             body = _transaction(snapshot)
-        case What.REF:
+        case ShownObject.REF:
             body = _ref(snapshot, name)
         case _:
             assert_never(what)
@@ -78,7 +78,7 @@ def _document(snapshot: Snapshot, what: What, name: str) -> dict[str, Any]:  # J
 def _transaction(snapshot: Snapshot) -> dict[str, Any]:  # JSON
     found = snapshot.transaction
     if found is None:
-        problem = "the transaction of this version is not recorded, or no longer is"
+        problem = "the transaction of this version is not recorded, or was removed"
         raise NotFoundError(
             problem,
             table=snapshot.location.uri,
@@ -98,7 +98,7 @@ def _ref(snapshot: Snapshot, name: str) -> dict[str, Any]:  # JSON
         try:
             body = branch_document(name, load_branch(main, name))
         except (RefNotFoundError, InvalidNameError) as error:
-            problem = f"there is no tag or branch {name!r}"
+            problem = f"tag or branch {name!r} does not exist"
             action = "`lancelake info` lists the tags and branches."
             raise RefNotFoundError(problem, table=main.uri, action=action) from error
     return body

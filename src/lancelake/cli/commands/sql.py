@@ -1,4 +1,4 @@
-"""`lancelake sql`: the answer to a query."""
+"""`lancelake sql`: run a SQL query."""
 
 from __future__ import annotations
 
@@ -33,17 +33,17 @@ def sql(
             "-n",
             min=0,
             show_default=False,
-            help=f"How many rows to show, at most. Without it {_SHOWN}, and all with -o json.",
+            help=f"Maximum number of rows. By default {_SHOWN}, and all with -o json.",
         ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show how the query would be run instead.")
+        bool, typer.Option("--explain", help="Show the query plan instead.")
     ] = False,
     at: At = None,
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show the answer to a query in SQL; the table is called dataset in it."""
+    """Run a SQL query, in which the table is named dataset."""
     snapshot = open_at(location(uri, options), at)
     asked = Query(snapshot, SqlRequest(text=query))
     if explain:

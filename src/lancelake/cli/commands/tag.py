@@ -1,4 +1,4 @@
-"""`lancelake tag`: names of versions."""
+"""`lancelake tag`: list, create, move and delete tags."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show and change tags: names of versions.",
+    help="List, create, move and delete tags.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the tag.")]
@@ -34,7 +34,7 @@ Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="N
 def list_command(
     uri: Uri, options: StorageOptions = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Show all tags."""
+    """List all tags."""
     main = open_at(location(uri, options), None).main_location
     tags = list_tags(main)
     if output is OutputFormat.JSON:
@@ -58,7 +58,7 @@ def create_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Give a version a name, which keeps it from being cleaned up."""
+    """Create a tag for a version, which protects it from cleanup."""
     snapshot = open_at(location(uri, options), at)
     tag = create_tag(snapshot, name, AtVersion(snapshot.version))
     _report(output, snapshot, name, tag)
@@ -72,7 +72,7 @@ def move_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Let a tag name another version."""
+    """Move a tag to another version."""
     snapshot = open_at(location(uri, options), at)
     before = load_tag(snapshot.main_location, name)
     tag = move_tag(snapshot, name, AtVersion(snapshot.version))
@@ -83,7 +83,7 @@ def move_command(
 def delete_command(
     uri: Uri, name: Name, options: StorageOptions = None, output: Output = OutputFormat.TABLE
 ) -> None:
-    """Forget a tag; the version stays."""
+    """Delete a tag; the version is kept."""
     snapshot = open_at(location(uri, options), None)
     before = load_tag(snapshot.main_location, name)
     remove_tag(snapshot, name)
@@ -104,5 +104,5 @@ def _report(
 
 
 def _day(created_at: str | None) -> str:
-    """Return the time to the second, as the document holds it."""
+    """Return the time in seconds, as stored in the document."""
     return "" if created_at is None else words.printable(created_at.partition(".")[0])

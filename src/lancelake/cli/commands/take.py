@@ -1,4 +1,4 @@
-"""`lancelake take`: rows of a table by their number."""
+"""`lancelake take`: show rows by position."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def take(
     rows: Annotated[
         str,
         typer.Argument(
-            metavar="ROWS", show_default=False, help="Numbers of rows from 0, such as 3,17,99."
+            metavar="ROWS", show_default=False, help="Row positions from 0, such as 3,17,99."
         ),
     ],
     columns: Columns = None,
@@ -34,7 +34,7 @@ def take(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Show rows by their number, in the order asked for."""
+    """Show rows by position, in the order requested."""
     numbers = _numbers(rows)
     snapshot = open_at(location(uri, options), at)
     table = take_rows(snapshot, numbers, ScanRequest(columns=column_names(columns)))
@@ -45,6 +45,6 @@ def _numbers(text: str) -> RowOffsets:
     parts = [part.strip() for part in text.split(",")]
     if not all(part.isascii() and part.isdigit() and int(part) <= _MOST for part in parts):
         raise typer.BadParameter(
-            f"{text!r} is not a list of row numbers such as 3,17,99", param_hint="'ROWS'"
+            f"{text!r} is not a list of row positions such as 3,17,99", param_hint="'ROWS'"
         )
     return np.array([int(part) for part in parts], dtype=np.uint64)

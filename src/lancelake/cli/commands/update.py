@@ -1,4 +1,4 @@
-"""`lancelake update`: columns set where a condition holds."""
+"""`lancelake update`: set columns of rows that match a filter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Set = Annotated[
         "--set",
         metavar="COLUMN=SQL",
         show_default=False,
-        help="A column and the expression of its next value over the old ones; repeatable.",
+        help="A column and the SQL expression of its new value; repeatable.",
     ),
 ]
 Where = Annotated[
@@ -36,7 +36,8 @@ Mode = Annotated[
     Rewriting,
     typer.Option(
         "--write-mode",
-        help="Write the rows anew, or these columns of their fragments, or what moves less.",
+        help="Rewrite the rows, or these columns of their fragments, or whichever writes "
+        "fewer bytes.",
     ),
 ]
 
@@ -52,7 +53,7 @@ def update_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Set columns of the rows that match to the values of expressions.
+    """Set columns of the rows that match a filter to the values of SQL expressions.
 
     Without --where, every row matches.
     """
@@ -73,7 +74,9 @@ def _updates(values: list[str]) -> dict[str, str]:
     for value in values:
         column, separator, text = value.partition("=")
         if not column.strip() or not separator or not text.strip():
-            raise typer.BadParameter(f"{value!r} is not COLUMN=SQL", param_hint="'--set'")
+            raise typer.BadParameter(
+                f"{value!r} is not of the form COLUMN=SQL", param_hint="'--set'"
+            )
         if column.strip() in found:
             raise typer.BadParameter(f"{column.strip()!r} is set twice", param_hint="'--set'")
         found[column.strip()] = text.strip()

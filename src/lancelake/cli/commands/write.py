@@ -1,4 +1,4 @@
-"""`lancelake write`: files into a table."""
+"""`lancelake write`: write files to a table."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ InvalidUtf8 = Annotated[
     typer.Option(
         "--invalid-utf8",
         metavar="error|replace",
-        help="Refuse strings that are not UTF-8, or replace what is invalid by U+FFFD.",
+        help="Refuse strings that are not UTF-8, or replace invalid bytes with U+FFFD.",
     ),
 ]
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -61,16 +61,20 @@ Source = Annotated[
 ]
 Mode = Annotated[
     WriteMode,
-    typer.Option("--mode", help="A table that must not exist yet, more rows, or all rows anew."),
+    typer.Option(
+        "--mode", help="Create a table that must not exist yet, append rows, or overwrite all rows."
+    ),
 ]
 Format = Annotated[
     SourceFormat | None,
     typer.Option(
-        "--format", show_default=False, help="What the files hold, where names do not say it."
+        "--format",
+        show_default=False,
+        help="Format of the files, if it cannot be inferred from their names.",
     ),
 ]
 MaxRows = Annotated[
-    int, typer.Option("--max-rows-per-file", min=1, help="Most rows of a data file.")
+    int, typer.Option("--max-rows-per-file", min=1, help="Maximum number of rows per data file.")
 ]
 DataVersion = Annotated[
     str | None,
@@ -78,12 +82,12 @@ DataVersion = Annotated[
         "--data-storage-version",
         metavar="VERSION",
         show_default=False,
-        help="Format of the data files of a table made anew: 2.0, 2.1 or 2.2. "
-        f"Without it, {file_version.DEFAULT.value}.",
+        help="Format of the data files of a created or overwritten table: 2.0, 2.1 or 2.2. "
+        f"By default {file_version.DEFAULT.value}.",
     ),
 ]
 StableRowIds = Annotated[
-    bool, typer.Option("--stable-row-ids", help="Rows of a new table keep their ids.")
+    bool, typer.Option("--stable-row-ids", help="Use stable row ids in a new table.")
 ]
 MergeSchema = Annotated[
     bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
@@ -108,10 +112,10 @@ def write_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Write files into a table, in one version.
+    """Write files to a table, in one version.
 
-    Files are Parquet, CSV, JSON lines or Arrow (file or stream), told by their names. Text takes
-    its types from the table, where there is one, and else from its first rows.
+    Files are Parquet, CSV, JSON lines or Arrow (file or stream), recognised by their names. Types
+    of text values are those of the table, if it exists, or else inferred from the first rows.
     """
     clock = SystemClock()
     began = clock.monotonic_s()
@@ -146,17 +150,19 @@ def _data_version(name: str | None) -> FileVersion | None:
 
 
 def _existing(place: Location, branch: str | None) -> Snapshot | None:
-    """Open the table, which need not be there unless a branch of it is meant."""
+    """Open the table, which need not exist unless a branch is specified."""
     return open_existing(place) if branch is None else open_head(place, branch)
 
 
 def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:
-    """Refuse wishes that the table, which has decided, cannot fulfil."""
+    """Refuse options that conflict with fixed properties of the table."""
     if base is None or options.mode is WriteMode.CREATE:
         return
     if options.choices.enable_stable_row_ids and not base.manifest.has_stable_row_ids:
-        problem = "rows of this table have no stable ids, and cannot get them"
-        action = "Leave out --stable-row-ids, or write another table."
+        problem = (
+            "this table has no stable row ids, and they cannot be enabled for an existing table"
+        )
+        action = "Omit --stable-row-ids, or create a new table."
         raise InvalidRequestError(problem, table=base.location.uri, action=action)
 
 
@@ -172,7 +178,7 @@ def _written(
 
 @contextmanager
 def _watched(reading: Sources, options: WriteOptions) -> Iterator[WriteOptions]:
-    """Show how far the work is, where there is a terminal."""
+    """Show the progress on a terminal."""
     console = stderr()
     if not console.is_terminal:
         yield options
@@ -203,7 +209,7 @@ def _report(output: OutputFormat, made: Snapshot, milliseconds: int) -> None:
 
 
 def _counts(made: Snapshot) -> WriteCounts:
-    """Count what the transaction of the version brought."""
+    """Count the rows and files that the version added."""
     operation = None if made.transaction is None else made.transaction.operation
     if isinstance(operation, Append | Overwrite):
         return WriteCounts.of(operation.fragments)

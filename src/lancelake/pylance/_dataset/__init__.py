@@ -1,1 +1,1 @@
-"""Parts of the dataset and values that pylance defines inside its modules."""
+"""Mixins of the dataset, and values that pylance defines inside its modules."""

@@ -1,7 +1,7 @@
-"""The part of a dataset that pyarrow's class offers and that pylance does not define.
+"""Methods of pyarrow's dataset class that pylance does not define.
 
 pyarrow's own methods work on a C++ object that a dataset of this package does not have: every
-public one must be defined here or in another part, or calling it ends the process.
+public one must be overridden here or in another mixin, or calling it crashes the process.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from lancelake.errors import UnsupportedError
 
 
 class ArrowMethods:
-    """Methods of `pyarrow.dataset.Dataset`; results are datasets in memory, as pyarrow's are."""
+    """Methods of `pyarrow.dataset.Dataset`; results are in-memory datasets, as in pyarrow."""
 
     def sort_by(self, sorting: str | list[tuple[str, str]], **kwargs: Any) -> pads.InMemoryDataset:
         """Return all rows sorted by one or more columns."""
@@ -62,14 +62,14 @@ class ArrowMethods:
         return pads.InMemoryDataset(joined)
 
     def filter(self, expression: pc.Expression) -> NoReturn:
-        """Refused: scans take a filter."""
+        """Not supported: scans take a filter."""
         raise UnsupportedError(
             "LanceDataset.filter() is not supported",
             action="Pass the filter to scanner(), to_table() or to_batches().",
         )
 
     def replace_schema(self, schema: pa.Schema) -> NoReturn:
-        """Refused: scans take the columns to return."""
+        """Not supported: scans take the columns to return."""
         raise UnsupportedError(
             "LanceDataset.replace_schema() is not supported",
             action="Pass columns to scanner(), or cast the table that a scan returns.",
@@ -80,5 +80,5 @@ def _rows(source: Any) -> pa.Table:
     if isinstance(source, pa.Table):
         return source
     if not isinstance(source, pads.Dataset):
-        raise TypeError(f"a dataset is needed, not {type(source).__name__}")
+        raise TypeError(f"expected a dataset, not {type(source).__name__}")
     return source.to_table()

@@ -1,4 +1,4 @@
-"""What does a base path of a table look like to users?"""
+"""Base paths of a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MAX_ID = (1 << 32) - 1
 
 @dataclass(frozen=True, repr=False)
 class DatasetBasePath:
-    """A place outside the table's root where its files may lie; id 0 asks for the next free id."""
+    """A location outside the table's root for its files; id 0 requests the next free id."""
 
     path: str
     name: str | None = None
@@ -22,7 +22,7 @@ class DatasetBasePath:
     _unknown: bytes = field(default=b"", kw_only=True, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Settle the id."""
+        """Validate the id."""
         number = self.id or 0
         if not 0 <= number <= _MAX_ID:
             raise InvalidRequestError(f"the id of a base path must be below 2**32, not {number}")
@@ -36,14 +36,14 @@ class DatasetBasePath:
 
 
 def from_base_path(base: BasePath) -> DatasetBasePath:
-    """Show a base path of the format."""
+    """Create it from a base path of the format."""
     return DatasetBasePath(
         base.path, base.name, base.is_dataset_root, base.id, _unknown=base.unknown
     )
 
 
 def to_base_path(base: DatasetBasePath) -> BasePath:
-    """Return the base path of the format, with what it holds beyond the public values."""
+    """Return the base path of the format, including fields without a public attribute."""
     return BasePath(
         id=BaseId(base.id or 0),
         name=base.name,

@@ -1,4 +1,4 @@
-"""The part of a dataset that tells what changed between versions."""
+"""Dataset methods for changes between versions."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ PointLike = int | str | datetime
 
 
 class DatasetDelta:
-    """What two versions tell apart by the lineage of rows, as pylance gives it.
+    """Inserted, updated and deleted rows between two versions by row lineage, as in pylance.
 
-    Rows are those that this version of the table still has, with the values it has; `changes`
-    gives every change with its own values.
+    Rows are those that still exist in this version, with their current values; `changes` returns
+    every change with its own values.
     """
 
     def __init__(self, snapshot: Snapshot, versions: VersionRange) -> None:
@@ -37,21 +37,21 @@ class DatasetDelta:
         self._versions = versions
 
     def list_transactions(self) -> list[Transaction]:
-        """Return what led from the first version to the last, oldest first."""
+        """Return the transactions from the first version to the last, oldest first."""
         numbers = range(self._versions.begin + 1, self._versions.end + 1)
         found = (self._versions.after(number).transaction for number in numbers)
         return [from_transaction(entry) for entry in found if entry is not None]
 
     def get_inserted_rows(self) -> pa.RecordBatchReader:
-        """Stream the rows that were made in the range."""
+        """Stream the rows that were created in the range."""
         return delta.inserted_rows(self._snapshot, self._versions.begin, self._versions.end)
 
     def get_updated_rows(self) -> pa.RecordBatchReader:
-        """Stream the rows from before the range that changed last in it."""
+        """Stream the rows from before the range that were last updated in it."""
         return delta.updated_rows(self._snapshot, self._versions.begin, self._versions.end)
 
     def get_deleted_row_ids(self) -> pa.RecordBatchReader:
-        """Stream the ids of rows that the first version has and the last one has not."""
+        """Stream the ids of rows that are in the first version and not in the last."""
         return delta.deleted_row_ids(self._snapshot, self._versions.begin, self._versions.end)
 
 
@@ -71,12 +71,12 @@ class DatasetHistory:
         net: bool = False,
         batch_size: int | None = None,
     ) -> pa.RecordBatchReader:
-        """Stream what happened to rows after `begin`, up to and with `end`.
+        """Stream row-level changes after `begin`, up to and including `end`.
 
-        Both are versions, tags or times; without `end`, up to this version. Each row has the
-        columns of the last version, its `_rowid`, the `_change_type` (`insert`, `update_preimage`,
-        `update_postimage` or `delete`), and the version and time of the commit. `net` asks for
-        what differs between the two versions, at most one change for each row.
+        Both are versions, tags or times; `end` defaults to this version. Each row has the columns
+        of the last version, its `_rowid`, the `_change_type` (`insert`, `update_preimage`,
+        `update_postimage` or `delete`), and the version and time of the commit. `net` returns the
+        net difference between the two versions, at most one change per row.
         """
         return run(
             self.plan_changes(
@@ -101,7 +101,7 @@ class DatasetHistory:
         net: bool = False,
         batch_size: int | None = None,
     ) -> ChangeFeedPlan:
-        """Plan what `changes` streams, as tasks that can run anywhere."""
+        """Plan the changes that `changes` streams, as tasks that can run anywhere."""
         request = ChangeRequest(
             columns=None if columns is None else tuple(columns),
             filter=filter,
@@ -138,7 +138,7 @@ class DatasetHistory:
         return DatasetDelta(here, versions)
 
     def diff(self, before: VersionLike, after: VersionLike | None = None) -> Diff:
-        """Say what differs between two versions; without `after`, from `before` to this one."""
+        """Compare two versions; `after` defaults to this one."""
         here = self._snapshot
         old = open_snapshot(here.location, reference(before), main=here.main_location)
         if after is None:
@@ -154,7 +154,7 @@ def _between_dates(here: Snapshot, begin: datetime | None, end: datetime | None)
 
 
 def _point(value: Any) -> Point:
-    """Understand a version, a tag or a time."""
+    """Parse a version, a tag or a time."""
     match value:
         case datetime():
             return time_reference(value)
@@ -166,5 +166,5 @@ def _point(value: Any) -> Point:
             return AtTag(value)
         case _:
             pass
-    problem = f"a version is a number, a tag or a time, not {type(value).__name__}"
+    problem = f"expected a version number, a tag or a time, not {type(value).__name__}"
     raise InvalidRequestError(problem)

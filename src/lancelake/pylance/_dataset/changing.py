@@ -1,4 +1,4 @@
-"""The part of a dataset that changes its table."""
+"""Dataset methods that commit changes, and create refs and clones."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Made = TypeVar("Made")
 
 
 class BulkCommitResult(TypedDict, Generic[Made]):
-    """What `commit_batch` returns."""
+    """Result of `commit_batch`."""
 
     dataset: Made
     merged: Transaction
 
 
 class DatasetChanges(GuardedDataset):
-    """Methods that make new versions, refs and copies."""
+    """Methods that create new versions, refs and clones."""
 
     _snapshot: Snapshot
     _default_scan_options: dict[str, Any] | None
@@ -66,7 +66,7 @@ class DatasetChanges(GuardedDataset):
 
     @names_dataset
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
-        """Write rows and move this object to the version they made."""
+        """Write rows and move this object to the new version."""
         lock = lock_of(self, kwargs.pop("commit_lock", None))
         options = write_options(mode, commit_lock=lock, **kwargs)
         self._snapshot = write_rows(data, self._snapshot, schema=None, options=options)
@@ -83,10 +83,12 @@ class DatasetChanges(GuardedDataset):
         reference: VersionLike | None = None,
         storage_options: dict[str, str] | None = None,
     ) -> Self:
-        """Start a branch at this version, or at another, within the table's own store."""
+        """Create a branch at this version, or at another."""
         own = self._snapshot.location.storage_options
         if storage_options is not None and storage_options != own:
-            raise UnsupportedError("a branch has no storage options other than its table's")
+            raise UnsupportedError(
+                "a branch cannot have storage options that differ from its table's"
+            )
         source = self._at(reference)
         made = clone.create_branch(source, branch, self._choices)
         where: Any = self
@@ -99,7 +101,7 @@ class DatasetChanges(GuardedDataset):
         reference: VersionLike,
         storage_options: dict[str, str] | None = None,
     ) -> Self:
-        """Make a table elsewhere that refers to the files of this one."""
+        """Create a table elsewhere that refers to the files of this one."""
         roots = self._snapshot.location.confine_to
         target = Location.parse(target_path, storage_options, confine_to=roots)
         made = clone.shallow_clone(self._at(reference), target)
@@ -118,7 +120,7 @@ class DatasetChanges(GuardedDataset):
         return self._of(made, self._default_scan_options, uri_of(target_path))
 
     def base_paths(self) -> dict[int, DatasetBasePath]:
-        """Return the declared base paths by id."""
+        """Return the registered base paths by id."""
         return {base.id: from_base_path(base) for base in self._snapshot.manifest.base_paths}
 
     def add_bases(
@@ -126,7 +128,7 @@ class DatasetChanges(GuardedDataset):
         new_bases: list[DatasetBasePath],
         transaction_properties: dict[str, str] | None = None,
     ) -> Self:
-        """Declare further base paths."""
+        """Register additional base paths."""
         properties = FrozenMap(transaction_properties or {})
         choices = CommitChoices(properties=properties, lock=self._lock)
         added = tuple(to_base_path(base) for base in new_bases)
@@ -190,7 +192,7 @@ class DatasetChanges(GuardedDataset):
         self._snapshot = open_snapshot(self._snapshot.location, AtVersion(self._snapshot.version))
 
     def validate(self) -> None:
-        """Raise when an invariant of this version is broken."""
+        """Raise an error if an invariant of this version is violated."""
         for finding in check(self._snapshot.location):
             if finding.severity is Severity.ERROR:
                 raise CorruptTableError(
@@ -203,7 +205,7 @@ class DatasetChanges(GuardedDataset):
         storage_options: dict[str, str] | None = None,
         ignore_not_found: bool | None = None,
     ) -> None:
-        """Delete a whole table."""
+        """Drop a table."""
         location = Location.parse(base_uri, storage_options)
         drop_table(location, ignore_not_found=bool(ignore_not_found))
 
@@ -225,7 +227,7 @@ class DatasetChanges(GuardedDataset):
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
         **rest: Any,
     ) -> Self:
-        """Commit a change whose files are written already."""
+        """Commit a change whose files are already written."""
         ensure_offered({"storage_options_provider": storage_options_provider, **rest})
         location, opened = target_of(base_uri, storage_options)
         choices = commit_choices(

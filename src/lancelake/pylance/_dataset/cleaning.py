@@ -1,4 +1,4 @@
-"""The part of a dataset that removes old versions."""
+"""Dataset methods that clean up old versions."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOTHING = Totals()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupStats:
-    """How much was removed; manifests count as versions, side files of blobs as data files."""
+    """Statistics of a cleanup; manifests count as versions, blob files as data files."""
 
     bytes_removed: int
     old_versions: int
@@ -34,7 +34,7 @@ class CleanupStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupCandidateFile:
-    """A file that would be removed, and why."""
+    """A file that would be removed, with the reason."""
 
     path: str
     kind: str
@@ -45,7 +45,7 @@ class CleanupCandidateFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupReferencedBranch:
-    """A branch that keeps a version; `cleanup_candidate` when it is cleaned as well."""
+    """A branch that retains a version; `cleanup_candidate` if it is cleaned up as well."""
 
     name: str
     referenced_version: int
@@ -67,7 +67,7 @@ class CleanupExplanation:
 
 
 class DatasetCleanup:
-    """Methods that remove old versions, or say what would go."""
+    """Methods that clean up old versions, or explain a cleanup."""
 
     _snapshot: Snapshot
 
@@ -86,8 +86,8 @@ class DatasetCleanup:
     ) -> CleanupStats:
         """Remove versions and the files that only they need; see `CleanupPolicy`.
 
-        The version that is open stays, and all later ones. Files of no version stay for a week,
-        unless `delete_unverified` says that nobody is writing.
+        The open version and all later ones are retained. Unreferenced files are retained for a
+        week, unless `delete_unverified` states that there are no writers.
         """
         policy = CleanupPolicy(
             older_than=_age(older_than),
@@ -113,9 +113,9 @@ class DatasetCleanup:
         include_files: bool = False,
         max_files: int = 1000,
     ) -> CleanupExplanation:
-        """Say what `cleanup_old_versions` would remove, and remove nothing.
+        """Explain what `cleanup_old_versions` would remove, without removing anything.
 
-        `plan` of the answer says why each file and version would go or stay.
+        `plan` of the result has the reasons to remove or keep each file and version.
         """
         if max_files <= 0:
             raise InvalidRequestError("max_files must be positive", found=max_files)

@@ -1,4 +1,4 @@
-"""The part of datasets and fragments that adds, drops and changes columns."""
+"""Dataset and fragment methods that add, drop and change columns."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from lancelake.table.columns.alter import ColumnChange
 from lancelake.table.columns.join import JoinKey
 
 Transforms: TypeAlias = Any
-"""SQL by name, a function of batches, whatever `ReaderLike` is, or fields of null columns."""
+"""SQL expressions by name, a function on batches, any `ReaderLike`, or fields of null columns."""
 
 _ALTERABLE = ("path", "name", "nullable", "data_type")
 
 
 class AlterColumn(TypedDict, total=False):
-    """What is to change about one column."""
+    """Changes of one column."""
 
     path: str
     name: str | None
@@ -51,9 +51,9 @@ class DatasetColumns(GuardedDataset):
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
     ) -> None:
-        """Add columns: SQL expressions by name, a function of batches, rows, or null fields.
+        """Add columns: SQL expressions by name, a function on batches, rows, or null fields.
 
-        Rows must be as many as the table has, in its order. A function gets batches of
+        The number of rows must be that of the table, in table order. A function receives batches of
         `read_columns`, by default of 1024 rows.
         """
         base = self._snapshot
@@ -74,12 +74,12 @@ class DatasetColumns(GuardedDataset):
             self._snapshot = add.add_streamed_columns(base, reader, choices=self._choices)
 
     def drop_columns(self, columns: list[str]) -> None:
-        """Drop columns, or members of structs by path; their data stays in the files."""
+        """Drop columns, or struct fields by path; their data remains in the files."""
         self._snapshot = drop.drop_columns(self._snapshot, columns, choices=self._choices)
 
     @names_dataset
     def alter_columns(self, *alterations: AlterColumn) -> None:
-        """Rename columns, change their type, or whether they may be null.
+        """Rename columns, or change their type or nullability.
 
         Indices on a column whose type changes are dropped.
         """
@@ -88,7 +88,7 @@ class DatasetColumns(GuardedDataset):
             self._snapshot = alter.alter_columns(self._snapshot, changes, choices=self._choices)
 
     def reorder_columns(self, names: list[str]) -> None:
-        """Put columns first, in this order; the others follow in theirs."""
+        """Move columns to the front, in this order; the others keep theirs."""
         self._snapshot = drop.reorder_columns(self._snapshot, names, choices=self._choices)
 
     @names_dataset
@@ -100,7 +100,7 @@ class DatasetColumns(GuardedDataset):
         right_on: str | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
-        """Add the columns of other data where its key equals a column; else they are null."""
+        """Add the columns of other data by joining on a key; null without a match."""
         reader = ingest.to_reader(data_obj, schema)
         key = JoinKey(left=left_on, right=right_on or left_on)
         self._snapshot = join.merge_columns(self._snapshot, reader, key, choices=self._choices)
@@ -113,7 +113,7 @@ class FragmentColumns:
     def _fragment(self) -> Fragment:
         raise NotImplementedError
 
-    _ds: Any  # the face's classes refer to each other, as pylance's do
+    _ds: Any  # the classes refer to each other, as in pylance
 
     def merge_columns(
         self,
@@ -133,8 +133,8 @@ class FragmentColumns:
             source: Any = self
             function = to_function(value_func, source, columns, batch_size)
             if function.checkpoint is not None:
-                msg = "a checkpoint file cannot be used for a single fragment"
-                raise InvalidRequestError(msg, action="Keep results yourself.")
+                msg = "checkpoint files are not supported for a single fragment"
+                raise InvalidRequestError(msg, action="Store the results yourself.")
             made = one_fragment.map_columns(base, self._fragment, function)
         else:
             reader = _reader(value_func, reader_schema)
@@ -163,10 +163,10 @@ class FragmentColumns:
         *,
         with_offsets: bool = False,
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
-        """Change columns to the values of other data with the same key.
+        """Update columns with the values of other data with the same key.
 
-        Returns the fragment and the ids of the changed fields for a later
-        `LanceOperation.Update`, and if asked for, the changed rows as a portable bitmap.
+        Returns the fragment and the ids of the changed fields for a later `LanceOperation.Update`,
+        and on request the changed rows as a portable bitmap.
         """
         reader = ingest.to_reader(data_obj, schema)
         key = JoinKey(left=left_on, right=right_on or left_on)

@@ -1,4 +1,4 @@
-"""Commits of changes that users put together themselves."""
+"""Commit changes that users assemble themselves."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def commit_choices(
     v2_manifest_paths: bool | None,
     stable_row_ids: bool | None = None,
 ) -> CommitChoices:
-    """Understand the options of a commit as users give them."""
+    """Parse the options of a commit."""
     if max_retries < 0:
         raise InvalidRequestError(f"max_retries must be at least 0, not {max_retries}")
     return CommitChoices(
@@ -60,7 +60,7 @@ def commit_choices(
 def target_of(
     where: str | Path | OpenedDataset, storage_options: dict[str, str] | None
 ) -> tuple[Location, Snapshot | None]:
-    """Return where to commit, and the version that is open there if one is."""
+    """Return the location to commit to, and the open version, if any."""
     opened: Snapshot | None = getattr(where, "_snapshot", None)
     if opened is not None:
         return opened.location, opened
@@ -75,9 +75,9 @@ def entry_of(
     opened: Snapshot | None,
     choices: CommitChoices,
 ) -> Entry:
-    """Return the transaction to record for an operation, or for a transaction made earlier.
+    """Return the transaction to record for an operation, or for an existing transaction.
 
-    An Overwrite or a Restore without `read_version` replaces the version that is open.
+    An Overwrite or a Restore without `read_version` replaces the open version.
     """
     if isinstance(operation, Transaction):
         entry = to_transaction(operation)
@@ -98,7 +98,7 @@ def entry_of(
 
 
 def merged_appends(transactions: Sequence[Transaction], choices: CommitChoices) -> Entry:
-    """Return one append of the fragments of all."""
+    """Return one append with the fragments of all transactions."""
     if not transactions:
         raise InvalidRequestError("No transactions to commit")
     entries = [to_transaction(transaction) for transaction in transactions]
@@ -113,7 +113,7 @@ def merged_appends(transactions: Sequence[Transaction], choices: CommitChoices) 
 def committed(
     location: Location, opened: Snapshot | None, entry: Entry, choices: CommitChoices
 ) -> Snapshot:
-    """Commit a transaction; an overwrite also where there is no table yet."""
+    """Commit a transaction; an overwrite also creates a table."""
     base = opened
     if base is None or (entry.read_version and base.version != entry.read_version):
         try:
@@ -138,5 +138,5 @@ def _seconds(timeout: timedelta | None) -> float | None:
         raise TypeError(f"commit_timeout must be a timedelta, got {type(timeout)}")
     if timeout <= timedelta(0):
         problem = f"commit_timeout must be above zero, not {timeout}"
-        raise InvalidRequestError(problem, action="Pass None to wait as long as it takes.")
+        raise InvalidRequestError(problem, action="Pass None to wait indefinitely.")
     return timeout.total_seconds()

@@ -1,4 +1,4 @@
-"""The lock that a dataset was opened with, which guards every commit made through it."""
+"""Commit lock of a dataset, which guards all of its commits."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lancelake.table.publish import CommitChoices
 
 
 class GuardedDataset:
-    """What the parts of a dataset that commit have in common."""
+    """Common base of mixins that commit."""
 
     _lock: CommitLock | None = None
 
@@ -21,13 +21,13 @@ class GuardedDataset:
 
 
 def lock_of(where: Any, lock: CommitLock | None) -> CommitLock | None:
-    """Return the lock that a call names, else the one of the dataset that it names."""
+    """Return the lock passed to a call, else that of the dataset."""
     return lock if lock is not None else getattr(where, "_lock", None)
 
 
 def missing_lock(version: int) -> AbstractContextManager[NoReturn]:  # a lock
-    """Stand for a lock that cannot travel to another process: refuse to commit."""
+    """Placeholder of a lock that cannot be pickled: refuses to commit."""
     raise InvalidRequestError(
-        "the commit lock of this dataset was left behind when it was pickled",
+        "the commit lock of this dataset was lost when it was pickled",
         action="Open the table again with commit_lock.",
     )

@@ -1,4 +1,4 @@
-"""How much of a table does an index cover?"""
+"""Coverage statistics of indices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _MILLISECONDS = 1000
 
 
 def index_statistics(snapshot: Snapshot, name: str) -> dict[str, Any]:
-    """Return the coverage of an index as the version knows it; its files are not opened."""
+    """Return the coverage of an index from the manifest; its files are not opened."""
     found = [i for i in describe(snapshot.indices, snapshot.manifest) if i.name == name]
     if not found:
         raise IndexNotFoundError(

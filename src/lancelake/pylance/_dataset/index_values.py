@@ -1,4 +1,4 @@
-"""What do the indices of a table look like to users?"""
+"""Descriptions of indices and their segments."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class IndexFile:
 
 @dataclass
 class Index:
-    """One segment of an index, as transactions hold it."""
+    """One segment of an index in a transaction."""
 
     uuid: str
     name: str
@@ -102,7 +102,7 @@ class IndexDescription:
 
 
 def from_index(entry: IndexMetadata) -> Index:
-    """Show an index entry of the format."""
+    """Create it from an index entry of the format."""
     details = entry.details
     files = [IndexFile(file.path, file.size_bytes) for file in entry.files]
     return Index(
@@ -121,7 +121,7 @@ def from_index(entry: IndexMetadata) -> Index:
 
 
 def to_index(index: Index) -> IndexMetadata:
-    """Return the index entry of the format, with what it holds beyond the public values."""
+    """Return the index entry of the format, including fields without a public attribute."""
     if index.covering_fields:
         raise UnsupportedError("covering fields of an index are not supported")
     base_id, details = index.base_id, index.index_details
@@ -141,7 +141,7 @@ def to_index(index: Index) -> IndexMetadata:
 
 
 def to_uuid(text: str) -> UUID:
-    """Read a uuid."""
+    """Parse a uuid."""
     try:
         return UUID(str(text))
     except ValueError as error:
@@ -157,9 +157,9 @@ def describe(
 ) -> list[IndexDescription]:
     """Describe the indices of a version, by name.
 
-    `coverage` tells which fragments a segment covers where its entry is out of date; `kinds`
-    names vector indices whose entry does not. Fragments that do not say how many rows they
-    have add nothing to `num_rows_indexed`.
+    `coverage` has the fragments of segments whose entry is out of date; `kinds` has the types of
+    vector indices whose entry does not record it. Fragments without a row count add nothing to
+    `num_rows_indexed`.
     """
     by_name: dict[str, list[IndexMetadata]] = {}
     for entry in indices:
@@ -176,7 +176,7 @@ def inform(
     coverage: Mapping[UUID, Set[int]] | None = None,
     kinds: Mapping[UUID, str] | None = None,
 ) -> list[IndexInformation]:
-    """List the segments of all indices of a version; takes what `describe` takes."""
+    """List the segments of all indices of a version; takes the arguments of `describe`."""
     return [
         IndexInformation(
             name=index.name,
@@ -194,7 +194,7 @@ def inform(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shown:
-    """What descriptions draw on beside the entries themselves."""
+    """Additional inputs of descriptions besides the entries."""
 
     schema: Schema
     live: Mapping[FragmentId, int]
@@ -233,7 +233,7 @@ class _Shown:
 
 
 def _completed(entry: IndexMetadata, source: IndexMetadata) -> IndexMetadata:
-    """Take from the source what the public values cannot tell apart."""
+    """Restore from the source the fields without a public attribute."""
     is_covered = set(source.fragments() or ()) == set(entry.fragments() or ())
     is_version = (source.index_version or 0) == entry.index_version
     return replace(
@@ -257,7 +257,7 @@ def _created_at(entry: IndexMetadata) -> datetime | None:
     try:
         return _EPOCH + entry.created_at_ms * _MILLISECOND
     except OverflowError as error:
-        msg = f"index {entry.name!r} was created at {entry.created_at_ms} ms, past the calendar"
+        msg = f"index {entry.name!r} was created at {entry.created_at_ms} ms, which is out of range"
         raise CorruptTableError(msg) from error
 
 

@@ -1,4 +1,4 @@
-"""Which changes of a table can users put together by hand? One class for each."""
+"""Operations of user-assembled transactions: one class for each."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def _ensure_fragments(fragments: object) -> None:
 
 
 class LanceOperation:
-    """Namespace of the operations that a transaction can hold."""
+    """Namespace of the operations of a transaction."""
 
     @dataclass(repr=False, eq=False)
     class BaseOperation:
-        """Any operation; one without a class of its own is shown as this."""
+        """Base of all operations; also represents operations without a class of their own."""
 
-        # What was read from a table, with all that the public values leave out.
+        # The operation as read from a table, including fields without a public attribute.
         _source: Operation | None = field(default=None, kw_only=True, repr=False, compare=False)
 
     @dataclass
     class Overwrite(BaseOperation):
         """Create the table, or replace its schema and all its rows.
 
-        The fragments get new ids. `initial_bases` are registered with a table that is created.
+        The fragments get new ids. `initial_bases` are registered if the table is created.
         """
 
         new_schema: LanceSchema | pa.Schema
@@ -48,42 +48,42 @@ class LanceOperation:
         initial_bases: list[DatasetBasePath] | None = None
 
         def __post_init__(self) -> None:
-            """Give the fields of an Arrow schema their ids."""
+            """Assign ids to the fields of an Arrow schema."""
             if isinstance(self.new_schema, pa.Schema):
                 self.new_schema = LanceSchema.from_pyarrow(self.new_schema)
             _ensure_fragments(self.fragments)
 
     @dataclass
     class Append(BaseOperation):
-        """Add rows: the fragments that hold them, which get new ids."""
+        """Append rows: their fragments, which get new ids."""
 
         fragments: list[FragmentMetadata]
 
         def __post_init__(self) -> None:
-            """Refuse anything but fragments."""
+            """Validate the fragments."""
             _ensure_fragments(self.fragments)
 
     @dataclass
     class Delete(BaseOperation):
-        """Remove rows: fragments with a new deletion file, and ids of those that are gone."""
+        """Delete rows: fragments with a new deletion file, and ids of removed ones."""
 
         updated_fragments: list[FragmentMetadata]
         deleted_fragment_ids: Iterable[int]
         predicate: str
 
         def __post_init__(self) -> None:
-            """Refuse anything but fragments."""
+            """Validate the fragments."""
             _ensure_fragments(self.updated_fragments)
 
     @dataclass
     class Update(BaseOperation):
-        """Change rows: by moving them to new fragments, or by rewriting columns in place.
+        """Update rows: by moving them to new fragments, or by rewriting columns in place.
 
-        `fields_modified` are the fields that changed in `updated_fragments`; indices on them
-        lose these fragments. New fragments stay covered by indices on none of
-        `fields_for_preserving_frag_bitmap`. `update_mode` is `rewrite_rows` or
-        `rewrite_columns`. `updated_fragment_offsets` has the rows that changed, by fragment id,
-        as portable Roaring bitmaps.
+        `fields_modified` are the fields that changed in `updated_fragments`; indices on them no
+        longer cover these fragments. New fragments stay covered by indices on none of
+        `fields_for_preserving_frag_bitmap`. `update_mode` is `rewrite_rows` or `rewrite_columns`.
+        `updated_fragment_offsets` has the changed rows, by fragment id, as portable Roaring
+        bitmaps.
         """
 
         removed_fragment_ids: list[int] = field(default_factory=list)
@@ -95,7 +95,7 @@ class LanceOperation:
         updated_fragment_offsets: dict[int, bytes] | None = None
 
         def __post_init__(self) -> None:
-            """Refuse anything but fragments."""
+            """Validate the fragments."""
             _ensure_fragments(self.updated_fragments)
             _ensure_fragments(self.new_fragments)
 
@@ -103,7 +103,7 @@ class LanceOperation:
     class Merge(BaseOperation):
         """Add columns: all fragments of the table, and its next schema.
 
-        `preserves_nullability` promises that rows appended meanwhile may lack the new columns.
+        `preserves_nullability` states that rows appended in the meantime may lack the new columns.
         """
 
         fragments: list[FragmentMetadata]
@@ -111,16 +111,16 @@ class LanceOperation:
         preserves_nullability: bool = False
 
         def __post_init__(self) -> None:
-            """Give the fields of an Arrow schema their ids; they may not be those of the table."""
+            """Assign ids to the fields of an Arrow schema, independent of the table's ids."""
             if isinstance(self.schema, pa.Schema):
-                msg = "a pyarrow.Schema has no field ids; give Merge a LanceSchema"
+                msg = "a pyarrow.Schema has no field ids; pass a LanceSchema to Merge"
                 warnings.warn(msg, DeprecationWarning, stacklevel=3)
                 self.schema = LanceSchema.from_pyarrow(self.schema)
             _ensure_fragments(self.fragments)
 
     @dataclass
     class Restore(BaseOperation):
-        """Make an old version the newest."""
+        """Restore an old version as the newest."""
 
         version: int
 
@@ -144,7 +144,7 @@ class LanceOperation:
 
     @dataclass
     class RewrittenIndex:
-        """An index segment that takes the place of another."""
+        """An index segment that replaces another."""
 
         old_id: str
         new_id: str
@@ -157,13 +157,13 @@ class LanceOperation:
 
     @dataclass
     class Rewrite(BaseOperation):
-        """Put the same rows into other files."""
+        """Rewrite the same rows to other files."""
 
         groups: Iterable[LanceOperation.RewriteGroup]
         rewritten_indices: Iterable[LanceOperation.RewrittenIndex]
 
         def __post_init__(self) -> None:
-            """Refuse anything but fragments."""
+            """Validate the fragments."""
             self.groups = list(self.groups)
             for group in self.groups:
                 _ensure_fragments([*group.old_fragments, *group.new_fragments])
@@ -177,20 +177,20 @@ class LanceOperation:
 
     @dataclass
     class DataReplacementGroup:
-        """The file that takes over its columns in one fragment."""
+        """The file that replaces another one with the same columns in one fragment."""
 
         fragment_id: int
         new_file: DataFile
 
     @dataclass
     class DataReplacement(BaseOperation):
-        """Swap files with the same columns."""
+        """Replace files with files of the same columns."""
 
         replacements: list[LanceOperation.DataReplacementGroup]
 
     @dataclass
     class DataOverlayFile:
-        """Values for some cells of a fragment, laid over its files.
+        """Values for some cells of a fragment, overlaid on its files.
 
         `offsets` are the rows that have a value: one set for all fields, or one per field.
         """
@@ -201,14 +201,14 @@ class LanceOperation:
 
     @dataclass
     class DataOverlayGroup:
-        """Overlays of one fragment; a later one wins."""
+        """Overlays of one fragment; later ones take precedence."""
 
         fragment_id: int
         overlays: list[LanceOperation.DataOverlayFile]
 
     @dataclass
     class DataOverlay(BaseOperation):
-        """Lay values over cells without rewriting files."""
+        """Overlay values on cells without rewriting files."""
 
         groups: list[LanceOperation.DataOverlayGroup]
 
@@ -216,7 +216,7 @@ class LanceOperation:
     class Project(BaseOperation):
         """Drop, rename or reorder columns.
 
-        `preserves_nullability` promises that no column became nullable or stopped to be.
+        `preserves_nullability` states that the nullability of no column changed.
         """
 
         schema: LanceSchema
@@ -224,7 +224,7 @@ class LanceOperation:
 
     @dataclass
     class UpdateMap:
-        """Keys to set; a value of None removes. `replace` clears the map first."""
+        """Keys to set; None removes a key. `replace` clears the map first."""
 
         updates: dict[str, str | None]
         replace: bool = False

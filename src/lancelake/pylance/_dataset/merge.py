@@ -1,4 +1,4 @@
-"""A merge put together clause by clause, shaped like pylance's builder."""
+"""Merge builder, as in pylance."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from lancelake.table.publish import CommitChoices
 
 
 class MergeStats(TypedDict):
-    """What a merge counts."""
+    """Counts of a merge."""
 
     num_inserted_rows: int
     num_updated_rows: int
@@ -54,8 +54,8 @@ class _Merges(Protocol):
 class MergeInsertBuilder:
     """A merge into a dataset: clauses first, then the source.
 
-    Of several clauses for the same kind of row the first whose condition holds acts. Conditions
-    and values name columns as `source.x` and `target.x`.
+    Of several clauses for the same kind of row, the first whose condition is true applies.
+    Conditions and values refer to columns as `source.x` and `target.x`.
     """
 
     def __init__(self, dataset: _Merges, on: tuple[str, ...]) -> None:
@@ -74,7 +74,7 @@ class MergeInsertBuilder:
             MergeSpec(on=())
 
     def when_matched_update_all(self, condition: str | None = None) -> MergeInsertBuilder:
-        """Set the columns that the source has."""
+        """Set all columns of matched rows that the source has."""
         self._matched += (UpdateAll(condition=condition),)
         return self
 
@@ -86,42 +86,42 @@ class MergeInsertBuilder:
         return self
 
     def when_matched_delete(self, condition: str | None = None) -> MergeInsertBuilder:
-        """Delete rows that the source matches."""
+        """Delete matched rows."""
         self._matched += (DeleteRow(condition=condition),)
         return self
 
     def when_matched_fail(self, condition: str | None = None) -> MergeInsertBuilder:
-        """Refuse the merge when a row matches."""
+        """Fail the merge if a row matches."""
         self._matched += (Fail(condition=condition),)
         return self
 
     def when_not_matched_insert_all(self, condition: str | None = None) -> MergeInsertBuilder:
-        """Add source rows that match nothing."""
+        """Insert source rows without a match."""
         self._not_matched += (InsertAll(condition=condition),)
         return self
 
     def when_not_matched_insert(
         self, values: Mapping[str, str], condition: str | None = None
     ) -> MergeInsertBuilder:
-        """Add rows of the values of expressions."""
+        """Insert rows with the values of expressions."""
         clause = InsertValues(values=FrozenMap(dict(values)), condition=condition)
         self._not_matched += (clause,)
         return self
 
     def when_not_matched_by_source_delete(self, expr: str | None = None) -> MergeInsertBuilder:
-        """Delete rows of the table that no source row matches."""
+        """Delete table rows not matched by the source."""
         self._by_source += (DeleteRow(condition=expr),)
         return self
 
     def when_not_matched_by_source_update(
         self, values: Mapping[str, str], expr: str | None = None
     ) -> MergeInsertBuilder:
-        """Set columns of rows that no source row matches."""
+        """Set columns of rows not matched by the source."""
         self._by_source += (UpdateSet(values=FrozenMap(dict(values)), condition=expr),)
         return self
 
     def last_source_row_wins(self) -> MergeInsertBuilder:
-        """Let the last of several source rows with the same key win, rather than refuse them."""
+        """Let the last of several source rows with the same key win, instead of refusing them."""
         self._duplicates = Duplicates.LAST_WINS
         return self
 
@@ -131,21 +131,21 @@ class MergeInsertBuilder:
         return self
 
     def conflict_retries(self, max_retries: int) -> MergeInsertBuilder:
-        """Say how often the merge is done again after a conflict."""
+        """Set the number of retries after conflicts."""
         self._retries = replace(self._retries, most=max_retries)
         return self
 
     def retry_timeout(self, timeout: timedelta) -> MergeInsertBuilder:
-        """Say how long the merge is done again after conflicts."""
+        """Set the time limit of retries after conflicts."""
         self._retries = replace(self._retries, timeout_s=timeout.total_seconds())
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
-        """Accept the choice: keys are always read from the key columns."""
+        """Accepted and ignored: keys are always read from the key columns."""
         return self
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeStats:
-        """Merge, commit, and move the dataset to the version that made."""
+        """Merge, commit, and move the dataset to the new version."""
         rows, spec = to_reader(data_obj, schema), self._spec()
         with os_errors():
             done = merge(
@@ -161,18 +161,18 @@ class MergeInsertBuilder:
     def execute_uncommitted(
         self, data_obj: Any, *, schema: pa.Schema | None = None
     ) -> tuple[Transaction, MergeStats]:
-        """Merge without a commit; the transaction can be committed later."""
+        """Merge without committing; the transaction can be committed later."""
         with kept(to_reader(data_obj, schema)) as rows, os_errors():
             ready = prepare(self._dataset._snapshot, rows, self._spec())
         return from_transaction(ready.transaction), _stats(ready.counts)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
-        """Describe what the merge will do."""
+        """Describe the steps of the merge."""
         names = None if schema is None else schema.names
         return explain(self._dataset._snapshot, self._spec(), source=names)
 
     def analyze_plan(self, data_obj: Any, *, schema: pa.Schema | None = None) -> str:
-        """Do the work of the merge without a commit, and describe it with its counts."""
+        """Run the merge without committing, and describe it with its counts."""
         with kept(to_reader(data_obj, schema)) as rows, os_errors():
             ready = prepare(self._dataset._snapshot, rows, self._spec())
         plan = explain(self._dataset._snapshot, self._spec(), source=rows.schema.names)

@@ -1,4 +1,4 @@
-"""How do operations as users hold them and operations of the format turn into each other?"""
+"""Convert between public operations and operations of the format."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lancelake.pylance.schema import LanceSchema, to_schema
 
 __all__ = ["LanceOperation", "from_operation", "to_operation"]
 
-# What official releases do not show of an operation either.
+# Parts of an operation that official releases do not expose either.
 _HIDDEN: dict[type[ops.Operation], tuple[str, ...]] = {
     ops.Overwrite: ("config_upsert_values",),
     ops.Update: ("merged_generations", "inserted_rows"),
@@ -41,14 +41,14 @@ _MODES = {mode.name.lower(): mode for mode in UpdateMode}
 
 
 def from_operation(op: ops.Operation) -> LanceOperation.BaseOperation:
-    """Show an operation of the format; one without a class of its own as a `BaseOperation`."""
+    """Convert an operation of the format; one without a class of its own to `BaseOperation`."""
     shown = _shown(op)
     shown._source = op
     return shown
 
 
 def to_operation(shown: LanceOperation.BaseOperation) -> ops.Operation:
-    """Return the operation of the format, with what it holds beyond the public values."""
+    """Return the operation of the format, including fields without a public attribute."""
     made, source = _made(shown), shown._source
     if made is source or type(made) is not type(source):
         return made

@@ -1,4 +1,4 @@
-"""The part of a dataset that keeps its table in shape."""
+"""Dataset methods of table maintenance."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lancelake.table.compact.run import CompactionRun
 
 
 class DatasetOptimizer:
-    """What `dataset.optimize` offers."""
+    """Methods of `dataset.optimize`."""
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -41,11 +41,11 @@ class DatasetOptimizer:
         z_order_by: str | Sequence[str] | None = None,
         groups_per_commit: int | None = None,
     ) -> CompactionMetrics:
-        """Write the rows of small fragments, and of those with deleted rows, into fuller ones.
+        """Rewrite small fragments, and those with deleted rows, into fuller ones.
 
-        Rows come after those that stay where they are. `sort_by` sorts all rows instead, and
-        `z_order_by` brings those together that are near in several columns. With
-        `groups_per_commit` what is done is committed from time to time.
+        Rewritten rows follow those that are not rewritten. `sort_by` sorts all rows instead, and
+        `z_order_by` clusters them along a Z-order curve. With `groups_per_commit`, progress is
+        committed from time to time.
         """
         given = CompactionOptions(
             target_rows_per_fragment=target_rows_per_fragment,
@@ -78,21 +78,21 @@ class DatasetOptimizer:
         index_names: list[str] | None = None,  # likewise
         retrain: bool = False,  # likewise
     ) -> None:
-        """Bring indices up to date; a table without any is."""
+        """Update indices; a no-op for a table without indices."""
         snapshot: Snapshot = self._dataset._snapshot
         named = [index.name for index in snapshot.indices if not index.is_system]
         if named:
             raise UnsupportedError(
-                f"index {named[0]!r} cannot be brought up to date yet",
+                f"updating index {named[0]!r} is not supported yet",
                 table=snapshot.location.uri,
                 action="Use official Lance for it.",
             )
 
 
 class DatasetMaintenance:
-    """Properties that lead to maintenance."""
+    """Properties for maintenance."""
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction, and care for indices."""
+        """Compaction and index maintenance."""
         return DatasetOptimizer(self)

@@ -1,4 +1,4 @@
-"""The part of a dataset that reads single rows and their blobs."""
+"""Dataset methods that read single rows and blobs."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ class DatasetReads:
 
     @property
     def initial_storage_options(self) -> dict[str, str] | None:
-        """Options of the store that the table was opened with."""
+        """Storage options that the table was opened with."""
         return self._snapshot.location.storage_options or None
 
     def latest_storage_options(self) -> dict[str, str] | None:
-        """Options of the store in use, which stay those of the beginning."""
+        """Current storage options, which are those the table was opened with."""
         return self.initial_storage_options
 
     def version_refs(self) -> list[dict[str, int]]:
@@ -48,17 +48,17 @@ class DatasetReads:
         return BitMap(fragment.id for fragment in self._snapshot.manifest.fragments)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return how much of the table an index covers."""
+        """Return the coverage of an index."""
         return index_statistics(self._snapshot, index_name)
 
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
-        """Return rows by number, in the order asked for."""
+        """Return rows by position, in the order requested."""
         request = ScanRequest(columns=request_columns(columns))
         return taking.take(self._snapshot, row_numbers(indices), request)
 
     @names_dataset
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
-        """Return the rows from one number up to, not including, another."""
+        """Return the rows from one position up to, not including, another."""
         if start < 0:
             raise InvalidRequestError(f"start must be non-negative, got {start}")
         if end < start:
@@ -74,7 +74,7 @@ class DatasetReads:
         *,
         ignore_deletions: bool = False,
     ) -> pa.Table:
-        """Return rows by id, in the order asked for, without those that are not there."""
+        """Return rows by id, in the order requested, without missing ones."""
         if ignore_deletions:
             raise UnsupportedError("deleted rows cannot be taken (ignore_deletions)")
         source = self._snapshot
@@ -83,7 +83,7 @@ class DatasetReads:
         return taking.take_at(source, addresses[addresses != MISSING], request)
 
     def sql(self, sql: str) -> SqlQueryBuilder:
-        """Describe a query of this version, which it names `dataset`; nothing can be changed."""
+        """Create a read-only query of this version, in which the table is named `dataset`."""
         return SqlQueryBuilder(self._snapshot, sql)
 
     def take_blobs(
@@ -95,7 +95,7 @@ class DatasetReads:
         *,
         buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
     ) -> list[BlobFile | None]:
-        """Return the blobs of rows as files, None for nulls; nothing is read of them yet."""
+        """Return the blobs of rows as files, None for nulls; no data is read yet."""
         checked_buffer_size(buffer_size)
         found = self._blobs(blob_column, ids, addresses, indices)
         return [None if row.blob is None else BlobFile(row.blob, buffer_size) for row in found]
@@ -110,7 +110,7 @@ class DatasetReads:
         io_buffer_size: int | None = None,  # tunes official Lance
         preserve_order: bool | None = None,  # the order is always kept
     ) -> list[tuple[int, bytes | None]]:
-        """Read the blobs of rows and return them with the addresses, in the order asked for."""
+        """Read the blobs of rows and return them with the addresses, in the order requested."""
         found = self._blobs(blob_column, ids, addresses, indices)
         values = read_all([row.blob for row in found])
         return [(row.address, value) for row, value in zip(found, values, strict=True)]
@@ -124,7 +124,7 @@ class DatasetReads:
         io_buffer_size: int | None = None,  # tunes official Lance
         preserve_order: bool | None = None,  # the order is always kept
     ) -> list[tuple[int, int, bytes | None]]:
-        """Read parts of blobs, each asked for by row, offset and length.
+        """Read ranges of blobs, each given by row, offset and length.
 
         Returns the number of the request, the address of the row, and the bytes.
         """

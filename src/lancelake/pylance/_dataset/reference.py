@@ -1,4 +1,4 @@
-"""Versions as users name them."""
+"""Parse references to versions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ VersionLike: TypeAlias = int | str | tuple[str | None, int | None]
 
 
 def reference(version: VersionLike | None) -> Reference:
-    """Understand a number, a tag, or a branch with a number; None is the newest version."""
+    """Parse a number, a tag, or a branch with a number; None is the newest version."""
     match version:
         case None:
             return Latest()

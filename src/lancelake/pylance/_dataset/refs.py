@@ -1,4 +1,4 @@
-"""Tags and branches as users see them."""
+"""Tags and branches of a dataset."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Tag(TypedDict, total=False):
-    """What a tag names."""
+    """The version of a tag."""
 
     branch: str | None
     version: int
@@ -32,7 +32,7 @@ class Tag(TypedDict, total=False):
 
 
 class Branch(TypedDict, total=False):
-    """Where a branch comes from."""
+    """The origin of a branch."""
 
     parent_branch: str | None
     branch_identifier: list[tuple[int, str]]
@@ -58,29 +58,29 @@ class Tags:
         return _ordered(self.list(), lambda tag: tag["version"], order)
 
     def get_version(self, tag: str) -> int:
-        """Return the version a tag names."""
+        """Return the version of a tag."""
         return refs.load_tag(self._main, tag).version
 
     def create(self, tag: str, reference: VersionLike | None = None) -> None:
-        """Give a version a name; by default this one."""
+        """Create a tag for a version; by default this one."""
         tags.create_tag(self._snapshot, tag, self._named(reference))
 
     def update(self, tag: str, reference: VersionLike | None = None) -> None:
-        """Let a tag name another version; by default this one."""
+        """Move a tag to another version; by default this one."""
         tags.move_tag(self._snapshot, tag, self._named(reference))
 
     def delete(self, tag: str) -> None:
-        """Forget a tag."""
+        """Delete a tag."""
         tags.remove_tag(self._snapshot, tag)
 
     def replace_metadata(self, tag: str, metadata: dict[str, str]) -> None:
-        """Replace what is noted with a tag."""
+        """Replace the metadata of a tag."""
         tags.annotate_tag(self._snapshot, tag, metadata)
 
     def _named(self, version: VersionLike | None) -> Reference:
         if version is None:
             return OnBranch(self._snapshot.branch, self._snapshot.version)
-        # A number means a version of the main line, wherever the tag is made from.
+        # A number is a version of the main line, wherever the tag is created.
         return OnBranch(None, version) if isinstance(version, int) else to_reference(version)
 
 
@@ -104,7 +104,7 @@ class Branches:
         branches.remove_branch(self._main, branch)
 
     def replace_metadata(self, branch: str, metadata: dict[str, str]) -> None:
-        """Replace what is noted with a branch."""
+        """Replace the metadata of a branch."""
         branches.annotate_branch(self._main, branch, metadata)
 
 
@@ -140,7 +140,7 @@ def _branch(document: BranchDocument) -> Branch:
 
 
 def _time(text: str | None) -> datetime | None:
-    """Read an RFC 3339 time, cut to microseconds."""
+    """Parse an RFC 3339 time, truncated to microseconds."""
     if text is None:
         return None
     whole, _, fraction = text.removesuffix("Z").partition(".")

@@ -1,4 +1,4 @@
-"""The part of a dataset that changes rows."""
+"""Dataset methods that delete, update and merge rows."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ _TIMEOUT = timedelta(seconds=30)
 
 
 class DeleteResult(TypedDict):
-    """What `delete` returns."""
+    """Result of `delete`."""
 
     num_deleted_rows: int
 
 
 class UpdateResult(TypedDict):
-    """What `update` returns."""
+    """Result of `update`."""
 
     num_rows_updated: int
 
@@ -47,7 +47,7 @@ class DatasetRows(GuardedDataset):
         conflict_retries: int = 10,
         retry_timeout: timedelta = _TIMEOUT,
     ) -> DeleteResult:
-        """Delete the rows for which a predicate holds, and move to the version that made."""
+        """Delete the rows that match a predicate, and move to the new version."""
         retries = _retries(conflict_retries, retry_timeout)
         done = delete(self._snapshot, predicate, retries=retries, choices=self._choices)
         self._snapshot = done.snapshot
@@ -67,10 +67,10 @@ class DatasetRows(GuardedDataset):
         *,
         write_mode: Literal["auto", "rewrite_rows", "rewrite_columns"] = "auto",
     ) -> UpdateResult:
-        """Set columns to the values of SQL expressions, in the rows for which `where` holds.
+        """Set columns to the values of SQL expressions, in the rows that match `where`.
 
-        Either the changed rows are written anew, or the set columns of their fragments; `auto`
-        does what moves fewer bytes.
+        Either the changed rows are rewritten, or the set columns of their fragments; `auto` chooses
+        the option that writes fewer bytes.
         """
         done = update(
             self._snapshot,
@@ -102,4 +102,4 @@ def _rewriting(mode: str) -> Rewriting:
         return Rewriting(mode)
     except ValueError as error:
         known = ", ".join(known.value for known in Rewriting)
-        raise InvalidRequestError(f"write_mode {mode!r} is none of {known}") from error
+        raise InvalidRequestError(f"invalid write_mode {mode!r}; valid modes: {known}") from error

@@ -1,4 +1,4 @@
-"""Scanners: a scan described step by step, then run."""
+"""Scanners and their builder."""
 
 from __future__ import annotations
 
@@ -69,11 +69,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         return public_schema(self._snapshot.manifest.schema)
 
     def scan_batches(self) -> Iterator[pads.TaggedRecordBatch]:
-        """Refused, as in pylance."""
+        """Not supported, as in pylance."""
         raise NotImplementedError("scan batches")
 
     def take(self, indices: Iterable[int] | pa.Array) -> pa.Table:
-        """Refused, as in pylance: `LanceDataset.take` returns rows by number."""
+        """Not supported, as in pylance: `LanceDataset.take` returns rows by position."""
         raise NotImplementedError("take")
 
     def head(self, num_rows: int) -> pa.Table:
@@ -86,7 +86,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         return count(self._plan)
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe how the scan is run."""
+        """Describe the plan of the scan."""
         return explain(self._plan, verbose=verbose)
 
     def analyze_plan(self) -> str:
@@ -95,22 +95,22 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:
-        """Refused, as in pylance."""
+        """Not supported, as in pylance."""
         raise NotImplementedError("from dataset")
 
     @staticmethod
     def from_fragment(*args: Any, **kwargs: Any) -> Any:
-        """Refused, as in pylance."""
+        """Not supported, as in pylance."""
         raise NotImplementedError("from fragment")
 
     @staticmethod
     def from_batches(*args: Any, **kwargs: Any) -> Any:
-        """Refused, as in pylance."""
+        """Not supported, as in pylance."""
         raise NotImplementedError("from batches")
 
 
 class ScannerBuilder:
-    """Collects what a scan is to do."""
+    """Builds a scan from options."""
 
     def __init__(self, ds: OpenedDataset) -> None:
         self.ds = ds
@@ -148,11 +148,11 @@ class ScannerBuilder:
         return self._with(fragment_readahead=nfragments)
 
     def io_buffer_size(self, io_buffer_size: int) -> ScannerBuilder:
-        """Accepted; memory is bounded by row width here."""
+        """Accepted and ignored; memory is bounded by row width."""
         return self
 
     def scan_in_order(self, scan_in_order: bool = True) -> ScannerBuilder:
-        """Accepted; batches always come in order."""
+        """Accepted and ignored; batches are always in order."""
         return self
 
     def limit(self, n: int | None = None) -> ScannerBuilder:
@@ -168,11 +168,11 @@ class ScannerBuilder:
         return self._with(columns=request_columns(cols))
 
     def filter(self, filter: Filter) -> ScannerBuilder:
-        """Keep only the rows for which this is true."""
+        """Keep only the rows that match."""
         return self._with(filter=filter)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
-        """Accepted; matters to searches only."""
+        """Accepted and ignored; only applies to searches."""
         return self
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
@@ -193,15 +193,15 @@ class ScannerBuilder:
         raise InvalidRequestError("late_materialization must be a bool or a list of strings")
 
     def blob_handling(self, blob_handling: str | None) -> ScannerBuilder:
-        """Show blobs as bytes (`all_binary`), or say where they lie (any other way)."""
+        """Return blobs as bytes (`all_binary`), or as descriptors (any other value)."""
         return self._with(blob_values=asks_for_blob_values(blob_handling))
 
     def use_stats(self, use_stats: bool = True) -> ScannerBuilder:
-        """Accepted; only legacy files had statistics."""
+        """Accepted and ignored; only legacy files have statistics."""
         return self
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
-        """Accepted; filters are answered by scanning."""
+        """Accepted and ignored; filters are evaluated by scanning."""
         return self
 
     def with_fragments(self, fragments: Iterable[OpenedFragment] | None) -> ScannerBuilder:
@@ -214,27 +214,27 @@ class ScannerBuilder:
         return self._with(fragment_ids=chosen)
 
     def nearest(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
-        """Refused: vector search is not offered."""
-        raise UnsupportedError("vector search (nearest) is not offered")
+        """Not supported: vector search."""
+        raise UnsupportedError("vector search (nearest) is not supported")
 
     def full_text_search(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
-        """Refused: full text search is not offered."""
-        raise UnsupportedError("full text search is not offered")
+        """Not supported: full text search."""
+        raise UnsupportedError("full text search is not supported")
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
-        """Accepted; matters to searches only."""
+        """Accepted and ignored; only applies to searches."""
         return self
 
     def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
-        """Show deleted rows too, with a null row id."""
+        """Include deleted rows, with a null row id."""
         return self._with(include_deleted_rows=flag)
 
     def scan_stats_callback(self, callback: Callable[[Any], None]) -> ScannerBuilder:
-        """Refused: scans here report no statistics."""
-        raise UnsupportedError("scans report no statistics (scan_stats_callback)")
+        """Not supported: scans report no statistics."""
+        raise UnsupportedError("scan statistics (scan_stats_callback) are not supported")
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
-        """Make all batches but the last of the size asked for."""
+        """Return batches of exactly the requested size, except the last."""
         return self._with(strict_batch_size=strict_batch_size)
 
     def order_by(self, orderings: list[ColumnOrdering | str] | None) -> ScannerBuilder:
@@ -242,11 +242,11 @@ class ScannerBuilder:
         return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
-        """Accepted; matters to searches only."""
+        """Accepted and ignored; only applies to searches."""
         return self
 
     def to_scanner(self) -> LanceScanner:
-        """Return the scan, checked against the table."""
+        """Return the scan, validated against the table."""
         request = self._request
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
@@ -258,16 +258,16 @@ SCAN_OPTIONS = frozenset(
     for name in vars(ScannerBuilder)
     if not name.startswith("_") and name not in ("apply_defaults", "to_scanner")
 )
-"""What a scan can be asked for: the methods of the builder."""
+"""Options of a scan: the methods of the builder."""
 
 
 def _default_batch_size() -> int | None:
-    """Return the rows per batch that the environment asks for."""
+    """Return the rows per batch set in the environment."""
     text = os.environ.get(_BATCH_SIZE_VARIABLE)
     if text is None:
         return None
     if not text.isascii() or not text.isdigit() or int(text) == 0:
-        problem = f"the environment variable {_BATCH_SIZE_VARIABLE} must be a whole number from 1"
+        problem = f"the environment variable {_BATCH_SIZE_VARIABLE} must be a positive integer"
         raise InvalidRequestError(problem, value=text)
     return int(text)
 
@@ -283,7 +283,7 @@ def _ordering(ordering: ColumnOrdering | str) -> Ordering:
 
 
 def asks_for_blob_values(blob_handling: str | None) -> bool:
-    """Whether a way of showing blobs, which must be a known one, shows their bytes."""
+    """Whether a `blob_handling`, which must be valid, returns bytes."""
     if blob_handling not in (None, *_BLOB_HANDLING):
         expected = ", ".join(_BLOB_HANDLING)
         problem = f"Invalid blob_handling: {blob_handling}. Expected one of: {expected}"
@@ -292,7 +292,7 @@ def asks_for_blob_values(blob_handling: str | None) -> bool:
 
 
 def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
-    """Turn row numbers as users give them into an array; none may be negative."""
+    """Convert row numbers to an array; none may be negative."""
     values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
     numbers = [operator.index(i) for i in values]
     if any(i < 0 for i in numbers):
@@ -301,7 +301,7 @@ def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
 
 
 def request_columns(columns: object) -> tuple[str, ...] | FrozenMap[str, str] | None:
-    """Turn columns as users give them into those of a request."""
+    """Convert columns as given by users to those of a request."""
     if columns is None:
         return None
     if isinstance(columns, Mapping):
@@ -310,5 +310,5 @@ def request_columns(columns: object) -> tuple[str, ...] | FrozenMap[str, str] | 
         found = type(columns)
         raise TypeError(f"columns must be a list or dict[name, expression], got {found}")
     if not all(isinstance(name, str) for name in columns):
-        raise TypeError("column names must be text")
+        raise TypeError("column names must be strings")
     return tuple(columns)

@@ -1,4 +1,4 @@
-"""Queries in SQL, described step by step, then run."""
+"""SQL queries and their builder."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class SqlQuery:
         return Query(self._snapshot, self._request).run()
 
     def explain_plan(self) -> str:
-        """Describe how the query is run."""
+        """Describe the plan of the query."""
         return Query(self._snapshot, self._request).explain()
 
 
 class SqlQueryBuilder:
-    """Collects what a query can see of the table."""
+    """Builds a query from options."""
 
     def __init__(self, snapshot: Snapshot, sql: str) -> None:
         self._snapshot = snapshot
@@ -44,19 +44,19 @@ class SqlQueryBuilder:
         return self
 
     def table_name(self, table_name: str) -> SqlQueryBuilder:
-        """Name the table as the query does; `dataset` otherwise."""
+        """Set the name of the table in the query; by default `dataset`."""
         return self._with(table_name=table_name)
 
     def with_row_id(self, with_row_id: bool = True) -> SqlQueryBuilder:
-        """Give the table the column `_rowid`."""
+        """Add the column `_rowid` to the table."""
         return self._with(with_row_id=with_row_id)
 
     def with_row_addr(self, with_row_addr: bool = True) -> SqlQueryBuilder:
-        """Give the table the column `_rowaddr`."""
+        """Add the column `_rowaddr` to the table."""
         return self._with(with_row_address=with_row_addr)
 
     def blob_handling(self, blob_handling: str) -> SqlQueryBuilder:
-        """Show blobs as bytes (`all_binary`), or say where they lie (any other way)."""
+        """Return blobs as bytes (`all_binary`), or as descriptors (any other value)."""
         return self._with(blob_values=asks_for_blob_values(blob_handling))
 
     def batch_size(self, batch_size: int) -> SqlQueryBuilder:
@@ -64,5 +64,5 @@ class SqlQueryBuilder:
         return self._with(batch_size=batch_size)
 
     def build(self) -> SqlQuery:
-        """Return the query; it is checked when it is run."""
+        """Return the query; it is validated when it runs."""
         return SqlQuery(self._snapshot, self._request)

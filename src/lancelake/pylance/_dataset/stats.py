@@ -1,4 +1,4 @@
-"""Numbers about a table."""
+"""Statistics of a table."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class DatasetStats(TypedDict):
 
 
 class LanceStats:
-    """Numbers about one version."""
+    """Statistics of one version."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
     def dataset_stats(self, max_rows_per_group: int = 1024) -> DatasetStats:
-        """Count fragments, small ones among them, and deleted rows."""
+        """Count fragments, small fragments, and deleted rows."""
         counts = dataset_counts(self._snapshot, max_rows_per_group)
         return DatasetStats(
             num_deleted_rows=counts.num_deleted_rows,
@@ -49,7 +49,7 @@ class LanceStats:
         )
 
     def index_stats(self, index_name: str) -> dict[str, Any]:
-        """Return how much of the table an index covers."""
+        """Return the coverage of an index."""
         return index_statistics(self._snapshot, index_name)
 
     def data_stats(self) -> DataStatistics:

@@ -1,4 +1,4 @@
-"""Times as users give them."""
+"""Parse times."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from lancelake.errors import InvalidRequestError
 
 
 def to_datetime(when: object) -> datetime:
-    """Read a datetime, a pandas timestamp or text in ISO form; without a zone it is local."""
+    """Parse a datetime, a pandas timestamp or ISO 8601 text; without a time zone it is local."""
     if isinstance(when, datetime):
         return when
     if isinstance(when, str):

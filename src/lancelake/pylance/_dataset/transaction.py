@@ -1,4 +1,4 @@
-"""What does a commit look like to users?"""
+"""Transactions of a table."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from lancelake.pylance._dataset.operation import LanceOperation, from_operation,
 
 
 def _fresh_uuid() -> str:
-    # A generator kept between calls would give forked processes the same uuids.
+    # A generator kept between calls would produce the same uuids in forked processes.
     return str(SystemIds().uuid4())
 
 
 @dataclass
 class Transaction:
-    """One change of a table: what was read, and what was done."""
+    """One change of a table: the version that was read, and the operation."""
 
     read_version: int
     operation: LanceOperation.BaseOperation
@@ -29,7 +29,7 @@ class Transaction:
 
 
 def from_transaction(entry: Entry) -> Transaction:
-    """Show a transaction of the format."""
+    """Create it from a transaction of the format."""
     return Transaction(
         entry.read_version,
         from_operation(entry.operation),
@@ -41,7 +41,7 @@ def from_transaction(entry: Entry) -> Transaction:
 
 
 def to_transaction(transaction: Transaction) -> Entry:
-    """Return the transaction of the format, with what it holds beyond the public values."""
+    """Return the transaction of the format, including fields without a public attribute."""
     return Entry(
         read_version=Version(transaction.read_version),
         uuid=transaction.uuid,

@@ -1,4 +1,4 @@
-"""What is the URI of a dataset? What its user wrote, as long as the user stays on one line."""
+"""URIs of datasets and branches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.pylance._values.opened import OpenedDataset
 
 
 def uri_of(where: str | Path | OpenedDataset) -> str:
-    """Return the URI of what is written to: a place, or the line that a dataset is on."""
+    """Return the URI to write to: a location, or the version line of a dataset."""
     if isinstance(where, str | Path):
         return os.fspath(where)
     branch = where._snapshot.branch

@@ -1,4 +1,4 @@
-"""Writing tables and fragments, shaped like pylance."""
+"""Write tables and fragments, as in pylance."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ TUNING = frozenset(
         "session",
     }
 )
-"""Options that tune official Lance and change nothing here."""
+"""Options that tune official Lance and are ignored here."""
 
 NOT_OFFERED = frozenset(
     {
@@ -78,7 +78,7 @@ NOT_OFFERED = frozenset(
         "table_id",
     }
 )
-"""Options of official Lance that are taken only with their defaults."""
+"""Options of official Lance that are accepted only with their default values."""
 
 _EXTERNAL_BLOBS = ("external_blob_mode", "reference")
 
@@ -99,7 +99,7 @@ _READ_TUNING = "cache_repetition_index"
 
 
 class AutoCleanupConfig(TypedDict, total=False):
-    """How often old versions are removed, and how old they must be."""
+    """Interval of automatic cleanups, and the minimum age of versions."""
 
     interval: int
     older_than_seconds: int
@@ -112,7 +112,7 @@ def write_rows(
     schema: pa.Schema | None,
     options: WriteOptions,
 ) -> Snapshot:
-    """Write rows to a table that is open, or that lies somewhere."""
+    """Write rows to an open table, or to a location."""
     location = target.location if isinstance(target, Snapshot) else target
     with naming(location.uri):
         reader = ingest.to_reader(data_obj, schema)
@@ -144,7 +144,7 @@ def write_options(
     invalid_utf8: str = "error",
     **rest: Any,
 ) -> WriteOptions:
-    """Understand the options of a write as users give them."""
+    """Parse the options of a write."""
     ensure_offered(rest)
     watch = watching(progress)
     choices = CommitChoices(
@@ -181,9 +181,9 @@ def write_fragments(
     storage_options: dict[str, str] | None = None,
     **options: Any,
 ) -> list[FragmentMetadata] | Transaction:
-    """Write data files that no version refers to yet, to be committed later.
+    """Write uncommitted data files, to be committed later.
 
-    `options` are those of `write_dataset` that concern files.
+    `options` are those of `write_dataset` that apply to files.
     """
     snapshot = getattr(dataset_uri, "_snapshot", None)
     location = snapshot.location if snapshot else Location.parse(dataset_uri, storage_options)
@@ -213,7 +213,7 @@ def write_fragment(
     fragment_id: int | None,
     options: WriteOptions,
 ) -> Fragment:
-    """Write all rows into one data file; rows to append must have every column of the table."""
+    """Write all rows to one data file; rows to append must have every column of the table."""
     base = open_existing(location) if options.mode is WriteMode.APPEND else None
     reader = ingest.to_reader(data, schema)
     missing = set(() if base is None else base.manifest.schema.names) - set(reader.schema.names)
@@ -228,29 +228,29 @@ def write_fragment(
 
 
 def ensure_offered(rest: Mapping[str, Any]) -> None:
-    """Take what only tunes official Lance; refuse what is not done here, and what nobody knows."""
+    """Accept options that only tune official Lance; refuse unsupported and unknown ones."""
     for name, value in rest.items():
         is_default = value is None or value is False or (name, value) == _EXTERNAL_BLOBS
         if name in NOT_OFFERED and not is_default:
-            raise UnsupportedError(f"{name} is not offered", found=repr(value))
+            raise UnsupportedError(f"{name} is not supported", found=repr(value))
     unknown = sorted(rest.keys() - TUNING - NOT_OFFERED)
     if unknown:
         raise TypeError(f"got an unexpected keyword argument {unknown[0]!r}")
 
 
 def ensure_openable(rest: Mapping[str, Any]) -> None:
-    """Take what only tunes official Lance when it opens a table; refuse the rest."""
+    """Accept options of opening a table that only tune official Lance; refuse the others."""
     if rest.get("serialized_manifest") is not None:
-        raise UnsupportedError("serialized_manifest is not offered")
+        raise UnsupportedError("serialized_manifest is not supported")
     for name, value in (rest.get("read_params") or {}).items():
         if name != _READ_TUNING and value:
-            raise UnsupportedError(f"{name} of read_params is not offered", found=repr(value))
+            raise UnsupportedError(f"{name} of read_params is not supported", found=repr(value))
     known = _OPENING | {"read_params", "serialized_manifest"}
     ensure_offered({name: value for name, value in rest.items() if name not in known})
 
 
 def commit_lock_of(lock: CommitLock | None) -> CommitLock | None:
-    """Return the lock, which must be a function."""
+    """Return the lock, which must be callable."""
     if lock is not None and not callable(lock):
         raise TypeError(f"commit_lock must be a function, got {type(lock)}")
     return lock
@@ -277,7 +277,7 @@ def _data_version(name: str | None, use_legacy_format: bool | None) -> FileVersi
 
 
 def _numbered(bases: tuple[BasePath, ...]) -> tuple[BasePath, ...]:
-    """Give bases without an id the next free ones, from 1."""
+    """Assign ids to bases without one, starting at 1."""
     taken = {base.id for base in bases}
     free = (i for i in range(1, len(bases) + len(taken) + 1) if i not in taken)
     return tuple(base if base.id else replace(base, id=BaseId(next(free))) for base in bases)

@@ -1,1 +1,1 @@
-"""Values of the face that other modules of it share, and that know no dataset."""
+"""Values shared by modules of the face, independent of datasets."""

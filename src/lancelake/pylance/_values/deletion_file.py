@@ -1,4 +1,4 @@
-"""What does a fragment's deletion file look like to users?"""
+"""Deletion files of fragments."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMES: dict[DeletionFileType, Literal["array", "bitmap"]] = {
 
 
 class DeletionFile:
-    """The file that lists deleted rows of a fragment; it cannot be changed."""
+    """The file with the deleted rows of a fragment; it is immutable."""
 
     __slots__ = ("_entry",)
 
@@ -39,27 +39,27 @@ class DeletionFile:
 
     @property
     def read_version(self) -> int:
-        """The version that was read when rows were deleted."""
+        """The version that was read when the rows were deleted."""
         return self._entry.read_version
 
     @property
     def id(self) -> int:
-        """What tells this file from others of the same fragment and version."""
+        """Distinguishes this file from others of the same fragment and version."""
         return self._entry.id
 
     @property
     def file_type(self) -> Literal["array", "bitmap"]:
-        """How the file is encoded."""
+        """Encoding of the file."""
         return _NAMES[self._entry.file_type]
 
     @property
     def num_deleted_rows(self) -> int | None:
-        """How many rows the file lists, None when only the file knows."""
+        """Number of rows in the file; None if it is not recorded."""
         return self._entry.num_deleted_rows
 
     @property
     def base_id(self) -> int | None:
-        """The base path under which the file lies, None for the table's own root."""
+        """Base path of the file; None for the table's own root."""
         return self._entry.base_id
 
     def asdict(self) -> dict[str, str | int | None]:
@@ -73,7 +73,7 @@ class DeletionFile:
         }
 
     def path(self, fragment_id: int, base_uri: str | None = None) -> str:
-        """Return where the file lies, below the table's root or below `base_uri`."""
+        """Return the location of the file, below the table's root or below `base_uri`."""
         below = layout.deletion_file(
             fragment_id=fragment_id,
             read_version=self.read_version,
@@ -83,7 +83,7 @@ class DeletionFile:
         base = unquote(base_uri or "").removeprefix("/").removesuffix("/")
         if "" in base.split("/")[1:]:
             msg = f"base_uri {base_uri!r} has an empty segment"
-            raise InvalidRequestError(msg, action="Give a path without a scheme.")
+            raise InvalidRequestError(msg, action="Use a path without a scheme.")
         return f"{base}/{below}" if base else below
 
     def json(self) -> str:
@@ -92,7 +92,7 @@ class DeletionFile:
 
     @staticmethod
     def from_json(json: str) -> DeletionFile:
-        """Read what `json` returned."""
+        """Parse the output of `json`."""
         try:
             body = json_text.loads(json)
             count, base_id = body.get("num_deleted_rows"), body.get("base_id")
@@ -118,14 +118,14 @@ class DeletionFile:
 
 
 def from_entry(entry: Entry) -> DeletionFile:
-    """Show an entry of the format."""
+    """Create it from an entry of the format."""
     made = DeletionFile.__new__(DeletionFile)
     made._entry = entry
     return made
 
 
 def to_entry(file: DeletionFile) -> Entry:
-    """Return the entry of the format, with what it holds beyond the public values."""
+    """Return the entry of the format, including fields without a public attribute."""
     return file._entry
 
 

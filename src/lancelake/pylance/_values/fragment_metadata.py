@@ -1,4 +1,4 @@
-"""What does a fragment look like to users, and as JSON?"""
+"""Metadata of fragments and data files, and its JSON form."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ Json = Any  # whatever `json` can carry
 
 
 class _Path(str):
-    """A path that may also be called, as it was a method once."""
+    """A path that can also be called, since it used to be a method."""
 
     __slots__ = ()
 
@@ -88,7 +88,7 @@ class DataFile:
 
     @classmethod
     def create(cls, dataset: OpenedDataset, path: str, *, base_id: int | None = None) -> DataFile:
-        """Describe a data file that lies among those of a table."""
+        """Describe a data file in the data folder of a table."""
         snapshot = dataset._snapshot
         base = None if base_id is None else BaseId(base_id)
         return from_data_file(
@@ -132,12 +132,12 @@ class FragmentMetadata:
 
     @property
     def num_deletions(self) -> int | None:
-        """How many of the rows are deleted; None when the manifest does not say."""
+        """Number of deleted rows; None if the manifest does not record it."""
         return 0 if self.deletion_file is None else self.deletion_file.num_deleted_rows
 
     @property
     def num_rows(self) -> int | None:
-        """How many rows are left; None when the manifest does not say."""
+        """Number of live rows; None if the manifest does not record it."""
         physical, deleted = self.physical_rows, self.num_deletions
         return None if physical is None or deleted is None else physical - deleted
 
@@ -148,7 +148,7 @@ class FragmentMetadata:
         return self.files
 
     def to_json(self) -> dict[str, Json]:
-        """Return values that `json.dumps` takes."""
+        """Return values that `json.dumps` accepts."""
         _ensure_no_overlays(self.overlays)
         return {
             "id": self.id,
@@ -163,7 +163,7 @@ class FragmentMetadata:
 
     @staticmethod
     def from_json(json_data: str) -> FragmentMetadata:
-        """Read the text of what `to_json` returned, here or in an official release."""
+        """Parse the output of `to_json`, from here or from an official release."""
         try:
             return _read(json.loads(json_data))
         except LanceTableError:
@@ -174,7 +174,7 @@ class FragmentMetadata:
 
 
 def from_fragment(fragment: Fragment) -> FragmentMetadata:
-    """Show a fragment of the format."""
+    """Create it from a fragment of the format."""
     deletion = fragment.deletion_file
     created, updated = fragment.created_at_versions, fragment.last_updated_at_versions
     return FragmentMetadata(
@@ -190,7 +190,7 @@ def from_fragment(fragment: Fragment) -> FragmentMetadata:
 
 
 def to_fragment(metadata: FragmentMetadata) -> Fragment:
-    """Return the fragment of the format, with what it holds beyond the public values."""
+    """Return the fragment of the format, including fields without a public attribute."""
     _ensure_no_overlays(metadata.overlays)
     deletion = metadata.deletion_file
     return Fragment(
@@ -206,7 +206,7 @@ def to_fragment(metadata: FragmentMetadata) -> Fragment:
 
 
 def from_data_file(file: FileEntry) -> DataFile:
-    """Show a data file of the format."""
+    """Create it from a data file of the format."""
     shown = DataFile(
         file.path,
         list(file.fields),
@@ -221,7 +221,7 @@ def from_data_file(file: FileEntry) -> DataFile:
 
 
 def to_data_file(file: DataFile) -> FileEntry:
-    """Return the data file of the format, with what it holds beyond the public values."""
+    """Return the data file of the format, including fields without a public attribute."""
     return FileEntry(
         path=str(file.path),
         fields=tuple(FieldId(i) for i in file.fields),

@@ -1,4 +1,4 @@
-"""Datasets and fragments as other classes of the face see them."""
+"""Interfaces of datasets and fragments for other classes of the face."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class OpenedDataset(Protocol):
 
     @property
     def uri(self) -> str:
-        """Where the table is, as its user wrote it."""
+        """The location of the table, as the user specified it."""
         ...
 
     @property
@@ -41,5 +41,5 @@ class OpenedFragment(Protocol):
 
     @property
     def fragment_id(self) -> FragmentId:
-        """The fragment's number."""
+        """The id of the fragment."""
         ...

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass
 class ColumnOrdering:
-    """A sort key: a column, its direction, and where nulls go."""
+    """A sort key: a column, its direction, and the position of nulls."""
 
     column_name: str
     ascending: bool = True

@@ -1,4 +1,4 @@
-"""What do the row ids and row versions of a fragment look like to users?"""
+"""Row ids and row versions of a fragment."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SHOWN_IDS = 10
 
 
 class _Meta:
-    """Bytes that lie in the manifest, or a slice of a file that holds them."""
+    """Bytes in the manifest, or a slice of a file with them."""
 
     __slots__ = ("_stored",)
 
@@ -35,7 +35,7 @@ class _Meta:
         self._stored = stored
 
     def asdict(self) -> dict[str, Json]:
-        """Return what is stored, or where, under the name of the way it is stored."""
+        """Return the data, or its location, by kind of storage."""
         if isinstance(self._stored, bytes):
             return {self._inline: list(self._stored)}
         file = self._stored
@@ -43,7 +43,7 @@ class _Meta:
 
     @classmethod
     def from_dict(cls, dict: dict[str, Json]) -> Self:
-        """Read what `asdict` returned; names in any case are taken, as releases differ."""
+        """Parse the output of `asdict`; names are case-insensitive, as releases differ."""
         try:
             ((name, body),) = dict.items()
             if name.lower() == "inline":
@@ -54,7 +54,7 @@ class _Meta:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             msg = f"this does not describe a {cls.__name__}: {error!r}"
             raise InvalidRequestError(msg) from error
-        msg = f"a {cls.__name__} stored as {name!r} is not known"
+        msg = f"unknown storage {name!r} of a {cls.__name__}"
         raise UnsupportedError(msg, found=name)
 
     def json(self) -> str:
@@ -63,7 +63,7 @@ class _Meta:
 
     @classmethod
     def from_json(cls, json: str) -> Self:
-        """Read what `json` returned."""
+        """Parse the output of `json`."""
         try:
             body = json_text.loads(json)
         except ValueError as error:
@@ -91,7 +91,7 @@ class RowIdMeta(_Meta):
 
 
 class RowDatasetVersionMeta(_Meta):
-    """The versions in which a fragment's rows were made or last changed, encoded."""
+    """Encoded created-at or last-updated-at versions of a fragment's rows."""
 
     __slots__ = ()
 
@@ -100,9 +100,9 @@ class RowDatasetVersionMeta(_Meta):
 
 
 class RowIdSequence:
-    """The stable row ids of a fragment in row order, to be handed over with a new fragment.
+    """The stable row ids of a fragment in row order, to pass with a new fragment.
 
-    A sequence shorter than the fragment belongs to its first rows; the rest get ids at commit.
+    A sequence shorter than the fragment belongs to its first rows; the others get ids at commit.
     """
 
     __slots__ = ("_ids",)
@@ -112,10 +112,10 @@ class RowIdSequence:
 
     @staticmethod
     def from_inline_metadata(metadata: RowIdMeta) -> RowIdSequence:
-        """Read the ids that a fragment's metadata holds."""
+        """Decode the ids in a fragment's metadata."""
         stored = to_stored(metadata)
         if not isinstance(stored, bytes):
-            raise UnsupportedError("row ids in a file of their own cannot be read here")
+            raise UnsupportedError("row ids in a separate file are not supported")
         made = RowIdSequence.__new__(RowIdSequence)
         made._ids = Ids(codec.decode_row_ids(stored))
         return made
@@ -153,7 +153,7 @@ class RowIdSequence:
 
 
 def to_stored(meta: _Meta) -> Stored:
-    """Return what the format stores."""
+    """Return the form stored by the format."""
     return meta._stored
 
 
@@ -166,7 +166,7 @@ def _segments(row_ids: range | pa.Array | pa.ChunkedArray | Iterable[int]) -> tu
         return (Range(start=row_ids.start, end=row_ids.stop),)
     values = _values(row_ids)
     if len(np.unique(values)) < len(values):
-        raise InvalidRequestError("row ids must not repeat", action="Give each row its own id.")
+        raise InvalidRequestError("row ids must not repeat", action="Use each row id once.")
     return (segment.build(values),) if len(values) else ()
 
 

@@ -1,4 +1,4 @@
-"""How is an Arrow schema written as JSON? The form official releases exchange."""
+"""JSON form of Arrow schemas, as exchanged by official releases."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _SIZED = ("fixed_size_list", "fixed_size_binary")
 
 
 def schema_to_json(schema: pa.Schema) -> dict[str, Json]:
-    """Turn an Arrow schema into plain dictionaries and lists."""
+    """Convert an Arrow schema to plain dictionaries and lists."""
     shown: dict[str, Json] = {"fields": [_show_field(field) for field in schema]}
     return shown | _show_metadata(schema.metadata)
 
 
 def json_to_schema(schema_json: dict[str, Json]) -> pa.Schema:
-    """Turn what `schema_to_json` returned back into an Arrow schema."""
+    """Parse the output of `schema_to_json`."""
     try:
         fields = [_read_field(field) for field in schema_json["fields"]]
         plain = pa.schema(fields, schema_json.get("metadata"))
@@ -60,7 +60,7 @@ def _show_type(dtype: pa.DataType) -> dict[str, Json]:
     if pa.types.is_struct(dtype):
         return {"type": "struct", "fields": [_show_field(field) for field in dtype]}
     if pa.types.is_map(dtype) or pa.types.is_string_view(dtype) or pa.types.is_binary_view(dtype):
-        raise InvalidRequestError(f"Arrow type {dtype} has no form in JSON", found=str(dtype))
+        raise InvalidRequestError(f"Arrow type {dtype} has no JSON form", found=str(dtype))
     return {"type": logical_types.from_arrow(dtype)}
 
 
@@ -83,5 +83,5 @@ def _read_type(shown: Json) -> pa.DataType:
     if name == "fixed_size_binary":
         return pa.binary(shown["length"])
     if name.partition(":")[0] in _SIZED:
-        raise InvalidRequestError(f"type {name!r} needs its length apart from its name", found=name)
+        raise InvalidRequestError(f"type {name!r} needs a separate length", found=name)
     return logical_types.to_arrow(name)

@@ -1,1 +1,1 @@
-"""Names, definitions, metadata tables and procedures of a catalog."""
+"""Table names, definitions, metadata tables and procedures of a catalog."""

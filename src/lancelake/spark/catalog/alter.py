@@ -1,4 +1,4 @@
-"""ALTER TABLE: each kind of change as a commit, changes of one kind together."""
+"""ALTER TABLE: one commit for each kind of change."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AddColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DropColumn:
-    """A column that goes; one that is not there may be passed over."""
+    """A column to drop; a missing one may be ignored."""
 
     path: Path
     may_be_missing: bool = False
@@ -41,7 +41,7 @@ class DropColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MoveColumn:
-    """A column that goes behind another, or with None to the front."""
+    """A column to move after another; None moves it to the front."""
 
     path: Path
     after: str | None
@@ -49,7 +49,7 @@ class MoveColumn:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comment:
-    """What is said about a column."""
+    """The comment of a column."""
 
     path: Path
     text: str | None
@@ -57,7 +57,7 @@ class Comment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SetProperty:
-    """A property; None takes it away."""
+    """A table property to set; None removes it."""
 
     key: str
     value: str | None
@@ -67,14 +67,14 @@ Change = AddColumn | DropColumn | MoveColumn | Comment | SetProperty | ColumnCha
 
 
 def altered(base: Snapshot, changes: Sequence[Change], engine: Engine) -> Snapshot:
-    """Make changes in their order and commit each kind of them."""
+    """Apply changes in order, with one commit for each kind."""
     for _, same in itertools.groupby(changes, key=type):
         base = _made(base, list(same), engine)
     return base
 
 
 def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
-    """Drop columns and members of structs; a struct keeps at least one member."""
+    """Drop columns and struct fields; a struct keeps at least one field."""
     schema = base.manifest.schema
     trails = [resolve(schema, path) for path in paths]
     gone = {trail[-1].id for trail in trails}
@@ -85,17 +85,17 @@ def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
         if all(child.id in gone for child in parent.children):
             whole = path_text([field.name for field in trail[:-1]])
             raise InvalidRequestError(
-                f"column {whole} would be left without members",
+                f"column {whole} would be left without fields",
                 table=base.location.uri,
                 version=base.version,
                 column=whole,
-                action=f"Drop {whole} itself, or keep a member.",
+                action=f"Drop {whole} itself, or keep a field.",
             )
     return drop_columns(base, paths)
 
 
 def path_text(path: Sequence[str]) -> str:
-    """Return a path as the format writes it."""
+    """Return a path as text in the format's notation."""
     return join_path(path)
 
 
@@ -119,7 +119,7 @@ def _made(base: Snapshot, changes: list[Change], engine: Engine) -> Snapshot:
 
 
 def _retyped(base: Snapshot, changes: list[ColumnChange], engine: Engine) -> Snapshot:
-    """Alter columns; what is said about a column outlives its type."""
+    """Alter columns; a comment is kept when the type changes."""
     key = SPARK_METADATA.decode()
     said = {c.path: _said(base, c.path) for c in changes if c.data_type is not None}
     after = alter_columns(base, changes, engine=engine)
@@ -133,7 +133,7 @@ def _said(base: Snapshot, path: str) -> str | None:
 
 
 def _wrapped(change: AddColumn) -> t.StructField:
-    """Return a member of a struct inside the structs that it belongs to."""
+    """Return a struct field wrapped in its parent structs."""
     field = change.field
     for name in reversed(change.path[:-1]):
         field = t.StructField(name, t.StructType([field]))
@@ -160,7 +160,7 @@ def _commented(base: Snapshot, change: Comment) -> Snapshot:
 def _moved(base: Snapshot, change: MoveColumn) -> Snapshot:
     if len(change.path) > 1:
         raise UnsupportedError(
-            f"{path_text(change.path)} cannot be moved: only whole columns can",
+            f"{path_text(change.path)} cannot be moved: only top-level columns can",
             column=path_text(change.path),
         )
     (name,) = change.path

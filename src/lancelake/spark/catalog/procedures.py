@@ -1,4 +1,4 @@
-"""What `CALL <catalog>.system.<procedure>(...)` can do: each a function of a table."""
+"""Stored procedures: `CALL <catalog>.system.<procedure>(...)`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Answers = Answer | Sequence[Answer]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """An argument; with a default, in SQL, it may be left out."""
+    """An argument; it is optional if it has a default, given in SQL."""
 
     name: str
     dtype: t.DataType
@@ -82,7 +82,7 @@ def _clone(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer
 
 
 def _at(table: TableOptions, version: str | None) -> Snapshot:
-    """Open a version by its number, on the branch that is named, or by its tag."""
+    """Open a version by number, on the given branch, or by tag."""
     if version is not None and not version.isdigit():
         return open_snapshot(table.location, AtTag(version))
     branch = table.get("branch")
@@ -96,7 +96,7 @@ _PROCEDURES: dict[str, Procedure] = {}
 
 
 def add_procedure(procedure: Procedure) -> None:
-    """Make a procedure known to every catalog, now and later."""
+    """Register a procedure in every catalog, including existing ones."""
     _PROCEDURES[procedure.name.lower()] = procedure
 
 
@@ -106,7 +106,7 @@ def procedure_names() -> list[str]:
 
 
 def procedure_named(name: str) -> Procedure | None:
-    """Find a procedure; its case does not matter."""
+    """Find a procedure by case-insensitive name."""
     return _PROCEDURES.get(name.lower())
 
 
@@ -117,7 +117,7 @@ def known(
     run: Callable[[SparkSession, TableOptions, Arguments], Answers],
     *parameters: Parameter,
 ) -> None:
-    """Make a procedure known whose first argument is the table."""
+    """Register a procedure whose first argument is the table."""
     table = Parameter(name="table", dtype=_TEXT)
     every = (table, *parameters)
     add_procedure(Procedure(name=name, text=text, parameters=every, answer=answer, run=run))
@@ -126,18 +126,18 @@ def known(
 _OF = Parameter(name="name", dtype=_TEXT)
 known(
     "rollback",
-    "makes an older version the newest",
+    "restores an older version as the newest",
     _VERSION,
     _rollback,
     Parameter(name="version", dtype=_TEXT),
 )
-known("tag", "names a version", _NAMED, _tag, _OF, _AT)
-known("drop_tag", "forgets a tag", _NAME, _drop_tag, _OF)
-known("branch", "starts a branch at a version", _NAMED, _branch, _OF, _AT)
-known("drop_branch", "removes a branch", _NAME, _drop_branch, _OF)
+known("tag", "creates a tag for a version", _NAMED, _tag, _OF, _AT)
+known("drop_tag", "deletes a tag", _NAME, _drop_tag, _OF)
+known("branch", "creates a branch at a version", _NAMED, _branch, _OF, _AT)
+known("drop_branch", "deletes a branch", _NAME, _drop_branch, _OF)
 known(
     "clone",
-    "makes a table that refers to this one's files, or copies them",
+    "creates a shallow or deep clone of a table",
     _VERSION,
     _clone,
     Parameter(name="target", dtype=_TEXT),

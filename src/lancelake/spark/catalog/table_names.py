@@ -1,4 +1,4 @@
-"""Which table of a registered catalog does a name mean?"""
+"""Resolve table names in registered catalogs."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ _CATALOGS: dict[tuple[int, str], Directory] = {}
 
 
 def remember(spark: SparkSession, name: str, directory: Directory) -> None:
-    """Note a catalog that a session has, by its directory of tables."""
+    """Record a catalog of a session by its directory of tables."""
     _CATALOGS[id(spark._jvm), name] = directory
 
 
 def add_columns_of(frame: DataFrame, name: str) -> None:
-    """Add the columns of a frame to a table of a registered catalog, if the name is that of one."""
+    """Add the columns of a frame to a table, if its name belongs to a registered catalog."""
     spark = frame.sparkSession
     here = {catalog for jvm, catalog in _CATALOGS if jvm == id(spark._jvm)}
     if not {_parts(spark, name)[0], spark.catalog.currentCatalog()} & here:
@@ -43,9 +43,9 @@ def add_columns_of(frame: DataFrame, name: str) -> None:
 
 
 def table_named(spark: SparkSession, name: str, default: str | None = None) -> TableOptions:
-    """Return a table, or a branch of one, by its name in SQL, or by its path.
+    """Return a table, or a branch of one, by its SQL name or its path.
 
-    A name that does not begin with a catalog is one of `default`, or of the current catalog.
+    A name without a catalog is resolved in `default`, or in the current catalog.
     """
     if not is_classic(spark):
         raise needs_classic("a catalog of Lance tables")
@@ -60,7 +60,7 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
     home = here.get(default or spark.catalog.currentCatalog())
     if home is None:
         raise InvalidRequestError(
-            f"{name} does not name a catalog of Lance tables",
+            f"{name} does not belong to a catalog of Lance tables",
             action=f"Catalogs of this session: {', '.join(sorted(here)) or 'none'}.",
         )
     if len(parts) == 1 and default is None:
@@ -69,7 +69,7 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
 
 
 def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
-    """Return where a table lies, or would, if its name leads to a registered catalog."""
+    """Return the location of a table, if its name belongs to a registered catalog."""
     here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
     parts = _parts(spark, name)
     if len(parts) > 1 and parts[0] in here:
@@ -86,14 +86,16 @@ def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
 def _place(directory: Directory, parts: list[str], name: str) -> TableOptions:
     found = directory.resolve(tuple(parts[:-1]), parts[-1])
     if not directory.has_table(found.location):
-        raise TableNotFoundError(f"there is no table {name}", table=found.location.uri)
+        raise TableNotFoundError(f"table {name} does not exist", table=found.location.uri)
     return _options(found, name)
 
 
 def _options(found: Named, name: str) -> TableOptions:
     if found.tag is not None or found.facts is not None:
         problem = f"{name} is neither a table nor a branch"
-        raise InvalidRequestError(problem, action="Name the table itself, or a branch of it.")
+        raise InvalidRequestError(
+            problem, action="Use the name of the table, or of a branch of it."
+        )
     rest = {} if found.branch is None else {"branch": found.branch}
     return TableOptions(location=found.location, rest=rest)
 

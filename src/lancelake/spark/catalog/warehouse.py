@@ -1,8 +1,8 @@
-"""Folders as a catalog: which table lies where, and what a dotted name means.
+"""Warehouse folders as a catalog: locations of tables, and resolution of dotted names.
 
-A table `db.t` lies at `root/db/t.lance`, and one without a namespace at `root/t.lance`, where the
-directory namespace of official Lance has it too. A namespace is a folder that is no table; one that
-was created by name holds the object `.namespace` with its properties.
+A table `db.t` is stored at `root/db/t.lance`, and one without a namespace at `root/t.lance`, as in
+the directory namespace of official Lance. A namespace is a folder that is not a table; one that was
+created by name contains the object `.namespace` with its properties.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Namespace = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Named:
-    """What a name means: a table, perhaps a branch or tag of it, perhaps facts about it."""
+    """The meaning of a name: a table, optionally with a branch or tag, or a metadata table."""
 
     location: Location
     branch: str | None = None
@@ -53,7 +53,7 @@ class Directory:
     root: Location
 
     def resolve(self, namespace: Namespace, name: str) -> Named:
-        """Find what a name means; it need not exist."""
+        """Resolve a name; it need not exist."""
         owner = self._owner(namespace, name)
         if owner is None:
             return Named(location=self.table(namespace, name))
@@ -64,7 +64,7 @@ class Directory:
         return Named(location=owner, tag=name.removeprefix(_TAG))
 
     def table(self, namespace: Namespace, name: str) -> Location:
-        """Return the place of a table; a name with a slash is a path."""
+        """Return the location of a table; a name with a slash is a path."""
         if is_path(name) and not namespace:
             return self.root.beside(name)
         return self.root.child("/".join((*map(_plain, namespace), _plain(name) + SUFFIX)))
@@ -89,14 +89,14 @@ class Directory:
         return namespace[-1] in parent and not namespace[-1].endswith(SUFFIX)
 
     def create_namespace(self, namespace: Namespace, properties: Mapping[str, str]) -> None:
-        """Make a namespace."""
+        """Create a namespace."""
         if self.has_namespace(namespace):
-            raise AlreadyExistsError(f"namespace {'.'.join(namespace)} exists")
+            raise AlreadyExistsError(f"namespace {'.'.join(namespace)} already exists")
         data = json.dumps(dict(properties)).encode()
         self._store.put(f"{_folder(tuple(map(_plain, namespace)))}/{_MARKER}", data)
 
     def properties(self, namespace: Namespace) -> dict[str, str]:
-        """Return what was said about a namespace when it was created."""
+        """Return the properties of a namespace."""
         if not self.has_namespace(namespace):
             raise NotFoundError(f"namespace {'.'.join(namespace)} does not exist")
         place = self.root.child(_folder(namespace))
@@ -109,13 +109,13 @@ class Directory:
         return {**{str(k): str(v) for k, v in said.items()}, "location": place.uri}
 
     def alter_namespace(self, namespace: Namespace, changes: Mapping[str, str | None]) -> None:
-        """Change what is said about a namespace; a property without a value is forgotten."""
+        """Change the properties of a namespace; a property without a value is removed."""
         said = {k: v for k, v in self.properties(namespace).items() if k != "location"}
         after = {k: v for k, v in {**said, **changes}.items() if v is not None}
         self._store.put(f"{_folder(namespace)}/{_MARKER}", json.dumps(after).encode())
 
     def drop_namespace(self, namespace: Namespace, *, cascade: bool) -> bool:
-        """Remove a namespace; one with tables only if told so. Says whether it was there."""
+        """Drop a namespace and return whether it existed; one with tables requires `cascade`."""
         if not namespace or not self.has_namespace(namespace):
             return False
         inner = [*self.tables(namespace), *self.namespaces(namespace)]
@@ -130,24 +130,24 @@ class Directory:
         return True
 
     def drop_table(self, location: Location) -> None:
-        """Remove a table with all its files."""
+        """Drop a table with all its files."""
         drop_table(location, ignore_not_found=True)
 
     def rename_table(self, source: Location, target: Location) -> None:
-        """Move a table to another place, at once; only file systems can."""
+        """Move a table to another location, atomically; only supported on file systems."""
         if source.scheme != "file":
-            problem = f"{source.uri} cannot be renamed: its store has no folders to move"
+            problem = f"{source.uri} cannot be renamed: its store does not support renaming folders"
             raise UnsupportedError(problem, action="Clone it under the new name, then drop it.")
         place = Path(target.uri)
         place.parent.mkdir(parents=True, exist_ok=True)
         Path(source.uri).rename(place)
 
     def has_table(self, location: Location) -> bool:
-        """Whether a table lies at a place."""
+        """Whether there is a table at a location."""
         return has_table(location)
 
     def _owner(self, namespace: Namespace, name: str) -> Location | None:
-        """Return the table that the last part of a name says something about."""
+        """Return the table whose metadata the last part of a name refers to."""
         is_facet = name.lower() in METADATA_TABLES or name.startswith((_BRANCH, _TAG))
         if not namespace or not is_facet:
             return None
@@ -170,5 +170,5 @@ def _folder(namespace: Namespace) -> str:
 
 def _plain(name: str) -> str:
     if not name or name[0] in "._" or "/" in name or name.endswith(SUFFIX):
-        raise InvalidNameError(f"{name!r} cannot be the name of a table or namespace here")
+        raise InvalidNameError(f"{name!r} is not a valid name of a table or namespace")
     return name

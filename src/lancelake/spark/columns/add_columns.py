@@ -1,4 +1,4 @@
-"""Columns that Spark computes: each fragment gets one more file, and no row is written again."""
+"""Add columns computed by Spark: one more file per fragment, without rewriting rows."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from lancelake.table.conflict_retry import until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 _FRAGMENT = "__lance_fragment"
-# Fragments between two entries of a checkpoint, for each task that runs at once.
+# Fragments between two entries of a checkpoint, for each parallel task.
 _WAVE = 4
 
 
@@ -51,15 +51,17 @@ def add_spark_columns(
     checkpoint: Path | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Snapshot:
-    """Add columns with the values of Spark's expressions, UDFs of pandas and Arrow among them.
+    """Add columns with the values of Spark expressions, including pandas and Arrow UDFs.
 
-    Fragments are read, computed and written by the same task, in the order of their rows.
-    `types` stores columns as other Arrow types than Spark's. With a checkpoint, fragments that a
-    run before this one has written are not computed again.
+    Each fragment is read, computed and written by the same task, in row order. `types` stores
+    columns as other Arrow types than Spark's. With a checkpoint, fragments that an earlier run has
+    written are not computed again.
     """
     unknown = sorted(set(types or {}) - set(columns))
     if unknown:
-        raise InvalidRequestError(f"type for a column that is not added: {unknown[0]}")
+        raise InvalidRequestError(
+            f"types has an entry for a column that is not added: {unknown[0]}"
+        )
     kept = None if checkpoint is None else Checkpoint(path=checkpoint)
     addition = _Addition(spark, columns, types or {}, kept, choices)
     made = until_it_lands(base, addition.attempt, PATIENCE, choices.surroundings)
@@ -74,7 +76,7 @@ def add_function_columns(
     function: Callable[[pa.RecordBatch], Any],
     schema: pa.Schema,
 ) -> Snapshot:
-    """Add the columns that a function of Arrow batches returns, called on executors."""
+    """Add the columns that a function on Arrow batches returns, called on executors."""
     portable = _Portable(function)
     mapped = BatchFunction(function=portable, output_schema=schema)
     return add_mapped_columns(base, mapped, engine=SparkEngine(spark))
@@ -136,7 +138,7 @@ class _Addition:
         return frame.select(*values, frame[ADDRESS])
 
     def _needed(self, at: Snapshot, values: Sequence[Column]) -> Sequence[str]:
-        """Return the columns to read; in classic sessions Spark drops those that nothing names."""
+        """Return the columns to read; classic sessions prune unused ones."""
         if is_classic(self.spark):
             return at.manifest.schema.names
         schema = spark_schema(at.manifest.schema)
@@ -170,7 +172,7 @@ class _Addition:
         yield from ((fragment, files.get(int(fragment.id))) for fragment in wave)
 
     def _in_order(self, rows: DataFrame) -> DataFrame:
-        """Bring the rows of each fragment together again where an expression moved them."""
+        """Restore the row order of each fragment if an expression moved rows."""
         if not is_classic(self.spark):
             return rows
         plan = rows._jdf.queryExecution().executedPlan().toString()
@@ -180,7 +182,7 @@ class _Addition:
         return numbered.repartition(_FRAGMENT).sortWithinPartitions(ADDRESS).drop(_FRAGMENT)
 
     def _recall(self, at: Snapshot, wide: Widened, fragments: Sequence[Fragment]) -> None:
-        """Take over what an earlier run wrote, if its files are still there."""
+        """Reuse the files of an earlier run, if they still exist."""
         if self.checkpoint is None:
             return
         for fragment in fragments:
@@ -209,5 +211,5 @@ def _source(at: Snapshot, wide: Widened, fragment: Fragment) -> str:
 
 
 def _key(fragment: Fragment, wide: Widened) -> object:
-    """Identify rows that have the same values: deleted ones do not count."""
+    """Return a key of rows that have the same values; deleted rows do not count."""
     return fragment.id, fragment.files, wide.added.fields

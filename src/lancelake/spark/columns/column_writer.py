@@ -1,4 +1,4 @@
-"""What an executor does for new columns: values in row order in, one data file per fragment out."""
+"""Write new columns on an executor: one data file per fragment from values in row order."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ADDRESS = MetaColumn.ROW_ADDRESS.value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteColumns:
-    """Writes the columns of whole fragments; every row carries its address."""
+    """Writes the columns of whole fragments; every row has its address."""
 
     file: ColumnFile
     files: TableFiles
@@ -56,16 +56,16 @@ class WriteColumns:
     def _values(
         self, rows: Iterable[pa.RecordBatch], live: LiveRows, number: int
     ) -> Iterator[pa.RecordBatch]:
-        """Yield the new columns, after checking that no row is missing or came out of order."""
+        """Yield the new columns, after checking that rows are complete and in order."""
         rank = 0
         for batch in rows:
             offsets = offset_of(_addresses(batch))
             ranks = np.arange(rank, rank + batch.num_rows, dtype=np.uint64)
             if not np.array_equal(offsets, live.offsets_of(ranks)):
                 raise SchemaMismatchError(
-                    f"the rows of fragment {number} did not come one by one in their order",
+                    f"the rows of fragment {number} are incomplete or out of order",
                     fragment=number,
-                    action="Use expressions that give one value for each row.",
+                    action="Use expressions that return one value for each row.",
                 )
             rank += batch.num_rows
             yield pa.RecordBatch.from_arrays(
@@ -79,7 +79,7 @@ def _addresses(batch: pa.RecordBatch) -> npt.NDArray[np.uint64]:
 
 
 def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
-    """Cut batches where the fragment changes."""
+    """Split batches at fragment boundaries."""
     for batch in batches:
         if not batch.num_rows:
             continue

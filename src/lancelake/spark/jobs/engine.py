@@ -1,4 +1,4 @@
-"""The engine of a Spark session: every task of a job is a task of Spark."""
+"""Engine of a Spark session: every task of a job is a Spark task."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ _DESCRIPTION = "spark.job.description"
 
 @dataclass(frozen=True, slots=True)
 class SparkEngine:
-    """Runs tasks on executors; they go out pickled, and their results come back to the driver.
+    """Runs pickled tasks on executors; their results are returned to the driver.
 
-    An error of ours is raised on the driver as the task raised it; any other failure is Spark's,
-    which tries a task again.
+    Our own errors are raised on the driver as the task raised them; any other failure is handled by
+    Spark, which retries the task.
     """
 
     spark: SparkSession
 
     @property
     def parallelism(self) -> int:
-        """How many tasks run at once."""
+        """Number of tasks that run in parallel."""
         if is_classic(self.spark):
             return max(1, self.spark.sparkContext.defaultParallelism)
         return max(1, int(self.spark.conf.get("spark.sql.shuffle.partitions", "1") or 1))
 
     def run(self, job: Job) -> Iterator[bytes]:
-        """Yield the result of every task in the order of the tasks."""
+        """Yield the result of every task in task order."""
         if not job.tasks:
             return
         tasks = [wire.dumps(task) for task in job.tasks]
@@ -65,7 +65,7 @@ class SparkEngine:
 
 @contextmanager
 def described(spark: SparkSession, description: str) -> Iterator[None]:
-    """Show a description in Spark's pages while jobs run."""
+    """Show a description in Spark's UI while jobs run."""
     if not is_classic(spark):
         yield
         return

@@ -1,4 +1,4 @@
-"""Work on the partitions of a DataFrame, with what each found brought back to the driver."""
+"""Run a function on the partitions of a DataFrame and collect the results on the driver."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def on_partitions(
     *,
     description: str,
 ) -> list[Found]:
-    """Run a picklable function on each partition's batches and return what the runs found.
+    """Run a picklable function on each partition's batches and return the results.
 
-    A run may happen more than once; one result per partition is returned. An error of ours is
-    raised as the run raised it.
+    A partition may be processed more than once; one result per partition is returned. Our own
+    errors are raised as they were raised on the executor.
     """
     with described(frame.sparkSession, description):
         messages = messages_of(frame, _Reporting(work))

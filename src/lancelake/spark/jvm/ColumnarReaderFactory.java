@@ -84,7 +84,7 @@ public class ColumnarReaderFactory implements PartitionReaderFactory, Serializab
     }
   }
 
-  /** Columns that are closed once, by whoever comes first. */
+  /** Columns that are closed once, by the first caller. */
   public static class Batch extends ColumnarBatch {
     private final Open open;
 

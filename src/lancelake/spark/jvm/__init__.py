@@ -1,1 +1,1 @@
-"""Spark's own classes, reached through Py4J; all of it behind one version-checked gateway."""
+"""Access to Spark's JVM classes through Py4J, behind one version-checked gateway."""

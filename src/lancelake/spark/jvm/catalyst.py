@@ -1,4 +1,4 @@
-"""Spark's plans and expressions, as far as row commands need them."""
+"""Catalyst plans and expressions used by row commands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def seq(gateway: Gateway, found: Iterable[Any]) -> Any:
 
 
 def kind(node: Any) -> str:
-    """Return the class of a plan or expression, without its package."""
+    """Return the class name of a plan or expression, without its package."""
     return str(node.getClass().getSimpleName())
 
 
@@ -44,7 +44,7 @@ def expression(gateway: Gateway, found: Column) -> Any:
 
 
 def known_as(gateway: Gateway, found: Column, attribute: Any, name: str) -> Column:
-    """Return a column that resolved expressions take for an attribute."""
+    """Return a column with the identity of an attribute, as resolved expressions need it."""
     empty = seq(gateway, [])
     make = gateway.cls(f"{_CATALYST}.expressions.Alias")
     child = expression(gateway, found)
@@ -66,7 +66,7 @@ def ids_named(found: Any) -> set[int]:
 
 
 def conjuncts(found: Any) -> Iterator[Any]:
-    """Yield the parts of a condition that must all hold."""
+    """Yield the conjuncts of a condition."""
     if kind(found) == "And":
         for child in items(found.children()):
             yield from conjuncts(child)
@@ -75,7 +75,7 @@ def conjuncts(found: Any) -> Iterator[Any]:
 
 
 def analyzed(gateway: Gateway, command: Any) -> Any:
-    """Return the command that is running as it was before the optimizer changed its target."""
+    """Return the running command as it was before the optimizer changed its target."""
     running = gateway.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
     executions = gateway.cls("org.apache.spark.sql.execution.SQLExecution")
     execution = None if running is None else executions.getQueryExecution(int(running))
@@ -87,15 +87,15 @@ def analyzed(gateway: Gateway, command: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BareRelation:
-    """A table as a command names it: nothing but aliases, and padding of CHAR, is above it."""
+    """The target table of a command: a relation below aliases and CHAR padding only."""
 
     relation: Any
     shown: Any
-    """The plan with the columns that expressions refer to: the relation, or the padding."""
+    """The plan with the columns that expressions refer to: the relation, or its padding."""
 
 
 def bare_relation(plan: Any) -> BareRelation | None:
-    """Return the table below aliases; None for a view or any other query over one."""
+    """Return the table below aliases; None for a view or another query."""
     while kind(plan) == "SubqueryAlias":
         plan = plan.child()
     relation = plan.child() if kind(plan) == "Project" else plan
@@ -112,7 +112,7 @@ def relation_name(plan: Any) -> str:
 
 
 def _only_pads(project: Any, relation: Any) -> bool:
-    """Whether a projection shows every column of a relation, each made of itself alone."""
+    """Whether a projection contains every column of a relation, each computed from itself alone."""
     shown, stored = items(project.projectList()), items(relation.output())
     return len(shown) == len(stored) and all(
         made.name() == attribute.name() and ids_named(made) == {attribute_id(attribute)}
@@ -121,18 +121,18 @@ def _only_pads(project: Any, relation: Any) -> bool:
 
 
 def attribute_id(attribute: Any) -> int:
-    """Return the number by which expressions refer to a column."""
+    """Return the id by which expressions refer to a column."""
     return int(attribute.exprId().id())
 
 
 def keeps_values_apart(gateway: Gateway, cast: Any) -> bool:
-    """Whether a cast gives a value of its own to each value."""
+    """Whether a cast maps different values to different values."""
     casts = gateway.cls(f"{_CATALYST}.expressions.Cast$")
     return bool(getattr(casts, "MODULE$").canUpCast(cast.child().dataType(), cast.dataType()))
 
 
 def python_object(gateway: Gateway, proxy: Any) -> Any:
-    """Return the Python object that Java knows as a proxy."""
+    """Return the Python object behind a Java proxy."""
     handler = gateway.member("java.lang.reflect.Proxy", "getInvocationHandler")(proxy)
     field = handler.getClass().getDeclaredField("id")
     field.setAccessible(True)
@@ -140,7 +140,7 @@ def python_object(gateway: Gateway, proxy: Any) -> Any:
 
 
 def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: bool) -> list[Any]:
-    """Return one assignment for each column, members of structs put in their places."""
+    """Return one assignment for each column, with struct fields merged into their columns."""
     name = f"{_CATALYST}.analysis.AssignmentUtils"
     method = "alignInsertAssignments" if inserts else "alignUpdateAssignments"
     every = gateway.member("java.lang.Class", "forName")(name).getMethods()
@@ -150,7 +150,7 @@ def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: boo
 
 
 def translated(gateway: Gateway, condition: Any) -> Any:
-    """Return a condition as Spark hands it to sources; None when it has no such form."""
+    """Return a condition as a data source filter; None if it cannot be translated."""
     strategy = gateway.cls("org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
     found = getattr(strategy, "MODULE$").translateFilterV2(condition)
     return found.get() if found.isDefined() else None
@@ -164,7 +164,7 @@ def attribute_map(gateway: Gateway, pairs: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def renumbered(gateway: Gateway, found: Any, numbers: Any) -> Any:
-    """Return an expression with other attributes, in its subqueries too."""
+    """Return an expression with other attributes, including in its subqueries."""
     nothing = gateway.cls(f"{_CATALYST}.plans.logical.OneRowRelation")()
     made = gateway.cls(f"{_CATALYST}.plans.logical.Filter")(found, nothing)
     return made.rewriteAttrs(numbers).condition()

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE as plans that Spark's analyzer resolves, built from columns."""
+"""Build DELETE, UPDATE and MERGE plans from columns, for Spark's analyzer to resolve."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ Clause = UpdateSet[Column] | DeleteRow[Column] | InsertValues[Column]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commands:
-    """Builds commands on one table, which expressions name by `alias`."""
+    """Builds commands on one table, which expressions refer to by `alias`."""
 
     gateway: Gateway
     table: Any
     alias: str
 
     def delete(self, condition: Column | None) -> Any:
-        """Return the resolved command that deletes rows."""
+        """Return the resolved DELETE command."""
         holds = self._expression(f.lit(True) if condition is None else condition)
         return self._resolved(self._made("DeleteFromTable", self._target(), holds))
 
     def update(self, values: Mapping[str, Column], condition: Column | None) -> Any:
-        """Return the resolved command that sets columns of rows."""
+        """Return the resolved UPDATE command."""
         assignments = self._assignments(values)
         holds = self._optional(condition)
         return self._resolved(self._made("UpdateTable", self._target(), assignments, holds))
@@ -48,7 +48,7 @@ class Commands:
         not_matched: Iterable[Clause],
         not_matched_by_source: Iterable[Clause],
     ) -> Any:
-        """Return the resolved command that merges a frame, which expressions call `name`."""
+        """Return the resolved MERGE command of a frame, which expressions refer to by `name`."""
         plan = source._jdf.queryExecution().analyzed()
         if kind(plan) != "SubqueryAlias":
             plan = self._named(name, plan)
@@ -78,7 +78,7 @@ class Commands:
             case InsertValues(values=values):
                 return self._made("InsertAction", holds, self._assignments(values))
             case UpdateSet(values=values):
-                # The last argument says that the assignments do not stand for a star.
+                # The last argument states that the assignments are not a star.
                 return self._made("UpdateAction", holds, self._assignments(values), False)
             case _:
                 assert_never(clause)

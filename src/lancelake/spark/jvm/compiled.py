@@ -1,8 +1,8 @@
-"""Java classes of this package that run on executors, compiled in the session.
+"""Java classes compiled at run time for executors, for tasks that no Spark class performs.
 
-They do what no class of Spark does. The compiler that Spark itself uses for generated code compiles
-them before the first use, once for each JVM, and executors get them like any jar. Where that fails,
-classes of Spark do the work, slower, and a warning says why.
+Janino, the compiler that Spark uses for generated code, compiles them before the first use, once
+per JVM, and executors receive them like any jar. If that fails, slower Spark classes are used
+instead, and a warning gives the reason.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from lancelake.spark.jvm.gateway import Gateway
 
 _PACKAGE = "lancelake.spark.jvm"
 _SOURCES = ("PythonWork", "ColumnarReaderFactory", "RowWork")
-"""A class comes after those that it uses."""
+"""A class is listed after those it uses."""
 
 _LOADERS: dict[str, Any] = {}
-"""The class loader of each application; None where the classes do not fit its Spark."""
+"""The class loader of each application; None if the classes do not match its Spark."""
 
 
 def are_compiled(gateway: Gateway) -> bool:
-    """Whether the classes fit this Spark."""
+    """Whether the classes match this Spark."""
     return _loader(gateway) is not None
 
 
 def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
-    """Return a new object of one of the classes; None when they do not fit this Spark."""
+    """Create an object of a compiled class; None if the classes do not match this Spark."""
     loader = _loader(gateway)
     if loader is None:
         return None
@@ -43,7 +43,7 @@ def make(gateway: Gateway, name: str, *arguments: Any) -> Any:
 
 
 def driver_class(gateway: Gateway, name: str) -> Any:
-    """Return a class that only the driver uses, compiled once for each JVM."""
+    """Return a class that only the driver uses, compiled once per JVM."""
 
     def load() -> Any:
         return _cooked(gateway, name).getClassLoader().loadClass(f"lancelake.{name}")
@@ -52,7 +52,7 @@ def driver_class(gateway: Gateway, name: str) -> Any:
 
 
 def _cooked(gateway: Gateway, name: str, parent: Any = None) -> Any:
-    """Compile one source file and return its compiler, which has the class."""
+    """Compile one source file and return its compiler, which holds the class."""
     source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")
     compiler = gateway.cls("org.codehaus.janino.SimpleCompiler")()
     # The loader of Spark's own classes, which every application of the JVM shares.
@@ -80,7 +80,7 @@ def _loaded_or_none(gateway: Gateway) -> Any:
 
 
 def _reason(error: Py4JError) -> str:
-    """Return the first cause of an exception of Java, in one line."""
+    """Return the root cause of a Java exception, in one line."""
     exception = getattr(error, "java_exception", None)
     if exception is None:
         return str(error).strip().partition("\n")[0]
@@ -90,7 +90,7 @@ def _reason(error: Py4JError) -> str:
 
 
 def _loaded(gateway: Gateway) -> Any:
-    """Make the compiled classes known to executors, and check that they fit this Spark."""
+    """Distribute the compiled classes to executors, and check that they match this Spark."""
     session = gateway.spark._jsparkSession
     session.sessionState().resourceLoader().addJar(str(_jar(gateway)))
     loader = session.sharedState().jarClassLoader()

@@ -1,4 +1,4 @@
-"""Conditions, aggregates and sort orders as Java objects -> values of our own."""
+"""Convert Java filters, aggregates and sort orders to our own values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.spark_conditions import Operand, SparkLiteral, spark_condition
 
 TypeOf = Callable[[tuple[str, ...]], pa.DataType | None]
-"""The Arrow type of a column by its path; None when the table has no such column."""
+"""The Arrow type of a column by its path; None if the table has no such column."""
 
 _MANY = 20
 _TEXT_TYPES = ("string",)
@@ -23,13 +23,13 @@ _TEXT_TYPES = ("string",)
 
 @dataclass(frozen=True, slots=True)
 class JavaExpressions:
-    """Reads expressions about the columns of one table."""
+    """Converts expressions on the columns of one table."""
 
     gateway: Gateway
     type_of: TypeOf
 
     def condition(self, predicate: Any) -> Condition | None:
-        """Read a condition; None when part of it is of a kind that we do not know."""
+        """Convert a condition; None if part of it is not supported."""
         name = predicate.name()
         children = predicate.children()
         if name == "IN" and len(children) > _MANY:
@@ -39,7 +39,7 @@ class JavaExpressions:
         return spark_condition(name, operands) if len(operands) == len(found) else None
 
     def operand(self, expression: Any) -> Operand | None:
-        """Read a column, a constant or a condition."""
+        """Convert a column, a literal or a condition."""
         kind = _kind(expression)
         if kind == "FieldReference":
             return self.column(expression)
@@ -50,7 +50,7 @@ class JavaExpressions:
         return None
 
     def column(self, reference: Any) -> Column | None:
-        """Read a reference to a column."""
+        """Convert a reference to a column."""
         if _kind(reference) != "FieldReference":
             return None
         path = tuple(reference.fieldNames())
@@ -67,7 +67,7 @@ class JavaExpressions:
         return self.gateway.member("java.lang.Class", "forName")(name)
 
     def _large_membership(self, predicate: Any, children: Any) -> Condition | None:
-        """Read a long list of constants in one message."""
+        """Read a long list of literals in one message."""
         column = self.operand(children[0])
         utils = self.gateway.cls("org.apache.spark.sql.internal.connector.PredicateUtils")
         simple = utils.toV1(predicate)

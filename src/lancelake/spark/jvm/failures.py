@@ -1,4 +1,4 @@
-"""Our errors as Java exceptions, and back."""
+"""Convert our errors to Java exceptions, and back."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _IN_TRACEBACK = re.compile(r"lancelake\.errors\.(\w+): ([^\n]+)")
 
 
 def to_java(gateway: Gateway, error: LanceTableError) -> Py4JJavaError:
-    """Return what to raise so that Spark sees one clear line, with the error inside."""
+    """Return the exception to raise so that Spark shows one line, with the error inside."""
     inside = gateway.cls("java.lang.RuntimeException")(_MARK + error.to_json())
     if isinstance(error, UnsupportedError):
         return thrown(gateway.cls("java.lang.UnsupportedOperationException")(str(error), inside))
@@ -24,18 +24,18 @@ def to_java(gateway: Gateway, error: LanceTableError) -> Py4JJavaError:
 
 
 def asks_for_existence(gateway: Gateway) -> bool:
-    """Whether Spark is about to answer `spark.catalog.tableExists`, seen from its calls."""
+    """Whether the call comes from `spark.catalog.tableExists`, judging by the JVM stack."""
     frames = gateway.member("java.lang.Thread", "currentThread")().getStackTrace()
     return any(frame.getClassName() == _CATALOG for frame in frames)
 
 
 def thrown(exception: Any) -> Py4JJavaError:
-    """Return what to raise so that Java sees this exception."""
+    """Return the exception to raise so that Java receives this exception."""
     return Py4JJavaError("raised for Spark", exception)
 
 
 def error_of(failure: BaseException) -> LanceTableError | None:
-    """Find the error of this library inside an exception of Spark; None when there is none."""
+    """Find the error of this library inside a Spark exception; None if there is none."""
     seen: BaseException | None = failure
     while seen is not None:
         if isinstance(seen, LanceTableError):
@@ -48,7 +48,7 @@ def error_of(failure: BaseException) -> LanceTableError | None:
 
 
 def sentence_of(failure: BaseException) -> str:
-    """Return what Spark says is wrong, without its query and its plan."""
+    """Return the message of a Spark exception, without its query and its plan."""
     first = str(failure).strip().partition("\n")[0]
     return first.partition(" SQLSTATE:")[0].removesuffix(".")
 
@@ -63,7 +63,7 @@ def _in_java(exception: Any) -> LanceTableError | None:
 
 
 def _in_text(text: str) -> LanceTableError | None:
-    """Rebuild an error of a worker from its traceback, which is all that Spark keeps of it."""
+    """Rebuild an error of a worker from its traceback, which is all that Spark keeps."""
     found = _IN_TRACEBACK.findall(text)
     if not found:
         return None

@@ -1,4 +1,4 @@
-"""Does this session let Python take part in planning, and how are its Java objects made?"""
+"""Version-checked access to the JVM of a Spark session."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from lancelake.errors import UnsupportedError
 
 KNOWN_VERSIONS = ((4, 1), (4, 2), (4, 3))
-"""Minor versions of Spark whose internals this package was written for."""
+"""Minor versions of Spark that this package supports internally."""
 
 CONNECTOR = "org.apache.spark.sql.connector"
 PYTHON_SOURCE = "org.apache.spark.sql.execution.datasources.v2.python"
@@ -29,21 +29,21 @@ _NEEDED = (
 
 
 _PER_JVM: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
-"""What is made once for each JVM, by the connection to it."""
+"""Objects created once per JVM, by its connection."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """The Java side of one classic session."""
+    """The JVM of one classic session."""
 
     spark: SparkSession
     gateway: Any
     jvm: Any
     application: str
-    """Names the Spark application, which all sessions on one context share."""
+    """Id of the Spark application, which all sessions of one context share."""
 
     _known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """What was asked of Java and does not change: a question takes its time."""
+    """Cache of immutable Java objects, since every call to Java takes time."""
 
     def cls(self, name: str) -> Any:
         """Return a Java class by its full name."""
@@ -59,7 +59,7 @@ class Gateway:
         return self._known[key]
 
     def once(self, name: str, make: Callable[[], Any]) -> Any:
-        """Return an object of Java that is made the first time it is asked for."""
+        """Return a Java object that is created on first use."""
         key = f"once {name}"
         if key not in self._known:
             self._known[key] = make()
@@ -108,7 +108,7 @@ class Gateway:
         return result
 
     def options(self, items: Mapping[str, str]) -> Any:
-        """Return options as the connector API takes them."""
+        """Return options as a map of the connector API."""
         return self.cls("org.apache.spark.sql.util.CaseInsensitiveStringMap")(self.map(items))
 
     def optional_long(self, value: int | None) -> Any:
@@ -135,7 +135,7 @@ _OPEN: dict[int, Gateway] = {}
 
 
 def open_gateway(spark: SparkSession) -> Gateway:
-    """Return the Java side of a session; raise when it cannot be reached or is not known."""
+    """Return the JVM of a session; raise an error if it is unreachable or not supported."""
     if not is_classic(spark):
         raise needs_classic("planning in Python")
     gateway: Any = spark.sparkContext._gateway
@@ -143,7 +143,7 @@ def open_gateway(spark: SparkSession) -> Gateway:
     if found is None or found.spark is not spark:
         _ensure_known(spark)
         ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        # A Java exception that a Python object raises on purpose reaches Spark as itself.
+        # A Java exception that a Python object raises deliberately is passed on to Spark unchanged.
         parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
         parameters.propagate_java_exceptions = True
         found = Gateway(spark, gateway, spark._jvm, str(spark.sparkContext.applicationId))
@@ -153,24 +153,24 @@ def open_gateway(spark: SparkSession) -> Gateway:
 
 
 def is_classic(spark: Any) -> bool:
-    """Whether the session runs in this process and not behind Spark Connect."""
+    """Whether the session runs in this process and not on Spark Connect."""
     return hasattr(spark, "_jsparkSession")
 
 
 def needs_classic(what: str) -> UnsupportedError:
-    """Say that something does not work through Spark Connect."""
-    problem = f"{what} needs a classic Spark session, and this one is a Spark Connect session"
-    return UnsupportedError(problem, action="Use a classic session, or do without it.")
+    """Return the error for a feature that does not work on Spark Connect."""
+    problem = f"{what} needs a classic Spark session, but this is a Spark Connect session"
+    return UnsupportedError(problem, action="Use a classic session, or avoid this feature.")
 
 
 def guarded(gateway: Gateway, action: Callable[[], Any], what: str) -> Any:
-    """Touch internals; when they are not as expected, say which."""
+    """Access internals; if they differ from what is expected, raise an error that names them."""
     try:
         return action()
     except Py4JJavaError:
         raise
     except (Py4JError, TypeError) as error:
-        problem = f"Spark {gateway.spark.version} has no {what} as this package knows it: {error}"
+        problem = f"Spark {gateway.spark.version} has no compatible {what}: {error}"
         raise UnsupportedError(problem, spark=gateway.spark.version) from error
 
 
@@ -178,7 +178,7 @@ def _ensure_known(spark: SparkSession) -> None:
     major, minor = (int(part) for part in spark.version.split(".")[:2])
     if (major, minor) not in KNOWN_VERSIONS:
         known = ", ".join(f"{a}.{b}" for a, b in KNOWN_VERSIONS)
-        problem = f"planning in Python is known to work on Spark {known}, not on {spark.version}"
+        problem = f"planning in Python is supported on Spark {known}, not on {spark.version}"
         raise UnsupportedError(problem, spark=spark.version)
 
 

@@ -1,4 +1,4 @@
-"""Python objects that Java sees: what every one of them answers, and the defaults of interfaces."""
+"""Base classes of Python objects that Java calls, with defaults of the interfaces."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MODES: dict[str, Any] = {}
 
 
 def implements(*interfaces: str) -> Callable[[_Class], _Class]:
-    """Name the interfaces of Spark's connector API that a class implements."""
+    """Declare the interfaces of Spark's connector API that a class implements."""
 
     def mark(cls: _Class) -> _Class:
         names = [f"{CONNECTOR}.{name}" for name in interfaces]
@@ -51,7 +51,7 @@ class Proxy:
                 setattr(cls, name, _translating(member))
 
     def identity(self) -> str:
-        """Tell objects apart: two with the same text are equal to Spark. It may be shown."""
+        """Text by which Spark compares objects for equality; it may be displayed."""
         return f"{type(self).__name__}@{id(self):x}"
 
     def toString(self) -> str:
@@ -73,13 +73,15 @@ class ScanProxy(Proxy):
         return self.identity()
 
     def toBatch(self) -> Any:
-        raise UnsupportedError("this scan does not read batches")
+        raise UnsupportedError("this scan does not support batch reads")
 
     def toMicroBatchStream(self, checkpoint: str) -> Any:
-        raise UnsupportedError(f"this scan is not a stream (checkpoint {checkpoint})")
+        raise UnsupportedError(f"this scan does not support streaming (checkpoint {checkpoint})")
 
     def toContinuousStream(self, checkpoint: str) -> Any:
-        raise UnsupportedError(f"this scan is not a continuous stream (checkpoint {checkpoint})")
+        raise UnsupportedError(
+            f"this scan does not support continuous streaming (checkpoint {checkpoint})"
+        )
 
     def supportedCustomMetrics(self) -> Any:
         return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
@@ -88,8 +90,8 @@ class ScanProxy(Proxy):
         return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
 
     def columnarSupportMode(self) -> Any:
-        # Said once for all partitions, so that none is planned before the query runs.
-        # Asked for again and again, so it is fetched from Java once.
+        # Declared once for all partitions, so that none is planned before the query runs. Requested
+        # repeatedly, so it is cached.
         application = self.gateway.application
         if application not in _MODES:
             modes = self.gateway.connector("read.Scan$ColumnarSupportMode")
@@ -102,7 +104,7 @@ class ScanProxy(Proxy):
         return self.gateway.optional_long(None)
 
     def reflectsFullyPushedDownFilters(self) -> bool:
-        # Otherwise Spark applies the filters once more, for the sake of its estimates.
+        # Otherwise Spark applies the filters again for its estimates.
         return True
 
     def pushedPredicates(self) -> Any:

@@ -1,4 +1,4 @@
-"""How do Spark's executors run our reader? Through Spark's own classes for Python sources."""
+"""Run our reader on executors through Spark's classes for Python data sources."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from lancelake.spark.worker.task_messages import Work
 
 
 def java_schema(gateway: Gateway, schema: t.StructType) -> Any:
-    """Return a schema as Java object."""
+    """Return a schema as a Java object."""
     return gateway.member("org.apache.spark.sql.types.DataType", "fromJson")(schema.json())
 
 
 def python_schema(schema: Any) -> t.StructType:
-    """Return a schema as Python object."""
+    """Return a schema as a Python object."""
     return t.StructType.fromJson(json.loads(schema.json()))
 
 
 def v2_columns(gateway: Gateway, schema: Any) -> Any:
-    """Return the columns of a schema as the connector API has them, in one call to Java."""
+    """Return the columns of a schema as connector API objects, in one call to Java."""
     convert = gateway.member(f"{CONNECTOR}.catalog.CatalogV2Util", "structTypeToV2Columns")
     # Since 4.2 there is a second argument; its default is true.
     arguments = (schema,) if gateway.spark.version.startswith("4.1.") else (schema, True)
@@ -34,14 +34,14 @@ def v2_columns(gateway: Gateway, schema: Any) -> Any:
 
 
 def input_partitions(gateway: Gateway, payloads: Sequence[bytes]) -> Any:
-    """Return Spark's partitions, each with the bytes that the reader on the executor gets."""
+    """Return Spark's partitions, each with the bytes for the reader on the executor."""
     make = gateway.cls(f"{PYTHON_SOURCE}.PythonInputPartition")
     parts = [make(number, bytearray(payload)) for number, payload in enumerate(payloads)]
     return gateway.array(gateway.connector("read.InputPartition"), parts)
 
 
 def reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
-    """Return the factory whose readers run `read` on the bytes of a partition in Python workers."""
+    """Return the factory whose readers call `read` with the bytes of a partition in workers."""
     command = worker_command(read, schema)
     arguments = [python_source(gateway), bytearray(command), java_schema(gateway, schema)]
     columnar = make_compiled(gateway, "ColumnarReaderFactory", *arguments)
@@ -53,18 +53,18 @@ def reader_factory(gateway: Gateway, read: Work, schema: t.StructType) -> Any:
 
 
 def python_metrics(gateway: Gateway) -> Any:
-    """Return the metrics that Spark's readers of Python sources report."""
+    """Return the metrics of Spark's readers of Python data sources."""
     return python_source(gateway).createPythonMetrics()
 
 
 def driver_metrics(gateway: Gateway, texts: Mapping[str, str]) -> list[Any]:
-    """Return metrics whose values the driver knows."""
+    """Return metrics whose values are reported by the driver."""
     metric = gateway.cls(f"{PYTHON_SOURCE}.PythonCustomMetric")
     return [metric(name, text) for name, text in texts.items()]
 
 
 def driver_values(gateway: Gateway, values: Mapping[str, int]) -> Any:
-    """Return the values of metrics that the driver knows."""
+    """Return the values of driver metrics."""
     value_of = gateway.cls(f"{PYTHON_SOURCE}.PythonCustomTaskMetric")
     found = [value_of(name, value) for name, value in values.items()]
     return gateway.array(gateway.connector("metric.CustomTaskMetric"), found)
@@ -75,9 +75,9 @@ _COUNTS: dict[str, int] = {}
 
 
 def python_source(gateway: Gateway) -> Any:
-    """Return what tells Spark which interpreter to start."""
+    """Return Spark's description of the Python interpreter to start."""
     if gateway.application not in _SOURCES:
-        # The function is never called: the command of a reader or writer says what runs.
+        # The function is never called: the command of a reader or writer is executed instead.
         wrapped = _wrap_function(gateway.spark.sparkContext, _nothing)
         make = gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")
         _SOURCES[gateway.application] = make(wrapped)
@@ -89,7 +89,7 @@ def _nothing() -> None:
 
 
 def _parameters(gateway: Gateway, make: Any) -> int:
-    """Count the parameters of the factory, which differ between versions of Spark."""
+    """Count the parameters of the factory, which differ between Spark versions."""
     if gateway.application not in _COUNTS:
         cls = gateway.member("java.lang.Class", "forName")(make._fqn)
         _COUNTS[gateway.application] = int(cls.getConstructors()[0].getParameterCount())

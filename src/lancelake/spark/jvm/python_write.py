@@ -1,4 +1,4 @@
-"""How do Spark's executors run our writer?"""
+"""Run our writer on executors through Spark's classes for Python data sources."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.spark.worker.task_messages import Work
 
 
 def writer_factory(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
-    """Return the factory whose writers run `work` on the rows of a task in Python workers."""
+    """Return the factory whose writers call `work` on the rows of a task in Python workers."""
     found = row_work(gateway, work, schema)
     if found is not None:
         return found.writers()
@@ -27,12 +27,12 @@ def writer_factory(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
 
 
 def fragments_of(messages: Iterable[Any]) -> tuple[Fragment, ...]:
-    """Return the fragments that tasks wrote; a task that was never asked left no message."""
+    """Return the fragments written by tasks; tasks without rows have no message."""
     found = (bytes(message.pickledMessage()) for message in messages if message is not None)
     return unsealed_fragments(found)
 
 
 def _parameters(gateway: Gateway, make: Any) -> int:
-    """Count the parameters of the factory, which differ between versions of Spark."""
+    """Count the parameters of the factory, which differ between Spark versions."""
     cls = gateway.member("java.lang.Class", "forName")(make._fqn)
     return int(cls.getConstructors()[0].getParameterCount())

@@ -1,4 +1,4 @@
-"""A table that Python implements -> a DataFrame, or a catalog of the session."""
+"""Tables implemented in Python as DataFrames and session catalogs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DATASET = "org.apache.spark.sql.classic.Dataset"
 
 
 def relation_over(gateway: Gateway, table: Any, given: Mapping[str, str] | None = None) -> Any:
-    """Return a table as a plan; its scans get the options given."""
+    """Return a table as a plan; the options are passed to its scans."""
     none = gateway.none()
     options = gateway.options(given or {})
     create = gateway.member(_RELATION, "create")
@@ -24,7 +24,7 @@ def relation_over(gateway: Gateway, table: Any, given: Mapping[str, str] | None 
 
 
 def data_frame(gateway: Gateway, table: Any, given: Mapping[str, str] | None = None) -> DataFrame:
-    """Return the rows of a table as a DataFrame; the table's scans get the options given."""
+    """Return the rows of a table as a DataFrame; the options are passed to its scans."""
 
     def build() -> Any:
         relation = relation_over(gateway, table, given)
@@ -34,7 +34,7 @@ def data_frame(gateway: Gateway, table: Any, given: Mapping[str, str] | None = N
 
 
 def put_catalog(gateway: Gateway, name: str, catalog: Any) -> None:
-    """Make a catalog known to the session under a name."""
+    """Register a catalog in the session under a name."""
 
     def put() -> None:
         manager = gateway.session_state().catalogManager()
@@ -42,4 +42,4 @@ def put_catalog(gateway: Gateway, name: str, catalog: Any) -> None:
         field.setAccessible(True)
         field.get(manager).put(name, catalog)
 
-    guarded(gateway, put, "place for catalogs")
+    guarded(gateway, put, "catalog registry")

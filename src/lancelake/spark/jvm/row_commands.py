@@ -1,7 +1,7 @@
-"""DELETE, UPDATE and MERGE, taken out of Spark's planner and handed to Python.
+"""Planner strategy that runs DELETE, UPDATE and MERGE in Python.
 
-A strategy of Spark's planner must be a class of the JVM, so one is compiled when a session is
-registered, by the compiler that Spark uses for generated code. It stays on the driver.
+A strategy of Spark's planner must be a JVM class, so one is compiled when a session is registered,
+by the compiler that Spark uses for generated code. It is only used on the driver.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CLASS = f"lancelake.{_SOURCE}"
 
 
 class _Handler(Proxy):
-    """A function of Java that runs a command in Python."""
+    """A Java function that runs a command in Python."""
 
     class Java:
-        """What Py4J asks for."""
+        """Interfaces for Py4J."""
 
         implements = ("java.util.function.Function",)
 
@@ -39,14 +39,14 @@ class _Handler(Proxy):
         try:
             self._run(plan)
         except CapturedException as error:
-            # What Spark raised inside the command is what the caller sees.
+            # Exceptions raised by Spark inside the command are passed on to the caller.
             if error._origin is None:
                 raise
             raise thrown(error._origin) from error
 
 
 def take_row_commands(gateway: Gateway, run: Callable[[Any], None]) -> None:
-    """Let `run` execute the commands of this session whose target is a table of ours."""
+    """Let `run` execute the commands of this session whose target is a Lance table."""
     try:
         strategy = (
             driver_class(gateway, _SOURCE)
@@ -57,7 +57,7 @@ def take_row_commands(gateway: Gateway, run: Callable[[Any], None]) -> None:
         others = [s for s in items(methods.extraStrategies()) if _name(s) != _CLASS]
         getattr(methods, "extraStrategies_$eq")(seq(gateway, [strategy, *others]))
     except Py4JError as error:
-        problem = f"Spark {gateway.spark.version} does not let Python run UPDATE and MERGE: {error}"
+        problem = f"UPDATE and MERGE cannot run in Python on Spark {gateway.spark.version}: {error}"
         raise UnsupportedError(problem, spark=gateway.spark.version) from error
 
 

@@ -1,4 +1,4 @@
-"""How do the rows of a query reach a function of ours on executors?"""
+"""Run Python functions on the rows of a query on executors."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _BATCH_BYTES = 64 << 20
 
 def messages_of(frame: DataFrame, work: Work) -> list[bytes]:
     """Run a picklable function on the rows of each partition and return its messages."""
-    # A query of its own: rows of an earlier run of the same frame are not taken again.
+    # A separate query: results of an earlier run of the same frame are not reused.
     rows = frame.select("*")
     job = _job(rows, work)
     if job is None:
@@ -30,7 +30,7 @@ def messages_of(frame: DataFrame, work: Work) -> list[bytes]:
 
 
 def row_work(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
-    """Return a function as an object of Java; None when this Spark has no class for it."""
+    """Return a function as a Java object; None if this Spark has no class for it."""
     return make(
         gateway,
         "RowWork",
@@ -43,13 +43,13 @@ def row_work(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
 
 
 def source_of(gateway: Gateway, work: Work) -> Any:
-    """Return what tells Spark which interpreter to start, with which files."""
+    """Return Spark's description of the interpreter to start, with its files."""
     wrapped = _wrap_function(gateway.spark.sparkContext, work)
     return gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")(wrapped)
 
 
 def command(work: Work) -> bytes:
-    """Return a function as workers take it."""
+    """Return a function in the form that workers expect."""
     return worker_command(work, ANSWER)
 
 

@@ -1,4 +1,4 @@
-"""A schema as a table that Spark can plan a write into."""
+"""A table with only a schema, for Spark's analysis of a write."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from lancelake.spark.jvm.python_read import java_schema
 
 
 class SchemaTable(TableProxy):
-    """Columns alone; nothing is ever written through it."""
+    """Columns only; nothing is ever written through it."""
 
     class Java:
-        """What Py4J asks for."""
+        """Interfaces for Py4J."""
 
         implements = ("org.apache.spark.sql.connector.catalog.Table",)
 

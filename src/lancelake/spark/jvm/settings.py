@@ -1,4 +1,4 @@
-"""What the session says about how much a partition may read, and how many run at once."""
+"""Session settings of partition size and parallelism."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ def partition_bytes(gateway: Gateway) -> int:
 
 
 def cores(gateway: Gateway) -> int:
-    """Return how many tasks run at once; asked once, since it seldom changes."""
+    """Return the number of tasks that run in parallel; cached, since it rarely changes."""
     if gateway.application not in _CORES:
         _CORES[gateway.application] = max(1, gateway.spark.sparkContext.defaultParallelism)
     return _CORES[gateway.application]

@@ -1,8 +1,8 @@
-"""Predicates as Spark pushes them -> conditions with the same meaning, or nothing.
+"""Convert Spark predicates to conditions with the same meaning.
 
-To Spark, NaN of either sign equals itself and is greater than every number, and the two zeros are
-equal. Conditions take NaN with a sign for less than every number, so it is tested by itself. What
-is not certain to mean the same stays in Spark.
+In Spark, NaN of either sign equals itself and is greater than every number, and the two zeros are
+equal. In conditions, NaN with a sign is less than every number, so it is tested separately.
+Predicates that may have another meaning are left to Spark.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _NULL_SAFE = "<=>"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkLiteral:
-    """A value as Spark keeps it: days for dates, microseconds for times."""
+    """A literal in Spark's representation: days for dates, microseconds for times."""
 
     value: Value
 
@@ -55,7 +55,7 @@ Operand = Column | SparkLiteral | Condition
 
 
 def spark_condition(name: str, operands: Sequence[Operand]) -> Condition | None:
-    """Return the condition that a predicate of this name stands for; None where in doubt."""
+    """Return the condition for a predicate of this name; None if the meaning may differ."""
     match name:
         case "AND" | "OR":
             parts = [part for part in operands if not isinstance(part, Column | SparkLiteral)]
@@ -79,7 +79,7 @@ def spark_condition(name: str, operands: Sequence[Operand]) -> Condition | None:
 
 
 def typed_value(value: Value, dtype: pa.DataType) -> pa.Scalar | None:
-    """Return a value that is not null as one of a column's type."""
+    """Convert a non-null value to a column's type."""
     match value:
         case bool():
             return pa.scalar(value) if pa.types.is_boolean(dtype) else None

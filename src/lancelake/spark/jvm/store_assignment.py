@@ -1,4 +1,4 @@
-"""Rows as Spark stores them in a table: `spark.sql.storeAssignmentPolicy` and its checks."""
+"""Store assignment: casts and checks of `spark.sql.storeAssignmentPolicy`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RELATION = "org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation"
 def assigned(gateway: Gateway, frame: DataFrame, table: Any) -> DataFrame:
     """Return the rows of a frame as an append by name would store them in a table.
 
-    What Spark refuses to store it says itself.
+    Errors are those of Spark.
     """
     none = gateway.none()
     relation = gateway.member(_RELATION, "create")(table, none, none, gateway.options({}), none)
@@ -30,6 +30,6 @@ def _append(gateway: Gateway, relation: Any, frame: DataFrame) -> Any:
     cls = gateway.cls(_APPEND)
     methods = gateway.member("java.lang.Class", "forName")(_APPEND).getMethods()
     count = next(int(m.getParameterCount()) for m in methods if m.getName() == "byName")
-    # Options of the write, and since 4.2 whether columns may be added.
+    # The options of the write, and since 4.2 whether columns may be added.
     defaults = [getattr(cls, f"byName$default${position}")() for position in range(3, count + 1)]
     return cls.byName(relation, frame._jdf.queryExecution().analyzed(), *defaults)

@@ -1,4 +1,4 @@
-"""A table kept in shape by Spark: compacted, cleaned up, optimized, checked, repaired."""
+"""Maintenance jobs on Spark: compact, clean up, optimize, check and repair."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.table.cleanup.run import CleanupRun, clean_up
 from lancelake.table.compact.options import CompactionSettings, from_config
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.optimize import OptimizeRun, optimize
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import plan as plan_repair
 from lancelake.table.repair.run import apply
 
@@ -68,23 +68,23 @@ REPAIRED = _schema(action=_TEXT, what=_TEXT, branch=_TEXT, advice=_TEXT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionWishes:
-    """What is compacted, and how; without a wish, as the table's config says."""
+class CompactionRequest:
+    """Options of a compaction; unset options are taken from the table's config."""
 
     where: str | None = None
-    """Only fragments with a row for which this holds, in Spark's SQL, are rewritten."""
+    """Rewrite only fragments with a row that matches this condition, in Spark SQL."""
 
     target_rows: int | None = None
     sort_by: tuple[Ordering, ...] = ()
     z_order_by: tuple[str, ...] = ()
 
 
-def compact_table(spark: SparkSession, base: Snapshot, wishes: CompactionWishes) -> Row:
-    """Rewrite what is worth it on the executors, and commit."""
+def compact_table(spark: SparkSession, base: Snapshot, request: CompactionRequest) -> Row:
+    """Rewrite fragments worth it on the executors, and commit."""
     engine = SparkEngine(spark)
-    options = _options(base, wishes)
-    if wishes.where is not None:
-        found = fragments_where(spark, base, wishes.where)
+    options = _options(base, request)
+    if request.where is not None:
+        found = fragments_where(spark, base, request.where)
         others = frozenset(f.id for f in base.manifest.fragments if f.id not in found)
         options = replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
     done = compact(base, options, CompactionRun(engine=engine))
@@ -96,7 +96,7 @@ def compact_table(spark: SparkSession, base: Snapshot, wishes: CompactionWishes)
 def clean_table(
     spark: SparkSession, base: Snapshot, policy: CleanupPolicy, *, dry_run: bool
 ) -> Row:
-    """Remove versions that a policy lets go, and files that nothing needs any more."""
+    """Remove versions according to a policy, and files that are no longer referenced."""
     run = CleanupRun(engine=SparkEngine(spark))
     with described(spark, f"clean up {base.location.uri}"):
         done = clean_up(base, policy, dry_run=dry_run, run=run)
@@ -109,14 +109,14 @@ def clean_table(
 
 
 def cleanup_policy(age: timedelta | None, retain_versions: int | None = None) -> CleanupPolicy:
-    """Return what lets versions go by age and number; a tag keeps its version without a fuss."""
+    """Return the policy for an age and a number of versions; tagged versions are retained."""
     return CleanupPolicy(
         older_than=age, retain_versions=retain_versions, error_if_tagged_old_versions=False
     )
 
 
 def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> Row:
-    """Compact and clean up where it is worth it, as the table's config says."""
+    """Compact and clean up if worthwhile, according to the table's config."""
     with described(spark, f"optimize {base.location.uri}"):
         done = optimize(base, dry_run=dry_run, run=OptimizeRun(engine=SparkEngine(spark)))
     compaction, cleanup = done.compaction, done.cleanup
@@ -133,7 +133,7 @@ def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> Row
 
 
 def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: str) -> list[Row]:
-    """Return what is wrong with a table; with `data`, after reading every value on executors."""
+    """Return the findings about a table; with `data`, executors read every value."""
     if versions not in ("all", "latest"):
         raise InvalidRequestError(f"versions must be all or latest, not {versions!r}")
     chosen: Literal["all", "latest"] = "all" if versions == "all" else "latest"
@@ -146,10 +146,10 @@ def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: st
     ]
 
 
-def repair_table(base: Snapshot, wishes: Wishes, *, dry_run: bool) -> list[Row]:
-    """Set right what can be; rows say what was done, or would be, and what is left."""
-    planned = plan_repair(base.main_location, wishes)
-    done = planned if dry_run else apply(planned, wishes).done
+def repair_table(base: Snapshot, options: RepairOptions, *, dry_run: bool) -> list[Row]:
+    """Repair a table; the rows list what was done, or would be, and what remains."""
+    planned = plan_repair(base.main_location, options)
+    done = planned if dry_run else apply(planned, options).done
     action = "would repair" if dry_run else "repaired"
     rows: list[Row] = [
         {"action": action, "what": step, "branch": branch, "advice": None}
@@ -168,33 +168,33 @@ def repair_table(base: Snapshot, wishes: Wishes, *, dry_run: bool) -> list[Row]:
 
 
 def age_of(text: str) -> timedelta:
-    """Understand an age such as `7days`."""
+    """Parse an age such as `7days`."""
     try:
         return timedelta(microseconds=parse_duration(text) // 1000)
     except ValueError as error:
         action = "Write it as 7days or 12h."
-        raise InvalidRequestError(f"{text!r} is not an age", action=action) from error
+        raise InvalidRequestError(f"{text!r} is not a valid age", action=action) from error
 
 
 def orderings(text: str) -> tuple[Ordering, ...]:
-    """Understand columns to sort by: `day, amount DESC`."""
+    """Parse columns to sort by: `day, amount DESC`."""
     found: list[Ordering] = []
     for part in columns_in(text):
         words = part.split()
         direction = words[1].upper() if len(words) > 1 else "ASC"
         if len(words) > 2 or direction not in ("ASC", "DESC"):  # noqa: PLR2004
-            raise InvalidRequestError(f"{part!r} is not a column to sort by, such as day DESC")
+            raise InvalidRequestError(f"{part!r} is not a sort column such as day DESC")
         found.append(Ordering(column=words[0], ascending=direction == "ASC"))
     return tuple(found)
 
 
 def columns_in(text: str) -> tuple[str, ...]:
-    """Understand a list of columns with commas."""
+    """Parse a comma-separated list of columns."""
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _options(base: Snapshot, wishes: CompactionWishes) -> CompactionSettings:
+def _options(base: Snapshot, request: CompactionRequest) -> CompactionSettings:
     options = from_config(base.manifest.config)
-    if wishes.target_rows is not None:
-        options = replace(options, target_rows_per_fragment=wishes.target_rows)
-    return replace(options, sort_by=wishes.sort_by, z_order_by=wishes.z_order_by)
+    if request.target_rows is not None:
+        options = replace(options, target_rows_per_fragment=request.target_rows)
+    return replace(options, sort_by=request.sort_by, z_order_by=request.z_order_by)

@@ -1,4 +1,4 @@
-"""Procedures that keep a table in shape: `CALL lance.system.compact(...)` and its kin."""
+"""Maintenance procedures: `CALL lance.system.compact(...)`, `cleanup`, `optimize` and others."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from pyspark.sql import types as t
 
 from lancelake.spark.catalog.procedures import Answer, Answers, Arguments, Parameter, known
 from lancelake.spark.maintenance import jobs
-from lancelake.spark.maintenance.jobs import CompactionWishes
+from lancelake.spark.maintenance.jobs import CompactionRequest
 from lancelake.spark.options.table_options import TableOptions, open_version
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 
 _TEXT, _WHOLE, _FLAG = t.StringType(), t.LongType(), t.BooleanType()
 
 
 def _compact(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
-    wishes = CompactionWishes(
+    request = CompactionRequest(
         where=given["where"],
         target_rows=given["target_rows"],
         sort_by=jobs.orderings(given["sort_by"] or ""),
         z_order_by=jobs.columns_in(given["z_order_by"] or ""),
     )
-    return jobs.compact_table(spark, open_version(table), wishes)
+    return jobs.compact_table(spark, open_version(table), request)
 
 
 def _cleanup(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
@@ -41,12 +41,12 @@ def _check(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer
 
 
 def _repair(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:  # noqa: ARG001
-    wishes = Wishes(
+    options = RepairOptions(
         data=given["data"],
         drop_lost=given["drop_lost"],
         replace_invalid_utf8=given["replace_invalid_utf8"],
     )
-    return jobs.repair_table(open_version(table), wishes, dry_run=given["dry_run"])
+    return jobs.repair_table(open_version(table), options, dry_run=given["dry_run"])
 
 
 def _optional(name: str, dtype: t.DataType = _TEXT, default: str = "NULL") -> Parameter:
@@ -57,8 +57,8 @@ _DRY_RUN = _optional("dry_run", _FLAG, "false")
 _DATA = _optional("data", _FLAG, "false")
 
 
-def add_upkeep_procedures() -> None:
-    """Make the procedures known."""
+def add_maintenance_procedures() -> None:
+    """Register the maintenance procedures."""
     known(
         "compact",
         "rewrites small fragments and those with deleted rows, or sorts all rows",
@@ -71,7 +71,7 @@ def add_upkeep_procedures() -> None:
     )
     known(
         "cleanup",
-        "removes old versions and files that nothing needs any more",
+        "removes old versions and files that are no longer referenced",
         jobs.CLEANED,
         _cleanup,
         _optional("older_than"),
@@ -80,16 +80,16 @@ def add_upkeep_procedures() -> None:
     )
     known(
         "optimize",
-        "compacts and cleans up where it is worth it",
+        "compacts and cleans up if worthwhile",
         jobs.OPTIMIZED,
         _optimize,
         _DRY_RUN,
     )
     versions = _optional("versions", _TEXT, "'latest'")
-    known("check", "tells what is wrong", jobs.CHECKED, _check, _DATA, versions)
+    known("check", "lists inconsistencies", jobs.CHECKED, _check, _DATA, versions)
     known(
         "repair",
-        "sets right what can be",
+        "repairs inconsistencies where possible",
         jobs.REPAIRED,
         _repair,
         _DRY_RUN,

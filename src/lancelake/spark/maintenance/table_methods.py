@@ -1,4 +1,4 @@
-"""What a table in a Spark program tells of itself, and how it is kept in shape."""
+"""Metadata and maintenance methods of `LanceTable`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
 from lancelake.spark.maintenance import jobs
-from lancelake.spark.maintenance.jobs import CompactionWishes, Row
+from lancelake.spark.maintenance.jobs import CompactionRequest, Row
 from lancelake.spark.types import spark_field
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
 from lancelake.table.describe.metadata_tables import facts
 from lancelake.table.history import summarize
 from lancelake.table.open import AtVersion, open_snapshot
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.tags import create_tag, remove_tag
 from lancelake.table.version_delta import live_rows
 
@@ -31,8 +31,8 @@ _DETAIL = (
 )
 
 
-class TableUpkeep:
-    """Methods that look at a table as a whole."""
+class TableMaintenance:
+    """Metadata and maintenance methods of a table."""
 
     _spark: SparkSession
 
@@ -41,7 +41,7 @@ class TableUpkeep:
         raise NotImplementedError
 
     def history(self, limit: int | None = None) -> DataFrame:
-        """Return the versions and what made them, the newest first."""
+        """Return the versions and the operations that created them, the newest first."""
         return self._facts("history", limit)
 
     def detail(self) -> DataFrame:
@@ -68,28 +68,28 @@ class TableUpkeep:
         return self._spark.createDataFrame([row], _DETAIL)
 
     def tags(self) -> DataFrame:
-        """Return the tags: name, version and branch of each."""
+        """Return the tags with their versions and branches."""
         return self._refs("tag")
 
     def branches(self) -> DataFrame:
-        """Return the branches: name, and the version and branch where each begins."""
+        """Return the branches with the version and branch each was forked from."""
         return self._refs("branch")
 
     def createTag(self, name: str, version: int | None = None) -> None:
-        """Name a version, by default the newest."""
+        """Create a tag for a version, by default the newest."""
         at = self._at(version)
         create_tag(at, name, AtVersion(at.version))
 
     def deleteTag(self, name: str) -> None:
-        """Forget a tag; its version stays."""
+        """Delete a tag; its version is kept."""
         remove_tag(self.snapshot(), name)
 
     def createBranch(self, name: str, version: int | None = None) -> None:
-        """Start a branch at a version, by default the newest."""
+        """Create a branch at a version, by default the newest."""
         create_branch(self._at(version), name)
 
     def deleteBranch(self, name: str) -> None:
-        """Remove a branch with its versions."""
+        """Delete a branch with its versions."""
         remove_branch(self.snapshot().main_location, name)
 
     def optimize(self) -> LanceOptimizeBuilder:
@@ -97,14 +97,14 @@ class TableUpkeep:
         return LanceOptimizeBuilder(self)
 
     def optimizeAll(self, dryRun: bool = False) -> DataFrame:
-        """Compact and clean up where it is worth it, as the table's properties say."""
+        """Compact and clean up if worthwhile, according to the table's properties."""
         done = jobs.optimize_table(self._spark, self.snapshot(), dry_run=dryRun)
         return self._answered([done], jobs.OPTIMIZED)
 
     def vacuum(self, retentionHours: float | None = None, dryRun: bool = False) -> DataFrame:
-        """Remove versions older than so many hours, by default two weeks, and their files.
+        """Remove versions older than this many hours, by default two weeks, and their files.
 
-        Versions with a tag or a branch stay. With `dryRun` nothing is removed.
+        Versions with a tag or a branch are retained. With `dryRun` nothing is removed.
         """
         age = None if retentionHours is None else timedelta(hours=retentionHours)
         policy = jobs.cleanup_policy(age)
@@ -112,26 +112,26 @@ class TableUpkeep:
         return self._answered([done], jobs.CLEANED)
 
     def check(self, data: bool = False, versions: str = "latest") -> DataFrame:
-        """Return what is wrong, a row for each finding; with `data` every value is read."""
+        """Check the table and return a row for each finding; with `data` every value is read."""
         found = jobs.check_table(self._spark, self.snapshot(), data=data, versions=versions)
         return self._answered(found, jobs.CHECKED)
 
     def repair(
         self, dryRun: bool = False, *, dropLost: bool = False, replaceInvalidUtf8: bool = False
     ) -> DataFrame:
-        """Set right what can be; rows say what was done and what is left.
+        """Repair the table; the rows list what was done and what remains.
 
-        `dropLost` gives up fragments whose files are gone, with all their rows.
-        `replaceInvalidUtf8` reads every value, and puts U+FFFD in place of bytes of strings that
-        are not UTF-8.
+        `dropLost` drops fragments with missing files, with all their rows.
+        `replaceInvalidUtf8` reads every value, and replaces invalid UTF-8 bytes of strings with
+        U+FFFD.
         """
-        wishes = Wishes(drop_lost=dropLost, replace_invalid_utf8=replaceInvalidUtf8)
-        done = jobs.repair_table(self.snapshot(), wishes, dry_run=dryRun)
+        options = RepairOptions(drop_lost=dropLost, replace_invalid_utf8=replaceInvalidUtf8)
+        done = jobs.repair_table(self.snapshot(), options, dry_run=dryRun)
         return self._answered(done, jobs.REPAIRED)
 
-    def compacted(self, wishes: CompactionWishes) -> DataFrame:
-        """Compact, and count what was done."""
-        done = jobs.compact_table(self._spark, self.snapshot(), wishes)
+    def compacted(self, request: CompactionRequest) -> DataFrame:
+        """Compact, and return the counts."""
+        done = jobs.compact_table(self._spark, self.snapshot(), request)
         return self._answered([done], jobs.COMPACTED)
 
     def _at(self, version: int | None) -> Snapshot:
@@ -155,37 +155,37 @@ class TableUpkeep:
 
 
 class LanceOptimizeBuilder:
-    """A compaction put together: which rows, then how."""
+    """Builder of a compaction: the rows to select, then the method."""
 
-    def __init__(self, table: TableUpkeep) -> None:
+    def __init__(self, table: TableMaintenance) -> None:
         self._table = table
-        self._wishes = CompactionWishes()
+        self._request = CompactionRequest()
 
     def where(self, condition: str) -> LanceOptimizeBuilder:
-        """Rewrite only fragments that hold a matching row; the condition is in Spark's SQL."""
-        self._wishes = replace(self._wishes, where=condition)
+        """Rewrite only fragments with a matching row; the condition is in Spark SQL."""
+        self._request = replace(self._request, where=condition)
         return self
 
     def targetRows(self, rows: int) -> LanceOptimizeBuilder:
-        """Make fragments of so many rows."""
-        self._wishes = replace(self._wishes, target_rows=rows)
+        """Set the number of rows per fragment."""
+        self._request = replace(self._request, target_rows=rows)
         return self
 
     def executeCompaction(self) -> DataFrame:
-        """Merge small fragments and leave deleted rows behind; one row counts what was done."""
-        return self._table.compacted(self._wishes)
+        """Merge small fragments and remove deleted rows; returns a row with the counts."""
+        return self._table.compacted(self._request)
 
     def executeZOrderBy(self, *columns: str) -> DataFrame:
-        """Bring rows together that are near in all these columns."""
-        return self._table.compacted(replace(self._wishes, z_order_by=columns))
+        """Cluster rows along a Z-order curve through these columns."""
+        return self._table.compacted(replace(self._request, z_order_by=columns))
 
     def executeSortBy(self, *columns: str) -> DataFrame:
-        """Sort rows; `day DESC` sorts downwards."""
+        """Sort rows; `day DESC` sorts in descending order."""
         keys: tuple[Ordering, ...] = jobs.orderings(", ".join(columns))
-        return self._table.compacted(replace(self._wishes, sort_by=keys))
+        return self._table.compacted(replace(self._request, sort_by=keys))
 
 
 def _plain(row: Row, schema: t.StructType) -> dict[str, object]:
-    """Return a row with maps as Spark takes them."""
+    """Return a row with maps in a form that Spark accepts."""
     maps = {f.name for f in schema.fields if isinstance(f.dataType, t.MapType)}
     return {name: dict(value) if name in maps else value for name, value in row.items()}

@@ -1,1 +1,1 @@
-"""A DataFrame merged into a table, on the executors."""
+"""Merge, update and delete with Spark jobs."""

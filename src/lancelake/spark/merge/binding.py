@@ -1,7 +1,7 @@
-"""Resolved expressions of Spark, and the columns of both sides that they refer to.
+"""Bind resolved Spark expressions to the columns of both sides.
 
-A resolved expression refers to columns by number. Rows that were fetched, cached or sent through
-Python have lost these numbers, and get them again before such an expression is used.
+A resolved expression refers to columns by id. Rows that were fetched, cached or sent through Python
+have lost these ids, which are restored before such an expression is used.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from lancelake.table.merge.clauses import DeleteRow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Padded:
-    """A column that Spark pads when it is read: what is stored, and the value made of it."""
+    """A column that Spark pads when reading: the stored value, and the padded one."""
 
     stored: Any
     value: Any
@@ -50,7 +50,7 @@ class Binding:
 
     @staticmethod
     def of(gateway: Gateway, target: BareRelation, source: Sequence[Any] = ()) -> Binding:
-        """Bind the columns of a table, and those of a source."""
+        """Bind the columns of a table and of a source."""
         attributes = {attribute.name(): attribute for attribute in items(target.shown.output())}
         bound = Binding(gateway=gateway, target=attributes, source=tuple(source))
         if target.shown is target.relation:
@@ -70,17 +70,17 @@ class Binding:
         return tuple(name for name, found in self.target.items() if attribute_id(found) in ids)
 
     def source_positions(self, expressions: Iterable[Column]) -> tuple[int, ...]:
-        """Return which columns of the source expressions refer to."""
+        """Return the positions of source columns that expressions refer to."""
         ids = self._ids(expressions)
         return tuple(i for i, found in enumerate(self.source) if attribute_id(found) in ids)
 
     def of_target(self, frame: DataFrame) -> DataFrame:
-        """Return a frame whose columns of the table have their numbers; others stay."""
+        """Return a frame with the attribute ids of the table's columns; others are unchanged."""
         shown = [self._bound(f.col(quoted_name(c)), c) for c in frame.columns]
         return frame.select(*shown)
 
     def renewed(self) -> Renewed:
-        """Return the same columns under numbers that no plan has yet."""
+        """Return the same columns with new attribute ids."""
         target = {name: attribute.newInstance() for name, attribute in self.target.items()}
         source = tuple(attribute.newInstance() for attribute in self.source)
         stored = {name: found.stored.newInstance() for name, found in self.padded.items()}
@@ -98,9 +98,10 @@ class Binding:
     def unpacked(
         self, rows: DataFrame, target: tuple[str, Sequence[str]], source: tuple[str, Sequence[str]]
     ) -> DataFrame:
-        """Return rows with the members of their structs as columns that have their numbers.
+        """Return rows with the fields of their structs as columns with attribute ids.
 
-        A column that came after the command was resolved has none, and no expression names it.
+        A column that was added after the command was resolved has none, and no expression refers to
+        it.
         """
         found = [f.col(quoted_name(c)) for c in rows.columns]
         known = [member for member in target[1] if member in self.target]
@@ -136,13 +137,13 @@ class Binding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renewed:
-    """Columns under new numbers: a plan may not have a number twice."""
+    """Columns with new attribute ids, since ids must be unique in a plan."""
 
     binding: Binding
     numbers: Any
 
     def clause(self, clause: ExplicitClause) -> ExplicitClause:
-        """Return a clause whose expressions use the new numbers."""
+        """Return a clause whose expressions use the new ids."""
         condition = None if clause.condition is None else self._column(clause.condition)
         if isinstance(clause, DeleteRow):
             return DeleteRow(condition=condition)

@@ -1,4 +1,4 @@
-"""A merge put together clause by clause, shaped like Delta's builder."""
+"""`LanceMergeBuilder`: a merge built from clauses, modelled on Delta's builder."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class MergeTarget(Protocol):
 
     @property
     def name_in_expressions(self) -> str:
-        """How expressions name the table's side."""
+        """The name of the table in expressions."""
         ...
 
     def snapshot(self) -> Snapshot:
@@ -44,8 +44,8 @@ class MergeTarget(Protocol):
 class LanceMergeBuilder:
     """A merge of a DataFrame into a table: clauses first, then `execute`.
 
-    Of several clauses for the same kind of row the first whose condition holds acts. Expressions
-    name the sides by their aliases, `target` and `source` when they have none.
+    Of several clauses for the same kind of row, the first whose condition is true applies.
+    Expressions refer to the sides by their aliases, by default `target` and `source`.
     """
 
     def __init__(self, table: MergeTarget, source: DataFrame, condition: Expression) -> None:
@@ -62,31 +62,31 @@ class LanceMergeBuilder:
         condition: Expression | None = None,
         set: Values | None = None,  # noqa: A002
     ) -> LanceMergeBuilder:
-        """Set columns of rows that the source matches."""
+        """Set columns of matched rows."""
         clause = UpdateSet(values=as_values(set or {}), condition=_condition(condition))
         self._matched.append(clause)
         return self
 
     def whenMatchedUpdateAll(self, condition: Expression | None = None) -> LanceMergeBuilder:
-        """Set the columns that the source has."""
+        """Set all columns of matched rows that the source has."""
         self._matched.append(UpdateAll(condition=_condition(condition)))
         return self
 
     def whenMatchedDelete(self, condition: Expression | None = None) -> LanceMergeBuilder:
-        """Delete rows that the source matches."""
+        """Delete matched rows."""
         self._matched.append(DeleteRow(condition=_condition(condition)))
         return self
 
     def whenNotMatchedInsert(
         self, condition: Expression | None = None, values: Values | None = None
     ) -> LanceMergeBuilder:
-        """Add rows of these values; columns not named are null."""
+        """Insert rows with these values; other columns are null."""
         clause = InsertValues(values=as_values(values or {}), condition=_condition(condition))
         self._not_matched.append(clause)
         return self
 
     def whenNotMatchedInsertAll(self, condition: Expression | None = None) -> LanceMergeBuilder:
-        """Add source rows that match nothing."""
+        """Insert source rows without a match."""
         self._not_matched.append(InsertAll(condition=_condition(condition)))
         return self
 
@@ -95,7 +95,7 @@ class LanceMergeBuilder:
         condition: Expression | None = None,
         set: Values | None = None,  # noqa: A002
     ) -> LanceMergeBuilder:
-        """Set columns of rows that no source row matches."""
+        """Set columns of rows not matched by the source."""
         clause = UpdateSet(values=as_values(set or {}), condition=_condition(condition))
         self._not_matched_by_source.append(clause)
         return self
@@ -103,7 +103,7 @@ class LanceMergeBuilder:
     def whenNotMatchedBySourceDelete(
         self, condition: Expression | None = None
     ) -> LanceMergeBuilder:
-        """Delete rows that no source row matches."""
+        """Delete rows not matched by the source."""
         self._not_matched_by_source.append(DeleteRow(condition=_condition(condition)))
         return self
 
@@ -113,7 +113,7 @@ class LanceMergeBuilder:
         return self
 
     def execute(self) -> DataFrame:
-        """Merge and commit; the one row that comes back counts what was done."""
+        """Merge and commit; returns a row with the counts."""
         source, condition = self._merge_of
         request = MergeRequest(
             source=source,
@@ -137,7 +137,7 @@ class LanceMergeBuilder:
 
 
 def alias_of(frame: DataFrame) -> str | None:
-    """Return the name that `alias` gave to a DataFrame; None without one."""
+    """Return the alias of a DataFrame; None without one."""
     if not is_classic(frame.sparkSession):
         return getattr(frame._plan, "_alias", None)
     plan = frame._jdf.queryExecution().logical()
@@ -145,7 +145,7 @@ def alias_of(frame: DataFrame) -> str | None:
 
 
 def as_values(values: Values) -> FrozenMap[str, Column]:
-    """Return expressions as columns, by the name that they are assigned to."""
+    """Return expressions as columns, by the name of the assigned column."""
     return FrozenMap({name: as_column(value) for name, value in values.items()})
 
 

@@ -1,4 +1,4 @@
-"""Rows of a version changed or deleted where a condition of Spark holds."""
+"""Update or delete the rows of a version that match a Spark condition."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lancelake.spark.reading.needed_columns import empty_frame
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 
 
 def change_rows(
@@ -34,7 +34,7 @@ def change_rows(
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = PATIENCE,
 ) -> Merged:
-    """Change or remove rows on the executors and commit; after a conflict again."""
+    """Update or delete rows on the executors and commit, with retries after conflicts."""
 
     def work(version: Snapshot) -> Merged:
         maker = RowMaker(base=version, target_name=target_name, binding=binding)
@@ -46,7 +46,7 @@ def change_rows(
         parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
         if not parts.changes:
             return Merged(snapshot=version, counts=MergeCounts(inserted=0, updated=0, deleted=0))
-        gone = take_out(version, parts.gone, choices.surroundings.ids)
+        gone = mark_deleted(version, parts.gone, choices.surroundings.ids)
         operation = update_operation(version, gone, parts.fragments, None)
         chosen = replace(racing(choices, retries), affected_rows=gone.affected)
         made = publish(version, new_transaction(operation, version.version, chosen), chosen)
@@ -60,7 +60,7 @@ def change_rows(
 
 
 def _chosen_rows(spark: SparkSession, maker: RowMaker, condition: Column) -> DataFrame:
-    """Return the rows for which a condition holds, read by the columns that it names."""
+    """Return the rows that match a condition, reading only the columns it refers to."""
 
     def named(columns: Sequence[str]) -> DataFrame:
         fields = [maker.schema[name] for name in columns]

@@ -1,8 +1,8 @@
-"""The key of a merge on Spark Connect, from the columns that its condition is built of.
+"""Key of a merge on Spark Connect, from the columns of its condition.
 
-The server resolves a condition and does not show the result, so equalities between columns that
-are named with the aliases of both sides are all that can be found. A text stays a text until the
-server parses it, and has no key.
+The server resolves a condition and does not return the result, so only equalities between columns
+that are qualified with the aliases of both sides can be found. A condition as text is only parsed
+by the server, and has no key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _EQUALITIES = ("==", "<=>")
 def connect_key_columns(
     spark: SparkSession, condition: Column, target_name: str, source_name: str
 ) -> tuple[str, ...]:
-    """Return the columns of the table that a condition sets equal to columns of the source."""
+    """Return the columns of the table that a condition compares for equality with the source."""
     session: Any = spark
     built: Any = condition
     sides = {target_name.lower(), source_name.lower()}
@@ -43,6 +43,6 @@ def _conjuncts(expression: Any) -> Iterator[Any]:
 
 
 def _reference(expression: Any) -> tuple[str, str]:
-    """Return the side and the column that an expression names; empty when it does another thing."""
+    """Return the side and the column of a column reference; empty for other expressions."""
     parts = name_parts(expression.unresolved_attribute.unparsed_identifier)
     return (parts[0].lower(), parts[1]) if len(parts) == 2 else ("", "")  # noqa: PLR2004

@@ -1,6 +1,7 @@
-"""Changes that a program asks for: resolved by Spark's analyzer in classic sessions.
+"""Execute merges, updates and deletes of a program.
 
-Spark Connect does not show how expressions were resolved; there they are used as they were given.
+In classic sessions Spark's analyzer resolves the expressions. Spark Connect does not return
+resolved expressions, so they are used as given.
 """
 
 from __future__ import annotations
@@ -37,9 +38,9 @@ _Clause = TypeVar("_Clause", UpdateSet[Column], InsertValues[Column])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergeRequest:
-    """A merge of a frame as a program asks for it.
+    """A merge of a frame as requested by a program.
 
-    `keys` are the columns that the condition sets equal, where the caller knows them.
+    `keys` are the columns compared for equality by the condition, if the caller knows them.
     """
 
     source: DataFrame
@@ -93,7 +94,7 @@ def execute_change(
     *,
     target_name: str = "target",
 ) -> Merged:
-    """Update or delete the rows for which a condition holds, and commit."""
+    """Update or delete the rows that match a condition, and commit."""
     with _located(base):
         columns = base.manifest.schema.names
         clauses = ExplicitClauses(matched=(clause,))
@@ -118,7 +119,7 @@ def _located(base: Snapshot) -> Iterator[None]:
 
 
 def _with_columns(base: Snapshot, added: Any) -> Snapshot:
-    """Return a version as it will be with more columns; nothing is committed."""
+    """Return the version with additional columns, without committing it."""
     manifest = replace(base.manifest, schema=widened_schema(base, added))
     return replace(base, file=replace(base.file, manifest=manifest))
 
@@ -155,7 +156,7 @@ def _ensure_assignable(clauses: ExplicitClauses, target_name: str, columns: Sequ
 def _by_plain_names(
     clauses: ExplicitClauses, target_name: str, columns: Sequence[str]
 ) -> ExplicitClauses:
-    """Return clauses whose values are given to columns by their own names."""
+    """Return clauses that assign values to columns by their plain names."""
 
     def plain(clause: _Clause) -> _Clause:
         return replace(clause, values=_plain_values(clause.values, target_name, columns))
@@ -178,7 +179,7 @@ def _plain_values(
         column, is_part = assigned_column(name, target_name, columns)
         if is_part:
             raise UnsupportedError(
-                f"{name} is a part of column {column}, which Spark Connect cannot set",
+                f"{name} is a field of column {column}, which cannot be set on Spark Connect",
                 action="Set the whole column, or use a classic session.",
             )
         found[column] = value

@@ -1,4 +1,4 @@
-"""Clauses of a merge with every column written out: no star is left."""
+"""Merge clauses with every column spelled out in place of stars."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _NAME_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExplicitClauses:
-    """The clauses of a merge; of each kind the first whose condition holds acts."""
+    """The clauses of a merge; of each kind, the first whose condition is true applies."""
 
     matched: tuple[Change, ...] = ()
     not_matched: tuple[InsertValues[Column], ...] = ()
@@ -43,7 +43,7 @@ class ExplicitClauses:
 
 
 def explicit(clauses: Clauses[Column], star: Callable[[], Values]) -> ExplicitClauses:
-    """Return clauses in which the values of `star` take the place of stars."""
+    """Return clauses in which stars are replaced with the values of `star`."""
     return ExplicitClauses(
         matched=tuple(_change(clause, star) for clause in clauses.matched),
         not_matched=tuple(_insert(clause, star) for clause in clauses.not_matched),
@@ -52,14 +52,14 @@ def explicit(clauses: Clauses[Column], star: Callable[[], Values]) -> ExplicitCl
 
 
 def source_values(source: Sequence[str], source_name: str, target: Sequence[str]) -> Values:
-    """Return the columns of the source, each for the column of the table with its name."""
+    """Return the columns of the source, each for the table column of the same name."""
     known = {name.lower() for name in target}
     unknown = [name for name in source if name.lower() not in known]
     if unknown:
         raise SchemaMismatchError(
             f"the source has columns that the table does not have: {', '.join(unknown)}",
             path=unknown[0],
-            action="Leave them out, or use withSchemaEvolution().",
+            action="Drop them from the source, or use withSchemaEvolution().",
         )
     return {
         quoted_name(name): f.col(f"{quoted_name(source_name)}.{quoted_name(name)}")
@@ -68,7 +68,7 @@ def source_values(source: Sequence[str], source_name: str, target: Sequence[str]
 
 
 def assigned_column(name: str, target_name: str, columns: Sequence[str]) -> tuple[str, bool]:
-    """Return the column of the table that an assignment names, and whether it is a part of it."""
+    """Return the table column of an assignment, and whether it assigns only a field of it."""
     parts = name_parts(name)
     if len(parts) > 1 and parts[0].lower() == target_name.lower():
         parts = parts[1:]
@@ -82,7 +82,7 @@ def assigned_column(name: str, target_name: str, columns: Sequence[str]) -> tupl
 
 
 def name_parts(name: str) -> list[str]:
-    """Return the parts of a name as Spark's expressions write it, without their quotes."""
+    """Return the parts of a name in Spark's syntax, without quotes."""
     return [(a or b).replace("``", "`") for a, b in _NAME_PART.findall(name)]
 
 
@@ -93,7 +93,7 @@ def _change(clause: MatchedBy[Column], star: Callable[[], Values]) -> Change:
         case UpdateSet() | DeleteRow():
             return clause
         case Fail():
-            raise UnsupportedError("a merge of Spark cannot fail by a clause")
+            raise UnsupportedError("Spark merges have no failing clause")
         case _:
             assert_never(clause)
 

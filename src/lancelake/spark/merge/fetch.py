@@ -1,4 +1,4 @@
-"""Columns of single rows of a table, fetched by address on the executors."""
+"""Fetch columns of rows by address on the executors."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ROWS_AT_ONCE = 1 << 14
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FetchRows:
-    """Adds a struct of columns to rows that carry the address of a table's row."""
+    """Adds a struct of table columns to rows with the address of a table row."""
 
     target: TargetRows
     struct: pa.StructType
@@ -44,7 +44,7 @@ class FetchRows:
 def with_columns(
     frame: DataFrame, base: Snapshot, columns: tuple[str, ...], name: str
 ) -> DataFrame:
-    """Return a frame with a struct of the table's columns; rows are brought to their files."""
+    """Return a frame with a struct of the table's columns; rows are shuffled by fragment."""
     schema = spark_schema(base.manifest.schema)
     struct = t.StructType([schema[column] for column in columns])
     near = frame.repartitionByRange(f.col(ADDRESS)).sortWithinPartitions(ADDRESS)

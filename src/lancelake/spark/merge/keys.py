@@ -1,4 +1,4 @@
-"""The key of a merge: columns of the table that its resolved condition sets equal to the source."""
+"""Key of a merge: table columns that its resolved condition compares for equality."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lancelake.spark.jvm.catalyst import (
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.merge.binding import Binding
 
-# Functions that Spark puts around a CHAR column before it compares it.
+# Functions that Spark applies to a CHAR column before it is compared.
 _PADDING = ("StringRPad", "StringTrimRight")
 _NO_COLUMN = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Equality:
-    """A part of a condition that sets a column of the table equal to a value of the source."""
+    """A conjunct that compares a table column for equality with a source value."""
 
     name: str
     target: Any
@@ -40,7 +40,7 @@ class Equality:
 
 
 def equalities(binding: Binding, condition: Column) -> list[tuple[Any, Equality | None]]:
-    """Return the parts of a condition that must all hold, with the equality that each is."""
+    """Return the conjuncts of a condition, with the equality of each, if it is one."""
     gateway = binding.gateway
     mine = {attribute_id(attribute): name for name, attribute in binding.target.items()}
     theirs = {attribute_id(attribute) for attribute in binding.source}
@@ -49,16 +49,16 @@ def equalities(binding: Binding, condition: Column) -> list[tuple[Any, Equality 
 
 
 def key_columns(binding: Binding, condition: Column) -> tuple[str, ...]:
-    """Return the columns of the table that must equal a value of the source for a match."""
+    """Return the table columns that must equal a source value for a match."""
     found = (equality for _, equality in equalities(binding, condition))
     return tuple(dict.fromkeys(equality.name for equality in found if equality is not None))
 
 
 def with_char_keys(binding: Binding, condition: Column, chars: Container[str]) -> Column:
-    """Return a condition in which CHAR columns of the key are compared without trailing spaces.
+    """Return a condition that compares CHAR key columns without trailing spaces.
 
-    Spark pads literals that are compared with a CHAR column, but not values of a source, which
-    an insert would store padded: a second row of the same key.
+    Spark pads literals that are compared with a CHAR column, but not values of a source, which an
+    insert would store padded: a second row with the same key.
     """
     parts = (_compared(binding.gateway, *part, chars) for part in equalities(binding, condition))
     return reduce(and_, parts)
@@ -87,7 +87,7 @@ def _equality(
 
 
 def _deciding(gateway: Gateway, found: Any) -> int:
-    """Return the number of the column that decides a value, as far as values stay apart."""
+    """Return the id of the column that determines a value, if distinct values stay distinct."""
     while kind(found) in _PADDING or (kind(found) == "Cast" and keeps_values_apart(gateway, found)):
         found = items(found.children())[0]
     return attribute_id(found) if kind(found) == "AttributeReference" else _NO_COLUMN

@@ -1,4 +1,4 @@
-"""DELETE, UPDATE and MERGE that Spark has resolved, run by jobs of our own."""
+"""Run resolved DELETE, UPDATE and MERGE commands with our own jobs."""
 
 from __future__ import annotations
 
@@ -60,9 +60,9 @@ class RowCommand:
         once: OnceOnly | None = None,
         adds_columns: pa.Schema | None = None,
     ) -> Merged:
-        """Do what the command says, by default on the newest version, and commit it.
+        """Execute the command, by default on the newest version, and commit it.
 
-        A merge may be one that is done only once, and may add columns to the table.
+        A merge may be idempotent, and may add columns to the table.
         """
         version = base or self._table.newest()
         match kind(self._plan):
@@ -73,8 +73,8 @@ class RowCommand:
             case "MergeIntoTable":
                 done = self._merge(version, once, adds_columns)
             case other:
-                raise InternalError(f"{other} is no command on rows")
-        # What was cached of the table is read anew.
+                raise InternalError(f"{other} is not a row-level command")
+        # Cached data of the table is invalidated.
         session = self._door.spark._jsparkSession
         session.sharedState().cacheManager().recacheByPlan(session, self._target.relation)
         return done
@@ -84,15 +84,15 @@ class RowCommand:
         found = python_object(self._door, table)
         if not isinstance(found, WritableTable):
             raise InvalidRequestError(
-                f"{table.name()} is a version that does not change",
-                action="Name the table itself, or a branch of it.",
+                f"{table.name()} is a fixed version, which cannot be changed",
+                action="Use the name of the table, or of a branch of it.",
             )
         return found
 
     def _delete(self, base: Snapshot) -> Merged:
         condition = self._plan.condition()
         holds = column(self._door, condition)
-        # Padded values are not those that are stored.
+        # Padded values differ from the stored ones.
         is_stored = not set(self._binding.named([holds])) & set(self._binding.padded)
         predicate = translated(self._door, condition) if is_stored else None
         found = self._table.condition(predicate)
@@ -163,14 +163,14 @@ class RowCommand:
         return column(self._door, given.get()) if given.isDefined() else None
 
     def _values(self, assignments: Any, *, inserts: bool) -> FrozenMap[str, Column]:
-        """Return the columns that get values; one that stays as it is may be dropped meanwhile."""
+        """Return the assigned columns; an unchanged column may have been dropped since."""
         found = aligned(self._door, self._target.shown.output(), assignments, inserts=inserts)
         changed = [a for a in found if not a.key().semanticEquals(a.value())]
         return FrozenMap({a.key().name(): column(self._door, a.value()) for a in changed})
 
 
 def run_row_command(gateway: Gateway, plan: Any) -> None:
-    """Run a command that Spark has planned."""
+    """Run a command planned by Spark."""
     RowCommand(gateway, analyzed(gateway, plan)).run()
 
 
@@ -180,8 +180,8 @@ def _target(plan: Any) -> BareRelation:
     if found is None:
         name, verb = relation_name(target), _VERBS[kind(plan)]
         raise InvalidRequestError(
-            f"{verb} cannot change {name}, which is a view or another query and not a table",
-            action="Name the table that it reads.",
+            f"{verb} cannot change {name}, which is a view or another query, not a table",
+            action="Use the table that it reads.",
         )
     return found
 

@@ -1,4 +1,4 @@
-"""Rows as a merge leaves them: the clause that acts makes them, executors write them."""
+"""Compute the rows of a merge from its clauses, and write them on executors."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _ACTION = "__lance_action"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMaker:
-    """Makes rows of a version anew; expressions name the sides by `target_name`, `source_name`."""
+    """Computes new rows of a version; expressions refer to the sides by alias."""
 
     base: Snapshot
     target_name: str
@@ -46,7 +46,7 @@ class RowMaker:
 
     @property
     def schema(self) -> t.StructType:
-        """The table's columns as Spark sees them."""
+        """The table's columns in Spark types."""
         return spark_schema(self.base.manifest.schema)
 
     @property
@@ -55,13 +55,13 @@ class RowMaker:
         return list(self.schema.fieldNames())
 
     def named(self, expression: Column, build: Build) -> tuple[str, ...]:
-        """Return the table's columns that an expression names, which `build` makes a frame of."""
+        """Return the table columns that an expression refers to; `build` creates the frame."""
         if self.binding is not None:
             return self.binding.named([expression])
         return needed_columns(build, self.columns)
 
     def changed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
-        """Return rows as they will be, with the columns that clauses need fetched."""
+        """Return updated rows, fetching the columns that the clauses need."""
         needed = self._needed(rows, clauses)
         if needed:
             rows = with_columns(rows, self.base, needed, self.target_name)
@@ -73,7 +73,7 @@ class RowMaker:
         return self._changes(rows, [renewed.clause(clause) for clause in clauses])
 
     def new(self, rows: DataFrame, clauses: Sequence[InsertValues[Column]]) -> DataFrame:
-        """Return new rows made from rows of the source."""
+        """Return new rows computed from source rows."""
         name = self.source_name or ""
         whole = f.struct(*[f.col(quoted_name(c)) for c in self.source_columns]).alias(name)
         shown = [f.col(quoted_name(c)) for c in self.source_columns if c.lower() != name.lower()]
@@ -81,7 +81,7 @@ class RowMaker:
         return self._outputs(rows.select(whole, *shown), clauses, address=none, row_id=none)
 
     def _needed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> tuple[str, ...]:
-        """Return the table's columns that go into rows: kept ones, and those expressions name."""
+        """Return the table columns that rows need: unchanged ones, and those in expressions."""
         expressions = [c.condition for c in clauses if c.condition is not None]
         kept: set[str] = set()
         for clause in clauses:
@@ -110,7 +110,7 @@ class RowMaker:
         return self._outputs(rows, clauses, address=f.col(ADDRESS), row_id=f.col(ROW_ID))
 
     def _with_plain_names(self, rows: DataFrame, needed: Sequence[str]) -> DataFrame:
-        """Let columns that only one side has be named without it."""
+        """Allow unqualified references to columns that only one side has."""
         target, source = self.target_name, self.source_name
         has_source = source is not None and source in rows.columns
         theirs = {c.lower() for c in self.source_columns} if has_source else set()
@@ -130,7 +130,7 @@ class RowMaker:
         return rows.withColumns(plain) if plain else rows
 
     def _values(self, clause: ExplicitClause) -> dict[str, Column]:
-        """Return the values of a clause by the table's names."""
+        """Return the values of a clause by table column."""
         if isinstance(clause, DeleteRow):
             return {}
         by_lower = {name.lower(): name for name in self.columns}
@@ -144,7 +144,7 @@ class RowMaker:
     def _outputs(
         self, rows: DataFrame, clauses: Sequence[ExplicitClause], *, address: Column, row_id: Column
     ) -> DataFrame:
-        """Let the first clause whose condition holds make each row."""
+        """Compute each row with the first clause whose condition is true."""
         action: Column = f.lit(None).cast(t.IntegerType())
         for number, clause in reversed(list(enumerate(clauses))):
             condition = f.lit(True) if clause.condition is None else clause.condition
@@ -162,7 +162,7 @@ class RowMaker:
     def _output(
         self, field: t.StructField, clauses: Sequence[ExplicitClause], *, is_new: bool
     ) -> Column:
-        """Return the value of a column, whichever clause acts."""
+        """Return the value of a column over all clauses."""
         found: Column = f.lit(None).cast(field.dataType)
         for number, clause in reversed(list(enumerate(clauses))):
             if isinstance(clause, DeleteRow):

@@ -1,4 +1,4 @@
-"""Rows of a merge written on an executor, and what the driver must know of them."""
+"""Write the rows of a merge on an executor, and report the results to the driver."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ REMOVES = "__lance_removes"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyColumns:
-    """The columns that form the key of new rows, in the types that the table stores."""
+    """The key columns of new rows, in the storage types of the table."""
 
     names: tuple[str, ...]
     ids: tuple[FieldId, ...]
@@ -36,7 +36,7 @@ class KeyColumns:
 
     @staticmethod
     def of(fields: Sequence[Field]) -> KeyColumns:
-        """Take columns of a table as a key."""
+        """Create the key from columns of a table."""
         return KeyColumns(
             names=tuple(field.name for field in fields),
             ids=tuple(field.id for field in fields),
@@ -44,14 +44,14 @@ class KeyColumns:
         )
 
     def values(self, rows: pa.RecordBatch) -> list[pa.Array]:
-        """Return the keys of rows as every writer of the table records them."""
+        """Return the keys of rows as recorded by all writers of the table."""
         pairs = zip(self.names, self.types, strict=True)
         return [rows.column(name).cast(dtype) for name, dtype in pairs]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedPart:
-    """What one partition did."""
+    """Result of one partition."""
 
     fragments: bytes
     addresses: bytes
@@ -63,7 +63,7 @@ class MergedPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What all partitions did."""
+    """Results of all partitions."""
 
     fragments: tuple[Fragment, ...]
     gone: FoundRows
@@ -74,13 +74,13 @@ class Parts:
 
     @property
     def changes(self) -> bool:
-        """Whether anything is to be changed."""
+        """Whether anything changes."""
         return bool(self.fragments or self.gone)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteParts:
-    """Writes changed and new rows; rows to remove only leave their address."""
+    """Writes updated and new rows; deleted rows are reported by address."""
 
     task: WriteTask
     key: KeyColumns | None
@@ -93,7 +93,7 @@ class WriteParts:
 
 @dataclass(slots=True)
 class _Tally:
-    """Counts rows on their way to the writer."""
+    """Counts the rows passed to the writer."""
 
     spec: WriteParts
     addresses: list[np.ndarray] = field(default_factory=list)
@@ -124,7 +124,7 @@ class _Tally:
                 yield rows
 
     def _taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Note what a batch does, and return the rows of it that are written."""
+        """Record the actions of a batch, and return its rows to write."""
         address = batch.column(ADDRESS)
         self.addresses.append(address.drop_null().to_numpy().astype(np.uint64))
         removes = batch.column(REMOVES)
@@ -135,7 +135,7 @@ class _Tally:
         self.updated += kept.num_rows - new
         if self.spec.keeps_row_ids and new < kept.num_rows:
             if new:
-                raise InvalidRequestError("changed and new rows came in one batch")
+                raise InvalidRequestError("updated and new rows are in one batch")
             self.row_ids.append(kept.column(ROW_ID))
         if self.spec.key is not None and new:
             values = self.spec.key.values(kept)
@@ -144,15 +144,15 @@ class _Tally:
 
 
 def together(parts: Sequence[MergedPart]) -> Parts:
-    """Put together what partitions did; a row that two of them change is refused."""
+    """Combine the results of partitions; refuse a row that two of them change."""
     every = [np.frombuffer(part.addresses, dtype=np.uint64) for part in parts]
     addresses = np.sort(np.concatenate([np.array([], dtype=np.uint64), *every]))
     repeated = addresses[1:][addresses[1:] == addresses[:-1]]
     if len(repeated):
         raise InvalidRequestError(
-            "Ambiguous merge: several source rows match the same row of the table "
-            f"(address {int(repeated[0])}; {len(repeated)} more than one each)",
-            action="Leave one source row for each key.",
+            "Ambiguous merge: several source rows match the same row of the table (address "
+            f"{int(repeated[0])}; {len(repeated)} such rows)",
+            action="Deduplicate the source by key.",
         )
     keys = [part.keys for part in parts if part.keys is not None]
     return Parts(

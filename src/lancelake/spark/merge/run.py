@@ -1,4 +1,4 @@
-"""A DataFrame merged into a version: joined, changed, written on executors, then committed."""
+"""Merge a DataFrame into a version: join, compute and write on executors, then commit."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 from lancelake.table.write import widened
 from lancelake.txn.inserted_keys import collected
 
@@ -43,10 +43,10 @@ _SEEN = "__lance_seen_"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrameMerge:
-    """A merge: the source, the condition that joins it, the clauses, and the sides' names.
+    """A merge: the source, the join condition, the clauses, and the aliases.
 
-    `on` names the columns of the table that the condition sets equal to the source. Columns of
-    `adds_columns` that the table does not have are added to it.
+    `on` lists the table columns that the condition compares for equality. Columns of `adds_columns`
+    that the table does not have are added to it.
     """
 
     source: DataFrame
@@ -67,7 +67,7 @@ def merge_frame(
     retries: Retries = PATIENCE,
     once: OnceOnly | None = None,
 ) -> Merged:
-    """Merge on the executors and commit; after a conflict again on the newest version."""
+    """Merge on the executors and commit, with retries on the newest version after conflicts."""
     _warn_without_key(base, merge)
     source = merge.source.persist()
     try:
@@ -91,11 +91,11 @@ def _merge_onto(
     if merge.adds_columns is not None:
         base = widened(base, merge.adds_columns, choices)
     parts = _OneMerge(base, merge).parts()
-    # A numbered merge leaves its mark even so: done again later, it might find something.
+    # An idempotent merge is recorded even without changes: a later attempt might have some.
     if not parts.changes and once is None:
         return Merged(snapshot=base, counts=MergeCounts(inserted=0, updated=0, deleted=0))
     keys = parts.keys
-    gone = take_out(base, parts.gone, choices.surroundings.ids)
+    gone = mark_deleted(base, parts.gone, choices.surroundings.ids)
     operation = update_operation(base, gone, parts.fragments, keys)
     chosen = with_changes(choices, gone.affected, keys)
     transaction = new_transaction(operation, base.version, chosen)
@@ -143,10 +143,10 @@ class _OneMerge:
         return frames
 
     def _not_matched(self, matched: DataFrame) -> DataFrame:
-        """Return the source rows that match nothing: rows alike in what joins match alike.
+        """Return the source rows without a match; rows equal in all joining columns match alike.
 
-        Numbers for rows would not do: rows that are computed anew, since an executor died, may
-        come in another order.
+        Row numbers would not work: rows that are recomputed after an executor failure may have
+        another order.
         """
         joining = self._joining_columns()
         struct = f.col(quoted_name(self._merge.source_name))
@@ -159,7 +159,7 @@ class _OneMerge:
         return self._merge.source.join(seen.distinct(), is_same, "left_anti")
 
     def _joining_columns(self) -> list[t.StructField]:
-        """Return the source's columns that the condition names."""
+        """Return the source columns that the condition refers to."""
         merge = self._merge
         fields = merge.source.schema.fields
         if merge.binding is not None:
@@ -194,7 +194,7 @@ class _OneMerge:
         return lonely.select(f.col(ADDRESS), f.col(ROW_ID))
 
     def _target(self) -> DataFrame:
-        """Return the columns of the table that the condition names, and where its rows are."""
+        """Return the table columns that the condition refers to, with row addresses."""
         merge, maker = self._merge, self._maker
         spark, theirs = merge.source.sparkSession, merge.source.schema.fields
 
@@ -213,7 +213,7 @@ class _OneMerge:
         return parts
 
     def _key(self) -> KeyColumns | None:
-        """Return the columns whose values tell new rows apart."""
+        """Return the columns that identify new rows."""
         if not self._merge.clauses.not_matched:
             return None
         fields = _key_fields(self._base, self._merge)
@@ -221,7 +221,7 @@ class _OneMerge:
 
 
 def _key_fields(base: Snapshot, merge: FrameMerge) -> tuple[Field, ...]:
-    """Return the columns that the condition sets equal, or else the primary key."""
+    """Return the columns compared for equality by the condition, or else the primary key."""
     schema = base.manifest.schema
     by_lower = {field.name.lower(): field for field in schema.fields}
     joined = [by_lower[name.lower()] for name in merge.on if name.lower() in by_lower]
@@ -232,21 +232,21 @@ def _key_fields(base: Snapshot, merge: FrameMerge) -> tuple[Field, ...]:
 def _warn_without_key(base: Snapshot, merge: FrameMerge) -> None:
     if merge.clauses.not_matched and not _key_fields(base, merge):
         warnings.warn(
-            f"the merge into {base.location.uri} has no key filter: no column that its condition "
-            "sets equal to the source was found, and the table has no primary key. A merge that "
-            "runs at the same time may insert the same rows",
+            f"the merge into {base.location.uri} has no key filter: its condition compares no "
+            "column for equality with the source, and the table has no primary key. A "
+            "concurrent merge may insert the same rows",
             stacklevel=2,
         )
 
 
 def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
-    """Return columns of a version, with the address and the id of each row."""
+    """Return columns of a version, with row addresses and row ids."""
     metas = [MetaColumn.ROW_ADDRESS.value, MetaColumn.ROW_ID.value]
     frame = target_frame(spark, base, columns, metas)
     return frame.withColumnsRenamed({metas[0]: ADDRESS, metas[1]: ROW_ID})
 
 
 def _comparable(value: Column, field: t.StructField) -> Column:
-    """Return a value that can be compared: maps cannot, but their text can."""
+    """Return a comparable value; maps are converted to text."""
     can = not any(kind in field.dataType.simpleString() for kind in ("map<", "variant"))
     return value if can else f.to_json(f.struct(value))

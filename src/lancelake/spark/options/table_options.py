@@ -1,4 +1,4 @@
-"""What do the options of a read or a write mean?"""
+"""Parse the options of reads and writes."""
 
 from __future__ import annotations
 
@@ -48,50 +48,51 @@ _PREFIXES = ("aws_", "azure_", "google_", "gcs_", "gcp_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableOptions:
-    """Options, sorted out: which table, how to get there, and the rest by lower-case name."""
+    """Parsed options: the location of the table, and the others by lower-case name."""
 
     location: Location
     rest: Mapping[str, str]
 
     def get(self, name: str) -> str | None:
-        """Return an option; its case does not matter."""
+        """Return an option by case-insensitive name."""
         return self.rest.get(name.lower())
 
     def whole(self, name: str) -> int | None:
-        """Return an option that is a whole number."""
+        """Return an integer option."""
         text = self.get(name)
         if text is None:
             return None
         if not text.strip().isdecimal():
-            raise self._refused(f"option {name} must be a whole number, not {text!r}", name)
+            raise self._refused(f"option {name} must be an integer, not {text!r}", name)
         return int(text)
 
     def positive(self, name: str) -> int | None:
-        """Return an option that is a whole number from 1 on."""
+        """Return a positive integer option."""
         value = self.whole(name)
         if value == 0:
             raise self._refused(f"option {name} must be at least 1", name)
         return value
 
     def flag(self, name: str, *, default: bool) -> bool:
-        """Return an option that is true or false."""
+        """Return a boolean option."""
         text = (self.get(name) or str(default)).strip().lower()
         if text not in ("true", "false"):
             raise self._refused(f"option {name} must be true or false, not {text!r}", name)
         return text == "true"
 
     def _refused(self, problem: str, name: str) -> InvalidRequestError:
-        action = f"Correct the value of {name}, or leave it away."
+        action = f"Correct the value of {name}, or omit it."
         return InvalidRequestError(problem, table=self.location.uri, option=name, action=action)
 
 
 def parse(options: Mapping[str, str], known: Collection[str]) -> TableOptions:
-    """Sort options out; one that nothing knows is refused with a proposal."""
+    """Parse options; unknown options are refused with a suggestion."""
     given = {key: value for key, value in options.items() if key.lower() != PATH}
     uri = next((value for key, value in options.items() if key.lower() == PATH), None)
     if not uri:
         raise InvalidRequestError(
-            "no path was given", action="Name the table: .load(path), .save(path) or option path."
+            "no path was specified",
+            action="Set the path of the table: .load(path), .save(path) or option path.",
         )
     storage, rest = split_storage(given)
     location = location_at(uri, {key.lower(): value for key, value in storage.items()})
@@ -101,21 +102,21 @@ def parse(options: Mapping[str, str], known: Collection[str]) -> TableOptions:
 
 
 def location_at(uri: str, storage: Mapping[str, str]) -> Location:
-    """Parse the place of a table, with the options that `split_storage` tells from the others."""
+    """Parse the location of a table, with the options of the store."""
     given = {key: value for key, value in storage.items() if key.lower() != CONFINE_TO.lower()}
     roots = next((storage[key] for key in storage if key not in given), None)
     return Location.parse(uri, given, confine_to=None if roots is None else _roots(roots))
 
 
 def reached_with(location: Location) -> dict[str, str]:
-    """Return the options that lead to a place again: the inverse of `location_at`."""
+    """Return the options for a location: the inverse of `location_at`."""
     if location.confine_to is None:
         return location.storage_options
     return {**location.storage_options, CONFINE_TO: json.dumps(location.confine_to)}
 
 
 def _roots(text: str) -> list[str]:
-    """Read the option `confineTo`: one root, or a JSON list of them."""
+    """Parse the option `confineTo`: one root, or a JSON list of them."""
     if not text.strip().startswith("["):
         return [text] if text.strip() else []
     try:
@@ -123,13 +124,13 @@ def _roots(text: str) -> list[str]:
     except ValueError:
         roots = None
     if not isinstance(roots, list) or not all(isinstance(root, str) for root in roots):
-        problem = f"option {CONFINE_TO} is neither one root nor a JSON list of roots: {text!r}"
+        problem = f"option {CONFINE_TO} must be one root or a JSON list of roots: {text!r}"
         raise InvalidRequestError(problem, option=CONFINE_TO)
     return roots
 
 
 def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Tell options of the store, which may be secret, from the others."""
+    """Separate options of the store, which may be secret, from the others."""
     storage: dict[str, str] = {}
     rest: dict[str, str] = {}
     for key, value in options.items():
@@ -143,15 +144,15 @@ def split_storage(options: Mapping[str, str]) -> tuple[dict[str, str], dict[str,
 
 
 def given_to(location: Location, options: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of a read or write of a table that is found already, in lower case.
+    """Return the options of a read or write of a table that was already resolved, in lower case.
 
-    A table found by its name is confined by its catalog: it is too late for an option.
+    A table resolved by name is confined by its catalog, not by an option.
     """
     storage, rest = split_storage({key.lower(): value for key, value in options.items()})
     rest.pop(PATH, None)
     if CONFINE_TO.lower() in storage and location.confine_to is None:
         raise InvalidRequestError(
-            f"option {CONFINE_TO} does not confine a table that is found by its name",
+            f"option {CONFINE_TO} is not supported for a table that is resolved by name",
             table=location.uri,
             action=f"Set spark.sql.catalog.<name>.{CONFINE_TO}, or load the table by its path.",
         )
@@ -159,23 +160,23 @@ def given_to(location: Location, options: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_storage_key(key: str) -> bool:
-    """Whether an option speaks to the object store."""
+    """Whether an option belongs to the object store."""
     return is_known(key) or key.lower().startswith(_PREFIXES)
 
 
 def ensure_known(given: Collection[str], known: Collection[str], table: str | None = None) -> None:
-    """Refuse an option that nothing knows, and say which one may be meant."""
+    """Refuse an unknown option, and suggest a similar one."""
     by_name = {name.lower(): name for name in known}
     for key in given:
         if key.lower() in by_name:
             continue
         action = suggestion(key, known, "options")
-        problem = f"option {key} is not known"
+        problem = f"unknown option {key}"
         raise InvalidRequestError(problem, table=table, option=key, action=action)
 
 
 def reference(options: TableOptions) -> Reference:
-    """Return the version that options ask for."""
+    """Return the version selected by options."""
     version, branch = options.whole("version"), options.get("branch")
     tag, time = options.get("tag"), options.get("timestamp")
     given = [name for name in ("version", "tag", "timestamp") if options.get(name) is not None]
@@ -193,14 +194,14 @@ def reference(options: TableOptions) -> Reference:
 
 
 def _exclusive(options: TableOptions, names: list[str]) -> InvalidRequestError:
-    problem = f"options {' and '.join(names)} exclude each other"
-    return InvalidRequestError(problem, table=options.location.uri, action="Give only one of them.")
+    problem = f"options {' and '.join(names)} cannot be combined"
+    return InvalidRequestError(problem, table=options.location.uri, action="Set only one of them.")
 
 
 def parse_time(text: str, table: str | None = None) -> AsOf:
-    """Understand a time: ISO 8601 with a time zone, or seconds since 1970.
+    """Parse a time: ISO 8601 with a time zone, or seconds since 1970.
 
-    A time without a zone is in that of a session, which only `times.zoned` knows.
+    A time without a time zone is in that of a session, which only `times.zoned` knows.
     """
     cleaned = text.strip()
     try:
@@ -209,10 +210,12 @@ def parse_time(text: str, table: str | None = None) -> AsOf:
         when = datetime.fromisoformat(cleaned)
     except ValueError as error:
         action = "Write it as 2026-01-31 12:00:00+00:00."
-        raise InvalidRequestError(f"{text!r} is not a time", table=table, action=action) from error
+        raise InvalidRequestError(
+            f"{text!r} is not a valid time", table=table, action=action
+        ) from error
     if when.tzinfo is None:
         raise InvalidRequestError(
-            f"{text!r} names no time zone, and a plain data source does not know the session's",
+            f"{text!r} has no time zone, and a plain data source does not know the session's",
             table=table,
             action=f"Write it as {when}+00:00.",
         )
@@ -220,7 +223,7 @@ def parse_time(text: str, table: str | None = None) -> AsOf:
 
 
 def open_version(options: TableOptions) -> Snapshot:
-    """Open the version that options ask for."""
+    """Open the version selected by options."""
     branch, wanted = options.get("branch"), reference(options)
     if isinstance(wanted, AsOf) and branch is not None:
         place = branch_location(options.location, branch)

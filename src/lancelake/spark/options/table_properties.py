@@ -1,4 +1,4 @@
-"""Properties of a table in SQL: which ones are its config, which ones choose how it is made."""
+"""Table properties in SQL: config entries and creation options."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ DATA_VERSION, STABLE_ROW_IDS = "dataStorageVersion", "stableRowIds"
 _AT_CREATION = {name.lower(): name for name in (DATA_VERSION, STABLE_ROW_IDS)}
 _OPTION = "option."
 _RESERVED = ("provider", "location", "owner", "external", "is_managed_location", "table_type")
-"""What Spark itself keeps among the properties."""
+"""Properties that Spark itself reserves."""
 
 
 def config_of(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the properties that the table keeps as its config.
+    """Return the properties that are stored as the table's config.
 
-    Options are among the properties too, and may be secret: no table keeps them.
+    Properties include options, which may be secret and are not stored.
     """
     return {
         key: value
@@ -27,9 +27,9 @@ def config_of(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def creation_options(properties: Mapping[str, str]) -> dict[str, str]:
-    """Return the options of the write that makes the table, by lower-case name.
+    """Return the creation options of a table, by lower-case name.
 
-    OPTIONS are all of them; of TBLPROPERTIES those that are fixed when a table is made.
+    All OPTIONS are included, and those TBLPROPERTIES that are fixed at creation.
     """
     options = {
         key.removeprefix(_OPTION).lower(): value
@@ -60,19 +60,19 @@ def shown_properties(snapshot: Snapshot) -> dict[str, str]:
 
 
 def ensure_changeable(key: str) -> None:
-    """Refuse a change of a property that no statement can change."""
+    """Refuse to change a property that cannot be changed."""
     if key == "location":
         raise UnsupportedError(
             "the location of a Lance table cannot be changed",
-            action="Clone the table to the other place: CALL lance.system.clone(...).",
+            action="Clone the table to the new location: CALL lance.system.clone(...).",
         )
     if key in _RESERVED:
         raise UnsupportedError(f"property {key} of a Lance table cannot be changed", option=key)
     if _is_for_creation(key):
         raise UnsupportedError(
-            f"property {key} is fixed when a table is created",
+            f"property {key} is fixed at table creation",
             option=key,
-            action=f"Create the table again with TBLPROPERTIES ('{key}' = ...).",
+            action=f"Recreate the table with TBLPROPERTIES ('{key}' = ...).",
         )
 
 

@@ -1,4 +1,4 @@
-"""Times that users write as text: read by Spark, in the session's time zone."""
+"""Parse times as text with Spark, in the session's time zone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _QUERY = "SELECT unix_micros(try_cast(:text AS TIMESTAMP)) AS micros"
 
 
 def with_zones(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str]:
-    """Return options whose times name their time zone."""
+    """Return options with time zones added to their times."""
     return {
         key: zoned(spark, value) if key.lower() in _TIME_OPTIONS else value
         for key, value in options.items()
@@ -23,10 +23,10 @@ def with_zones(spark: SparkSession, options: Mapping[str, str]) -> dict[str, str
 
 
 def zoned(spark: SparkSession, time: str | datetime) -> str:
-    """Return a time with its zone, as `TIMESTAMP AS OF` understands it.
+    """Return a time with its time zone, as `TIMESTAMP AS OF` interprets it.
 
-    Text without a zone is in the zone of the session, and a naive datetime in the zone of the
-    process, as everywhere in PySpark. What Spark cannot read is returned as it is.
+    Text without a time zone is in that of the session, and a naive datetime in that of the process,
+    as everywhere in PySpark. Text that Spark cannot parse is returned unchanged.
     """
     if isinstance(time, datetime):
         return (time if time.tzinfo else time.astimezone()).isoformat()
@@ -36,4 +36,4 @@ def zoned(spark: SparkSession, time: str | datetime) -> str:
     try:
         return (_EPOCH + timedelta(microseconds=row.micros)).isoformat()
     except OverflowError as error:
-        raise InvalidRequestError(f"no version is as old or as new as {time!r}") from error
+        raise InvalidRequestError(f"time {time!r} is out of range") from error

@@ -1,1 +1,1 @@
-"""What Spark's planner talks to: catalog, tables, scans, written in Python."""
+"""Catalog, tables, scans and writes for Spark's planner, implemented in Python."""

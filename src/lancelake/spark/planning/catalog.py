@@ -1,4 +1,4 @@
-"""A catalog of Lance tables for SQL: names, namespaces, versions in time."""
+"""Catalog of Lance tables for SQL: tables, namespaces and time travel."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class LanceCatalog(TableChanges):
         except TableNotFoundError as error:
             if not is_path(ident.name()) or self._may_be_missing(context):
                 raise self.no_such_table(ident) from error
-            # Spark would go on to look for files of a format of this name.
+            # Spark would otherwise continue with files of a format of this name.
             raise
         name = f"{self._name}.{ident.toString()}"
         if named.facts == CHANGES:
@@ -129,14 +129,14 @@ class LanceCatalog(TableChanges):
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
         found = TableDefinition.of(self.gateway, self.location_of(ident), details)
         if found.chosen_location is not None and not is_path(ident.name()):
-            problem = "a table of this catalog lies where its name says"
-            action = "Leave LOCATION away, or create the table by its path."
+            problem = "LOCATION is not supported: the name of a table determines its location"
+            action = "Omit LOCATION, or create the table by its path."
             raise UnsupportedError(problem, location=found.chosen_location, action=action)
         return found
 
 
 def _settings(gateway: Gateway, name: str) -> dict[str, str]:
-    """Return the settings `spark.sql.catalog.<name>.*`, where options of the store may be."""
+    """Return the settings `spark.sql.catalog.<name>.*`, which may include options of the store."""
     prefix = f"spark.sql.catalog.{name}."
     every = gateway.spark.sparkContext.getConf().getAll()
     return {key.removeprefix(prefix): value for key, value in every if key.startswith(prefix)}
@@ -159,7 +159,7 @@ def _opened(named: Named, travel: Reference | None) -> Snapshot:
 
 
 def _time_travel(context: tuple[Any, ...]) -> Reference | None:
-    """Read what `VERSION AS OF` or `TIMESTAMP AS OF` asks for; versions of Spark say it apart."""
+    """Parse `VERSION AS OF` or `TIMESTAMP AS OF`, which Spark versions pass in different ways."""
     if not context:
         return None
     asked = context[0]
@@ -178,12 +178,12 @@ def _time_travel(context: tuple[Any, ...]) -> Reference | None:
 
 
 def _is_for_writing(context: tuple[Any, ...]) -> bool:
-    """Whether a table is loaded to be written, and may be created when there is none."""
+    """Whether a table is loaded for writing, in which case it may not exist yet."""
     if not context or isinstance(context[0], str | int):
         return False
     asked = context[0]
-    wishes = asked.writePrivileges() if hasattr(asked, "writePrivileges") else asked
-    return not wishes.isEmpty()
+    privileges = asked.writePrivileges() if hasattr(asked, "writePrivileges") else asked
+    return not privileges.isEmpty()
 
 
 def _version(text: str) -> Reference:

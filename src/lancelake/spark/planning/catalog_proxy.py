@@ -1,4 +1,4 @@
-"""Defaults of Spark's catalog interfaces, and the exceptions that Spark expects of them."""
+"""Defaults of Spark's catalog interfaces, and the exceptions that Spark expects."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 
 
 class CatalogProxy(Proxy):
-    """What a catalog answers when it has nothing special to say."""
+    """Default implementations of catalog methods."""
 
     def initialize(self, name: str, options: Any) -> None:
-        """Nothing is left to do: the catalog was made with all it needs."""
+        """Do nothing: the catalog is fully initialised."""
 
     def defaultNamespace(self) -> Any:
         return self.gateway.strings([])
@@ -34,7 +34,7 @@ class CatalogProxy(Proxy):
         return True
 
     def invalidateTable(self, ident: Any) -> None:
-        """Nothing is kept: every load opens the newest version."""
+        """Do nothing: tables are not cached, every load opens the newest version."""
 
     def listTableSummaries(self, namespace: Any) -> Any:
         make = self.gateway.connector("catalog.TableSummary")
@@ -51,19 +51,19 @@ class CatalogProxy(Proxy):
         raise NotImplementedError
 
     def no_such_table(self, ident: Any) -> Py4JJavaError:
-        """Return what to raise when there is no such table."""
+        """Return the exception for a table that does not exist."""
         return thrown(self.gateway.cls(f"{_ANALYSIS}.NoSuchTableException")(ident))
 
     def table_exists(self, ident: Any) -> Py4JJavaError:
-        """Return what to raise when the name is taken."""
+        """Return the exception for a table that already exists."""
         return thrown(self.gateway.cls(f"{_ANALYSIS}.TableAlreadyExistsException")(ident))
 
     def no_such_namespace(self, namespace: Any) -> Py4JJavaError:
-        """Return what to raise when there is no such namespace."""
+        """Return the exception for a namespace that does not exist."""
         make = self.gateway.cls(f"{_ANALYSIS}.NoSuchNamespaceException")
         return thrown(make(self.gateway.strings(list(namespace))))
 
     def namespace_exists(self, namespace: Any) -> Py4JJavaError:
-        """Return what to raise when there is such a namespace already."""
+        """Return the exception for a namespace that already exists."""
         make = self.gateway.cls(f"{_ANALYSIS}.NamespaceAlreadyExistsException")
         return thrown(make(self.gateway.strings(list(namespace))))

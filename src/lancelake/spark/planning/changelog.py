@@ -1,4 +1,4 @@
-"""The range of `CHANGES FROM ... TO ...` as a Java object -> a range of our own."""
+"""Convert the Java range of `CHANGES FROM ... TO ...`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _NET = "NET_CHANGES"
 
 
 def changelog_versions(context: Any) -> Versions:
-    """Read which versions are asked for, and whether only what differs in the end."""
+    """Return the requested versions, and whether only net changes are requested."""
     is_net = context.deduplicationMode().name() == _NET
     found = context.range()
     match str(found.getClass().getSimpleName()):
@@ -43,7 +43,7 @@ def _optional(value: Any) -> Any:
 
 def _number(text: str) -> int:
     if not text.isdigit():
-        raise InvalidRequestError(f"{text!r} is not the number of a version")
+        raise InvalidRequestError(f"{text!r} is not a version number")
     return int(text)
 
 

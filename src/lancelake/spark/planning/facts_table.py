@@ -1,4 +1,4 @@
-"""A metadata table as Spark sees it: few rows, read once, on the driver."""
+"""Metadata tables in Spark: few rows, read once on the driver."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from lancelake.table.describe.metadata_tables import facts, facts_schema
 
 @dataclass(frozen=True, slots=True)
 class FactsPartition:
-    """Rows that travel with the partition."""
+    """Rows that are part of the partition."""
 
     rows: pa.Table
     schema: pa.Schema
@@ -45,7 +45,7 @@ class FactsPartition:
 
 @implements("catalog.SupportsRead")
 class FactsTable(TableProxy):
-    """Facts about one version of a table."""
+    """A metadata table of one version."""
 
     def __init__(self, gateway: Gateway, snapshot: Snapshot, facts: str, name: str) -> None:
         super().__init__(gateway)
@@ -113,7 +113,7 @@ class _Batch(Proxy):
         self._rows, self._schema = rows, schema
 
     def planInputPartitions(self) -> Any:
-        # Without any column a table of Arrow forgets how many rows it has.
+        # An Arrow table without columns does not keep its number of rows.
         rows = self._rows.select(self._schema.fieldNames() or self._rows.column_names[:1])
         part = FactsPartition(rows, arrow_schema(self._schema))
         return input_partitions(self.gateway, [encode(part)])

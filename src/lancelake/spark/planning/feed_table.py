@@ -1,4 +1,4 @@
-"""The changes of a table's rows as Spark sees them: a table, or a changelog of newer versions."""
+"""Change data feed in Spark: as a table, or as a changelog on newer Spark versions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "=": "="}
 
 
 class _Feed(Proxy):
-    """What tables and changelogs of a feed have in common."""
+    """Common parts of tables and changelogs of a feed."""
 
     def __init__(self, gateway: Gateway, snapshot: Snapshot, versions: Versions, name: str) -> None:
         super().__init__(gateway)
@@ -71,7 +71,7 @@ class _Feed(Proxy):
 
 @implements("catalog.SupportsRead")
 class FeedTable(_Feed, TableProxy):
-    """The changes up to a version; options of a query say where they begin and end."""
+    """The changes up to a version; options of a query set their range."""
 
     def schema(self) -> Any:
         return java_schema(self.gateway, self._request.schema)
@@ -82,7 +82,7 @@ class FeedTable(_Feed, TableProxy):
 
 @implements("catalog.Changelog")
 class LanceChangelog(_Feed):
-    """The changes that `CHANGES FROM VERSION ...` asks for."""
+    """The changes of `CHANGES FROM VERSION ...`."""
 
     def columns(self) -> Any:
         return v2_columns(self.gateway, java_schema(self.gateway, self._request.schema))
@@ -172,7 +172,7 @@ class _Batch(Proxy):
 
 
 def narrowed(request: FeedRequest, condition: Condition) -> FeedRequest:
-    """Leave out versions that a condition on the commit's version rules out."""
+    """Exclude versions by a condition on the commit version."""
     if not isinstance(condition, Comparison) or condition.column.path != (COMMIT_VERSION,):
         return request
     value, first, last = condition.value.as_py(), request.first, request.last
@@ -200,7 +200,7 @@ def _types(request: FeedRequest) -> Callable[[tuple[str, ...]], pa.DataType | No
 
 
 def describe(request: FeedRequest) -> str:
-    """Say whose changes are read, and which."""
+    """Describe the feed and its range."""
     at, versions = request.snapshot, request.versions
     where = f"{at.location.uri} (version {at.version}, branch {at.branch or 'main'})"
     parts = [f"lance changes of {where}"]

@@ -1,4 +1,4 @@
-"""A table as a DataFrame, for programs that name no catalog."""
+"""Read a table as a DataFrame without a catalog."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from lancelake.spark.reading.version_table import VersionTable
 
 
 def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFrame:
-    """Return the rows of a table; filters, columns and aggregates on them reach its files.
+    """Return the rows of a table; filters, columns and aggregates are pushed down.
 
     Options are those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`, and
-    what the object store needs; with `readChangeFeed` it is the changes of rows that come back.
+    options of the object store; `readChangeFeed` returns row-level changes.
     """
     given = {key: str(value) for key, value in options.items()}
     if not is_classic(spark):
@@ -34,7 +34,7 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
 
 
 def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
-    """Return the table that options name, as a DataFrame of a classic session."""
+    """Return the table selected by options, as a DataFrame of a classic session."""
     gateway = open_gateway(spark)
     parsed = parse(with_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS))
     snapshot = open_version(parsed)
@@ -43,6 +43,6 @@ def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
         return data_frame(gateway, FeedTable(gateway, snapshot, versions_of(parsed), name))
     ensure_known(parsed.rest, READ_OPTIONS)
     table = VersionTable(gateway, snapshot, f"lance.`{snapshot.location.uri}`")
-    # The version is settled and secrets stay out of the plan.
+    # The version is fixed and secrets are not part of the plan.
     rest = {name: value for name in SCAN_OPTIONS if (value := parsed.get(name)) is not None}
     return data_frame(gateway, table, rest)

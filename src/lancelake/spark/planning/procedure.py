@@ -1,4 +1,4 @@
-"""A procedure as Spark calls it."""
+"""A stored procedure in Spark's connector API."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table that CREATE or REPLACE makes: it appears at once with its rows, or not at all."""
+"""Atomic CREATE and REPLACE TABLE, with or without AS SELECT."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _PROVIDER = "lance"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableDefinition:
-    """What CREATE TABLE says about a table."""
+    """Definition of a table in CREATE TABLE."""
 
     location: Location
     schema: t.StructType
@@ -41,15 +41,15 @@ class TableDefinition:
 
     @staticmethod
     def of(gateway: Gateway, location: Location, details: tuple[Any, ...]) -> TableDefinition:
-        """Read a definition, which newer versions of Spark hand over in one object."""
+        """Parse a definition, which newer Spark versions pass as one object."""
         if len(details) == 1:
             info = details[0]
             columns, transforms, given = info.columns(), info.partitions(), info.properties()
         else:
             columns, transforms, given = details
         if len(transforms):
-            problem = "Lance tables are not partitioned by columns"
-            raise UnsupportedError(problem, action="Leave PARTITIONED BY away.")
+            problem = "Lance tables do not support partitioning by columns"
+            raise UnsupportedError(problem, action="Omit PARTITIONED BY.")
         if "StructType" not in columns.getClass().getName():
             columns = gateway.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
         _ensure_ours(given.get("provider"), location)
@@ -66,21 +66,21 @@ class TableDefinition:
         )
 
     def planned(self, options: TableOptions, mode: SaveMode) -> WritePlan:
-        """Return the write that makes the table; its own options stand above the table's."""
+        """Return the write that creates the table; its options override the table's."""
         ensure_known(self.options, WRITE_OPTIONS)
         options = replace(options, rest={**self.options, **options.rest})
         if options.get("replaceWhere") is not None:
-            problem = "option replaceWhere does not go with a statement that makes a table"
+            problem = "option replaceWhere cannot be used in a statement that creates a table"
             raise InvalidRequestError(problem, table=self.location.uri, option="replaceWhere")
         if mode is SaveMode.OVERWRITE:
             options = replace(options, rest={**options.rest, "overwriteschema": "true"})
         found = plan_write(options, self.schema, mode)
         if found is None:
-            raise UnsupportedError(f"mode {mode.value} makes no table")
+            raise UnsupportedError(f"mode {mode.value} does not create a table")
         return replace(found, config=FrozenMap(self.properties))
 
     def created(self, mode: SaveMode) -> Snapshot:
-        """Make the table without rows."""
+        """Create the table without rows."""
         plan = self.planned(TableOptions(location=self.location, rest={}), mode)
         return commit_write(plan, ())
 
@@ -88,15 +88,15 @@ class TableDefinition:
 def _ensure_ours(provider: str | None, location: Location) -> None:
     if provider is not None and provider.lower() != _PROVIDER:
         raise UnsupportedError(
-            f"this catalog holds Lance tables, not tables of format {provider}",
+            f"this catalog contains Lance tables, not tables of format {provider}",
             table=location.uri,
-            action="Leave USING away, or say USING lance.",
+            action="Omit USING, or write USING lance.",
         )
 
 
 @implements("catalog.StagedTable", "catalog.SupportsWrite")
 class StagedTable(TableProxy):
-    """A table in the making."""
+    """A table that is not committed yet."""
 
     def __init__(
         self, gateway: Gateway, definition: TableDefinition, mode: SaveMode, name: str
@@ -132,7 +132,7 @@ class StagedTable(TableProxy):
         commit_write(plan, fragments)
 
     def abortStagedChanges(self) -> None:
-        """Nothing was published; files of no version are for cleanup."""
+        """Do nothing: nothing was committed, and cleanup removes orphan files."""
 
     def reportDriverMetrics(self) -> Any:
         return self.gateway.array(self.gateway.connector("metric.CustomTaskMetric"), [])
@@ -144,7 +144,7 @@ class StagedTable(TableProxy):
         mode: SaveMode,
         **_: Any,
     ) -> WritePlan:
-        """Plan the table as it was defined; Spark hands over rows of just that schema."""
+        """Plan the table as defined; Spark passes rows of exactly that schema."""
         return self._definition.planned(options, mode)
 
     def _keep(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:

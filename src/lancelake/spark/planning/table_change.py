@@ -1,4 +1,4 @@
-"""Spark's changes of a table as Java objects -> values of our own."""
+"""Convert Spark's Java table changes to our own values."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lancelake.table.columns.alter import ColumnChange
 
 
 def changes_of(change: Any) -> list[Change]:
-    """Read one change; a column that is added at a place is two."""
+    """Convert one change; adding a column at a position is two changes."""
     kind = str(change.getClass().getSimpleName())
     if kind in ("SetProperty", "RemoveProperty"):
         value = change.value() if kind == "SetProperty" else None
         ensure_changeable(change.property())
         return [SetProperty(key=change.property(), value=value)]
     if not hasattr(change, "fieldNames"):
-        raise UnsupportedError(f"{kind} is not a change that Lance tables know")
+        raise UnsupportedError(f"{kind} is not supported by Lance tables")
     path = tuple(change.fieldNames())
     text = path_text(path)
     match kind:
@@ -50,11 +50,11 @@ def changes_of(change: Any) -> list[Change]:
         case "UpdateColumnPosition":
             return [MoveColumn(path=path, after=_after(change.position()))]
         case _:
-            raise UnsupportedError(f"{kind} of {text} is not a change that Lance tables know")
+            raise UnsupportedError(f"{kind} of {text} is not supported by Lance tables")
 
 
 def namespace_change(change: Any) -> tuple[str, str | None]:
-    """Read a change of a namespace's properties; one that is removed has no value."""
+    """Convert a change of a namespace's properties; a removed property has no value."""
     is_set = str(change.getClass().getSimpleName()) == "SetProperty"
     return str(change.property()), str(change.value()) if is_set else None
 

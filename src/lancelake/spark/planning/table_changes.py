@@ -1,4 +1,4 @@
-"""Statements that make, alter, rename and replace tables of a catalog."""
+"""CREATE, ALTER, RENAME and REPLACE of catalog tables."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.spark.catalog.procedures import procedure_named, procedure_names
 from lancelake.spark.catalog.table_names import table_named
 from lancelake.spark.catalog.warehouse import Directory
 from lancelake.spark.jobs.engine import SparkEngine
-from lancelake.spark.maintenance.procedures import add_upkeep_procedures
+from lancelake.spark.maintenance.procedures import add_maintenance_procedures
 from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
@@ -22,11 +22,11 @@ from lancelake.suggest import suggestion
 
 _SYSTEM = "system"
 
-add_upkeep_procedures()
+add_maintenance_procedures()
 
 
 class TableChanges(CatalogProxy):
-    """The part of a catalog that changes what it holds."""
+    """The methods of a catalog that change its tables."""
 
     directory: Directory
 
@@ -37,11 +37,11 @@ class TableChanges(CatalogProxy):
         raise NotImplementedError
 
     def location_of(self, ident: Any) -> Location:
-        """Return the place of a table."""
+        """Return the location of a table."""
         raise NotImplementedError
 
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
-        """Read what a statement says about a new table."""
+        """Parse the definition of a new table."""
         raise NotImplementedError
 
     def createTable(self, ident: Any, *details: Any) -> Any:
@@ -99,7 +99,7 @@ class TableChanges(CatalogProxy):
         found = procedure_named(ident.name())
         if tuple(ident.namespace()) != (_SYSTEM,) or found is None:
             raise NotFoundError(
-                f"there is no procedure {self._full(ident)}",
+                f"procedure {self._full(ident)} does not exist",
                 action=suggestion(ident.name(), procedure_names(), "procedures"),
             )
         spark, catalog = self.gateway.spark, self.name()

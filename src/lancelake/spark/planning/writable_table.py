@@ -1,4 +1,4 @@
-"""A table that SQL may change: the newest version of a table or branch."""
+"""Table that SQL can change: the newest version of a table or branch."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _CAPABILITIES = (
     "catalog.SupportsDeleteV2",
 )
 class WritableTable(VersionTable):
-    """Reads the version that was newest when it was loaded; writes go on the newest."""
+    """Reads the version that was newest when it was loaded; writes are applied to the newest."""
 
     def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
         super().__init__(gateway, snapshot, name)
@@ -58,7 +58,7 @@ class WritableTable(VersionTable):
         found = self._conditions(predicates)
         known = [condition for condition in found if condition is not None]
         if len(known) < len(found):
-            raise UnsupportedError("the rows to delete cannot be found by this condition")
+            raise UnsupportedError("this condition is not supported for deleting rows")
         self._delete(joined(known))
 
     def truncateTable(self, *options: Any) -> bool:  # noqa: ARG002
@@ -76,7 +76,7 @@ class WritableTable(VersionTable):
         return existing(self.options) or self.snapshot
 
     def condition(self, predicate: Any) -> Predicate | None:
-        """Return a predicate of Spark as one of ours; None when that might change its meaning."""
+        """Return a Spark predicate as one of ours; None if that might change its meaning."""
         found = None if predicate is None else self._conditions([predicate])[0]
         return None if found is None else joined([found])
 

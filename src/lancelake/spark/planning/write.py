@@ -1,4 +1,4 @@
-"""A write as Spark asks for it: executors write files, the driver's own process commits."""
+"""Writes in Spark's planner: executors write files, the driver process commits."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ from lancelake.spark.writing.write_plan import SaveMode, ensure_columns, plan_wr
 from lancelake.table.planned_write import RowsByFilter, WritePlan, commit_write
 
 Begin = Callable[..., WritePlan | None]
-"""What decides what a write does, when it begins."""
+"""Plans a write when it starts."""
 
 Plan = Callable[[], WritePlan | None]
 Commit = Callable[[WritePlan, tuple[Fragment, ...]], None]
-"""What happens to a plan and the fragments that its tasks wrote."""
+"""Commits the fragments that tasks wrote for a plan."""
 
 
 @implements("write.SupportsOverwriteV2", "write.SupportsDynamicOverwrite")
 class LanceWriteBuilder(Proxy):
-    """Decides between adding rows, replacing all, and replacing some."""
+    """Selects append, overwrite or overwrite by filter."""
 
     def __init__(
         self,
@@ -69,12 +69,12 @@ class LanceWriteBuilder(Proxy):
         return self.truncate()
 
     def canOverwrite(self, predicates: Any) -> bool:  # noqa: ARG002
-        # What does not translate is refused with a sentence of ours.
+        # A condition that cannot be translated is refused with our own error.
         return True
 
     def overwrite(self, predicates: Any) -> Any:
         if self._options.get("replaceWhere") is not None:
-            problem = "option replaceWhere and the condition of an overwrite exclude each other"
+            problem = "option replaceWhere cannot be combined with an overwrite by condition"
             raise InvalidRequestError(problem, table=self._options.location.uri)
         conditions = [self._condition(predicate) for predicate in predicates]
         self._replaces = RowsByFilter(
@@ -98,7 +98,7 @@ class LanceWriteBuilder(Proxy):
 
     def buildForStreaming(self) -> Any:
         raise UnsupportedError(
-            "this catalog does not write streams",
+            "this catalog does not support streaming writes",
             action='Use writeStream.format("lance") with the table\'s path.',
         )
 
@@ -110,7 +110,7 @@ class LanceWriteBuilder(Proxy):
         known = None if expressions is None else expressions.condition(predicate)
         if known is None:
             raise UnsupportedError(
-                f"rows to replace cannot be found by {predicate.toString()}",
+                f"rows to replace cannot be selected by {predicate.toString()}",
                 action="Delete them first, then append.",
             )
         return known
@@ -135,7 +135,7 @@ class _Write(Proxy):
         return _BatchWrite(self.gateway, *self._parts)
 
     def toStreaming(self) -> Any:
-        raise UnsupportedError("this write is not a stream")
+        raise UnsupportedError("this write does not support streaming")
 
     def supportedCustomMetrics(self) -> Any:
         return self.gateway.array(self.gateway.connector("metric.CustomMetric"), [])
@@ -152,26 +152,26 @@ class _BatchWrite(Proxy):
         self._plan: WritePlan | None = None
 
     def createBatchWriterFactory(self, info: Any) -> Any:  # noqa: ARG002
-        # Only here does a write begin: a plan that is merely shown must change nothing.
+        # A write starts here, since a plan that is only displayed must change nothing.
         self._plan = self._begin()
         if self._plan is None:
             raise UnsupportedError("there is nothing to write")
         return writer_factory(self.gateway, WriteBatches(self._plan.task), self._schema)
 
     def useCommitCoordinator(self) -> bool:
-        # Attempts write files of their own and Spark hands over one message for each task. With
-        # the coordinator a write fails when an executor dies between its permission and its answer.
+        # Every attempt writes its own files and Spark passes one message per task. With the
+        # coordinator a write fails if an executor is lost between its permission and its reply.
         return False
 
     def onDataWriterCommit(self, message: Any) -> None:
-        """Nothing is kept of single tasks."""
+        """Do nothing: nothing is recorded for single tasks."""
 
     def commit(self, messages: Any, *summary: Any) -> None:  # noqa: ARG002
         if self._plan is not None:
             self._publish(self._plan, fragments_of(messages))
 
     def abort(self, messages: Any) -> None:
-        """Leave everything: a commit may have landed, and files of no version are for cleanup."""
+        """Do nothing: a commit may have succeeded, and cleanup removes orphan files."""
 
 
 def _with_given(target: TableOptions, given: dict[str, str]) -> TableOptions:

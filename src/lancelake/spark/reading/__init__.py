@@ -1,1 +1,1 @@
-"""Reads by Spark: pushdown, partitions and the rows that executors return."""
+"""Reads on Spark: pushdown, partitions and conversion of rows on executors."""

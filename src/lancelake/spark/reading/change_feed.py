@@ -1,4 +1,4 @@
-"""Changes of a table's rows as Spark reads them: which versions, which columns, which tasks."""
+"""Read the change data feed on Spark: range of versions, columns and tasks."""
 
 from __future__ import annotations
 
@@ -51,9 +51,9 @@ _LEAST_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Versions:
-    """Versions whose changes are read: those after `begin`, up to and with `end`.
+    """Versions whose changes are read: those after `begin`, up to and including `end`.
 
-    Without `begin` they start with the oldest that is there, without `end` they end with the head.
+    `begin` defaults to the oldest existing version, `end` to the newest.
     """
 
     begin: Point | None = None
@@ -63,9 +63,9 @@ class Versions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedRequest:
-    """One read of changes: the newest version to look at, the range, and what Spark wants.
+    """One read of changes: the newest version, the range, and pushed operations.
 
-    Changes that were committed before `first` or after `last` are left out.
+    Changes committed before `first` or after `last` are excluded.
     """
 
     snapshot: Snapshot
@@ -78,25 +78,25 @@ class FeedRequest:
 
     @staticmethod
     def of(snapshot: Snapshot, versions: Versions, cores: int = 1) -> FeedRequest:
-        """Ask for all columns, as the last version of the range has them."""
+        """Request all columns of the last version of the range."""
         schema = feed_schema(last_version(snapshot, versions))
         return FeedRequest(snapshot=snapshot, versions=versions, schema=schema, cores=cores)
 
     def over(self, options: TableOptions) -> FeedRequest:
-        """Ask for the versions that options name; without any, for the same as before."""
+        """Return the request for the versions set by options; unchanged without such options."""
         found = versions_of(options)
         return self if found == Versions() else replace(self, versions=found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedPartition:
-    """Some tasks of a feed; their changes come in the Arrow types that Spark expects."""
+    """Tasks of a feed, whose changes are returned in the Arrow types that Spark expects."""
 
     tasks: tuple[ChangeTask, ...]
     schema: pa.Schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the changes; a column that the last version of the range lacks is null."""
+        """Yield the changes; columns missing in the last version of the range are null."""
         conform = SparkConformer(self.schema)
         for task in self.tasks:
             for batch in execute(task):
@@ -113,13 +113,13 @@ class FeedPartition:
 def feed_schema(snapshot: Snapshot) -> t.StructType:
     """Return the columns of a feed that ends with a version."""
     own = spark_schema(snapshot.manifest.schema).fields
-    # Rows of older versions lack columns that came later.
+    # Rows of older versions lack columns that were added later.
     shown = [t.StructField(f.name, f.dataType, True, f.metadata) for f in own]
     return t.StructType([*shown, *FEED_FIELDS])
 
 
 def versions_of(options: TableOptions) -> Versions:
-    """Read a range from options, which name its first and its last version, or times."""
+    """Parse a range from options: its first and last version, or times."""
     return Versions(
         begin=_bound(options, "starting"),
         end=_bound(options, "ending"),
@@ -130,18 +130,18 @@ def versions_of(options: TableOptions) -> Versions:
 def _bound(options: TableOptions, which: str) -> Point | None:
     version, time = options.whole(f"{which}Version"), options.get(f"{which}Timestamp")
     if version is not None and time is not None:
-        raise InvalidRequestError(f"{which}Version and {which}Timestamp exclude each other")
+        raise InvalidRequestError(f"{which}Version and {which}Timestamp cannot be combined")
     if version is not None:
         return AtVersion(max(0, version - 1) if which == "starting" else version)
     if time is None:
         return None
     at = parse_time(time)
-    # What was committed at the very time belongs to the range.
+    # Versions committed exactly at that time are included.
     return at if which == "ending" else AsOf(at.time_ns - _MICROSECOND)
 
 
 def first_version(snapshot: Snapshot, begin: Point | None) -> Point:
-    """Return where a range begins: with the oldest version that is there unless it is said."""
+    """Return the first version of a range, by default the oldest existing one."""
     if begin is not None:
         return begin
     oldest = min(name.version for name in list_versions(snapshot.location))
@@ -160,7 +160,7 @@ def last_version(snapshot: Snapshot, versions: Versions) -> Snapshot:
 
 
 def feed_partitions(request: FeedRequest) -> list[FeedPartition]:
-    """Return what each partition of Spark reads, in the order of commits."""
+    """Return the input of each Spark partition, in commit order."""
     versions = request.versions
     last = last_version(request.snapshot, versions)
     own = set(last.manifest.schema.names)
@@ -177,7 +177,7 @@ def feed_partitions(request: FeedRequest) -> list[FeedPartition]:
 
 
 def _packed(tasks: Sequence[ChangeTask], cores: int) -> Iterator[tuple[ChangeTask, ...]]:
-    """Put small tasks together, so that there are a few partitions for each core."""
+    """Group small tasks, so that there are a few partitions for each core."""
     quota = max(_LEAST_ROWS, sum(map(_rows, tasks)) // (4 * cores))
     held: list[ChangeTask] = []
     for task in tasks:
@@ -191,5 +191,5 @@ def _packed(tasks: Sequence[ChangeTask], cores: int) -> Iterator[tuple[ChangeTas
 
 def _rows(task: ChangeTask) -> int:
     side = task.side if isinstance(task, RowsTask) else task.after
-    # Opening files has a price too.
+    # Opening files has a cost too.
     return _LEAST_ROWS // 8 + (side.fragment.physical_rows or 0)

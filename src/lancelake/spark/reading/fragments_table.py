@@ -1,4 +1,4 @@
-"""Fragments as Spark sees them: some of a version, or new ones that no version has yet."""
+"""Fragments as a Spark table: selected fragments of a version, or uncommitted ones."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from lancelake.spark.reading.version_table import VersionTable
 
 
 class FragmentsTable(VersionTable):
-    """Fragments of a version, each read whole by one partition.
+    """Fragments of a version, each read by one partition.
 
-    Rows keep the order that they have in their fragment.
+    Rows keep the order of their fragment.
     """
 
     def __init__(
@@ -35,7 +35,7 @@ class FragmentsTable(VersionTable):
 
 
 class StagedRowsTable(VersionTable):
-    """Rows that were written for a version and are not yet part of one."""
+    """Rows that were written for a version but are not committed."""
 
     def identity(self) -> str:
         # Never equal to the version's own rows, which a session may have cached.

@@ -1,6 +1,6 @@
-"""Columns that expressions need, found by trying Spark's analyzer on empty frames.
+"""Find the columns that expressions need, by running Spark's analyzer on empty frames.
 
-For sessions of Spark Connect, which do not show how expressions were resolved.
+For sessions of Spark Connect, which do not return resolved expressions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from pyspark.logger import PySparkLogger
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
-# Without a column of that name, Spark takes such a word for a function.
+# Without a column of that name, Spark resolves such a word as a function.
 _FUNCTIONS_WITHOUT_PARENTHESES = frozenset(
     {
         "current_catalog",
@@ -37,10 +37,10 @@ Build = Callable[[Sequence[str]], DataFrame]
 def needed_columns(
     build: Build, columns: Sequence[str], always: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """Return columns, as few as suffice, with which a frame can be resolved.
+    """Return a minimal set of columns with which a frame can be resolved.
 
-    `build` makes the frame from the columns it is given. When all of them do not suffice, the
-    error is Spark's.
+    `build` creates the frame from the columns it is given. If all of them do not suffice, Spark's
+    error is raised.
     """
     build(columns).schema  # noqa: B018  # Spark resolves the frame here
     functions = {c for c in columns if c.lower() in _FUNCTIONS_WITHOUT_PARENTHESES}
@@ -58,7 +58,7 @@ def empty_frame(spark: SparkSession, fields: Sequence[t.StructField]) -> DataFra
 
 @contextmanager
 def _without_log() -> Iterator[None]:
-    """Keep tries that fail out of the log, in which Spark puts every error with its stack."""
+    """Suppress logging of failed attempts, since Spark logs every error with its stack trace."""
     loggers = [PySparkLogger.getLogger(name) for name in _LOGS]
     before = [logger.disabled for logger in loggers]
     for logger in loggers:
@@ -71,7 +71,7 @@ def _without_log() -> Iterator[None]:
 
 
 def _fewest(build: Build, candidates: Sequence[str], beside: Sequence[str]) -> list[str]:
-    """Return the candidates that are needed beside other columns, halving what is tried."""
+    """Return the candidates that are needed in addition to other columns, by bisection."""
     if not candidates or _resolves(build, beside):
         return []
     if len(candidates) == 1:

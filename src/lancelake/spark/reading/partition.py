@@ -1,4 +1,4 @@
-"""What one Spark partition reads: a value that travels, and the batches it stands for."""
+"""Input of one Spark partition: a picklable value, and the batches it reads."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class TravelingPartition(Protocol):
     """A value that is planned on the driver and read on an executor."""
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what Spark reads, in the Arrow types that it expects."""
+        """Yield the batches in the Arrow types that Spark expects."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadPartition:
-    """Some tasks of a scan, and what is done to their rows before Spark sees them."""
+    """Tasks of a scan, and the operations on their rows before Spark receives them."""
 
     tasks: tuple[ScanTask, ...]
     schema: pa.Schema
@@ -37,7 +37,7 @@ class ReadPartition:
     aggregation: PartialAggregation | None = None
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield what Spark reads, in the Arrow types that it expects."""
+        """Yield the batches in the Arrow types that Spark expects."""
         rows: Iterator[pa.RecordBatch] = self._rows()
         if self.aggregation is not None and self.aggregation.counts_only:
             rows = iter([self.aggregation.counted(sum(count(task) for task in self.tasks))])
@@ -70,7 +70,7 @@ def _first(batches: Iterable[pa.RecordBatch], limit: int | None) -> Iterator[pa.
 
 
 def encode(partition: TravelingPartition) -> bytes:
-    """Write a partition as bytes."""
+    """Encode a partition as bytes."""
     return wire.dumps(partition)
 
 
@@ -81,6 +81,6 @@ def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def read_bytes(data: bytes) -> Iterator[pa.RecordBatch]:
-    """Read the partition that `encode` wrote on the driver."""
+    """Read the partition that `encode` encoded on the driver."""
     partition: TravelingPartition = wire.loads(data)
     yield from partition.batches()

@@ -1,4 +1,4 @@
-"""Which of Spark's wishes can be fulfilled below it: filters, aggregates, first rows."""
+"""Decide which aggregates and top-N orders can be pushed down."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _KINDS["Sum"] = Kind.SUM
 
 
 def column_types(schema: Schema) -> Callable[[Path], pa.DataType | None]:
-    """Return a lookup of the types of a table's columns by path, metadata columns included."""
+    """Return a type lookup for a table's columns by path, including metadata columns."""
 
     def type_of(path: Path) -> pa.DataType | None:
         if len(path) == 1 and path[0] in metadata_columns.SCANNED:
@@ -45,7 +45,7 @@ def column_types(schema: Schema) -> Callable[[Path], pa.DataType | None]:
 def aggregation_of(
     aggregation: Any, expressions: JavaExpressions
 ) -> tuple[Aggregation, t.StructType] | None:
-    """Return an aggregation of ours and the schema of its results; None when it is not exact."""
+    """Return the aggregation and the schema of its results; None if it would not be exact."""
     keys = [expressions.column(key) for key in aggregation.groupByExpressions()]
     functions = [_function(f, expressions) for f in aggregation.aggregateExpressions()]
     found_keys = [k for k in keys if k is not None and _can_group(k.dtype)]
@@ -80,10 +80,10 @@ def aggregation_of(
 
 
 def averages_longs(aggregation: Any, expressions: JavaExpressions) -> bool:
-    """Whether an average of 64-bit numbers is wanted.
+    """Whether an average of 64-bit integers is requested.
 
-    Spark takes it from a sum of floating-point numbers. Of a pushed average it makes a sum of
-    64-bit numbers, which may be too large for them.
+    Spark computes it from a floating-point sum. A pushed average is computed from a 64-bit integer
+    sum, which may overflow.
     """
     found = [f for f in aggregation.aggregateExpressions() if f.getClass().getSimpleName() == "Avg"]
     columns = [expressions.column(function.column()) for function in found]
@@ -91,7 +91,7 @@ def averages_longs(aggregation: Any, expressions: JavaExpressions) -> bool:
 
 
 def top_of(orders: Any, count: int, expressions: JavaExpressions) -> TopRows | None:
-    """Return the first rows by these orders; None when Arrow sorts otherwise than Spark."""
+    """Return the top rows by these orders; None if Arrow and Spark sort differently."""
     keys: list[SortKey] = []
     for order in orders:
         column = expressions.column(order.expression())
@@ -133,7 +133,7 @@ def _can_group(dtype: pa.DataType) -> bool:
 
 
 def _is_exact(dtype: pa.DataType) -> bool:
-    """Whether values are to Spark what they are to Arrow."""
+    """Whether values compare in Arrow as they do in Spark."""
     if pa.types.is_timestamp(dtype):
         return bool(dtype.unit == "us")
     number = pa.types.is_signed_integer(dtype) or pa.types.is_decimal128(dtype)

@@ -1,4 +1,4 @@
-"""What Spark asks of one scan -> the partitions that answer it. Opens no data file."""
+"""Plan the partitions of a Spark scan. Opens no data file."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _AGGREGATE_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aggregation:
-    """What is aggregated: the columns that are read for it, and how."""
+    """An aggregation, and the columns that are read for it."""
 
     paths: tuple[Path, ...]
     partial: PartialAggregation
@@ -40,7 +40,7 @@ class Aggregation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadRequest:
-    """One scan: the version, what Spark wants to see of it, and what is done before it sees it."""
+    """One scan: the version, the output columns, and the pushed operations."""
 
     snapshot: Snapshot
     schema: t.StructType
@@ -55,14 +55,14 @@ class ReadRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadEstimate:
-    """How much a read returns at most, as far as it is known before reading."""
+    """Upper bound of the size of a read, as far as it is known in advance."""
 
     rows: int | None
     bytes: int
 
 
 def column_name(path: Path) -> str:
-    """Return the name under which a scan returns the value at a path."""
+    """Return the name of the scan output for a path."""
     return path[0] if len(path) == 1 else join_path(path)
 
 
@@ -87,17 +87,17 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
 
 @dataclass(frozen=True)
 class PlannedRead:
-    """A read: its partitions, and about how much it returns. Its scan is planned once for both."""
+    """A read: its partitions and its estimated size. The scan is planned once for both."""
 
     request: ReadRequest
 
     @cached_property
     def scan(self) -> ScanPlan:
-        """The scan below the read, planned when it is first needed."""
+        """The scan of the read, planned on first use."""
         return scan_plan(self.request)
 
     def partitions(self) -> list[ReadPartition]:
-        """Return what each Spark partition reads; a global aggregate has at least one."""
+        """Return the input of each Spark partition; a global aggregate has at least one."""
         request = self.request
         groups = split(self.scan, request.limits)
         aggregation = request.aggregation
@@ -116,13 +116,13 @@ class PlannedRead:
 
     @cached_property
     def estimate(self) -> ReadEstimate:
-        """Rows and bytes; what filters leave of them is not known, so all count."""
+        """Rows and bytes without the effect of filters, which is unknown."""
         request = self.request
         if request.aggregation is not None:
             return ReadEstimate(rows=None, bytes=_AGGREGATE_BYTES)
         size = plan_size(self.scan)
         rows = row_count(request.snapshot)
-        if size.rows or not self.scan.tasks:  # else the fragments do not say how many they have
+        if size.rows or not self.scan.tasks:  # else the fragments have no row counts
             rows = min(rows, size.rows)
         most = request.limit if request.top is None else request.top.count
         kept = rows if most is None else min(rows, most)
@@ -143,7 +143,7 @@ def _columns(request: ReadRequest) -> tuple[str, ...]:
 
 
 def _pruned(request: ReadRequest) -> Iterator[Field]:
-    """Yield the table's fields, cut down to what is read."""
+    """Yield the table's fields, pruned to those that are read."""
     schema = request.snapshot.manifest.schema
     keep: set[FieldId] = set()
     if request.aggregation is None:
@@ -177,7 +177,7 @@ def _top(schema: Schema, name: str) -> Field | None:
 
 
 def _ids(node: Field | None, wanted: t.DataType) -> set[FieldId]:
-    """Return the columns below a field that a type of Spark shows."""
+    """Return the ids of the columns below a field that a Spark type includes."""
     if node is None:
         return set()
     if isinstance(wanted, t.StructType) and not node.owns_column:

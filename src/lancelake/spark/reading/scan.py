@@ -1,4 +1,4 @@
-"""A scan as Spark plans it: what it reads, how much that is, and its partitions."""
+"""A scan in Spark's planner: pushed operations, statistics and partitions."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ class LanceScan(ScanProxy):
 
 @implements("read.LocalScan")
 class LocalCount(ScanProxy):
-    """The number of rows, known from metadata: nothing is read."""
+    """A row count from metadata; no rows are read."""
 
     def __init__(self, gateway: Gateway, request: ReadRequest, columns: int) -> None:
         super().__init__(gateway)
@@ -165,7 +165,7 @@ class LocalCount(ScanProxy):
 
 
 def describe(request: ReadRequest, filters: list[str]) -> str:
-    """Say what a scan reads, without any option that might be secret."""
+    """Describe a scan, without any option that might be secret."""
     snapshot = request.snapshot
     branch = f", branch {snapshot.branch}" if snapshot.branch else ""
     parts = [f"lance {snapshot.location.uri} (version {snapshot.version}{branch})"]

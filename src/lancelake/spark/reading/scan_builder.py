@@ -1,4 +1,4 @@
-"""What Spark pushes into a scan, step by step."""
+"""Pushdown of filters, aggregates, limits and columns into a scan."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from lancelake.spark.reading.scan import LanceScan, LocalCount
     "read.SupportsPushDownAggregates",
 )
 class LanceScanBuilder(ScanBuilderProxy):
-    """Collects what one scan has to do."""
+    """Collects the operations pushed into one scan."""
 
     def __init__(self, gateway: Gateway, request: ReadRequest) -> None:
         super().__init__(gateway)
@@ -54,14 +54,14 @@ class LanceScanBuilder(ScanBuilderProxy):
         return self._predicates([p for p, known in found if known is None])
 
     def _choose_fragments(self, predicates: list[Any]) -> None:
-        """Leave out fragments by conditions on their id, which Spark still evaluates."""
+        """Select fragments by conditions on their id, which Spark still evaluates."""
         snapshot = self._request.snapshot
         expressions = JavaExpressions(self.gateway, metadata_columns.fragment_type(snapshot))
         found = [expressions.condition(predicate) for predicate in predicates]
         known = all_of([condition for condition in found if condition is not None])
         may_hold = fragment_test(known, {(metadata_columns.FRAGMENT_ID,): 0})
         if may_hold is not None:
-            # Fragments are decoded only for a condition that speaks of them.
+            # Fragments are decoded only for a condition on them.
             every = (fragment.id for fragment in snapshot.manifest.fragments)
             chosen = self._request.fragment_ids
             ids = tuple(i for i in (every if chosen is None else chosen) if may_hold(i))
@@ -75,7 +75,7 @@ class LanceScanBuilder(ScanBuilderProxy):
         return True
 
     def isPartiallyPushed(self) -> bool:
-        # Without a filter the rows are counted out when the scan is planned.
+        # Without a filter the limit is applied to row counts when the scan is planned.
         return bool(self._request.filters) or self._request.top is not None
 
     def pushTopN(self, orders: Any, limit: int) -> bool:
@@ -86,7 +86,7 @@ class LanceScanBuilder(ScanBuilderProxy):
         return True
 
     def supportCompletePushDown(self, aggregation: Any) -> bool:
-        # Only here are averages still averages; what is pushed has sums and counts.
+        # Only here are averages visible; sums and counts are pushed.
         self._averages_longs |= averages_longs(aggregation, self._expressions)
         return self._counts_only(aggregation)
 
@@ -107,7 +107,7 @@ class LanceScanBuilder(ScanBuilderProxy):
         return LanceScan(self.gateway, self._request, self._expressions)
 
     def _counts_only(self, aggregation: Any) -> bool:
-        """Whether the answer lies in metadata, so that nothing is left for Spark to add up."""
+        """Whether metadata is sufficient for the result, with nothing left to aggregate."""
         if self._request.filters:
             return False
         found = aggregation_of(aggregation, self._expressions)

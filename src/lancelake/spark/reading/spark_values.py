@@ -1,4 +1,4 @@
-"""Arrow values as tables keep them -> as Spark reads them, copied only where needed."""
+"""Convert Arrow values to the types that Spark reads, with copies only where needed."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from lancelake.errors import InternalError
 
 
 class SparkConformer:
-    """Gives batches the columns and types of a schema; columns are found by name."""
+    """Converts batches to a schema; columns are matched by name."""
 
     def __init__(self, target: pa.Schema) -> None:
         self._target = target
 
     def __call__(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Return the batch in the target's schema."""
+        """Return the batch in the target schema."""
         if batch.schema.equals(self._target, check_metadata=True):
             return batch
         if not len(self._target):
@@ -27,7 +27,7 @@ class SparkConformer:
 
 
 def conform(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Return values in the target type; members of structs are found by name."""
+    """Return values in the target type; struct fields are matched by name."""
     if isinstance(array, pa.ExtensionArray):
         return conform(array.storage, target)
     if array.type.equals(target, check_metadata=True):
@@ -41,14 +41,14 @@ def conform(array: pa.Array, target: pa.DataType) -> pa.Array:
         return _map(array, target)
     if pa.types.is_list(target):
         return _list(array, target)
-    # Spark counts time in microseconds; what is finer is cut off.
+    # Spark has microsecond precision; finer values are truncated.
     return array.cast(target, safe=not pa.types.is_temporal(target))
 
 
 def _member(array: pa.StructArray, name: str) -> pa.Array:
     position = array.type.get_field_index(name)
     if position < 0:
-        raise InternalError(f"member {name} was not read")
+        raise InternalError(f"field {name} was not read")
     return array.field(position)
 
 

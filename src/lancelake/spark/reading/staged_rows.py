@@ -1,4 +1,4 @@
-"""Rows that were written for a version and are not yet part of one."""
+"""Uncommitted rows that were written for a version."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lancelake.format.ids import FragmentId
 
 
 def staged(base: Snapshot, fragments: Sequence[Fragment]) -> Snapshot:
-    """Return a version as it would be with these fragments alone."""
+    """Return the version with only these fragments."""
     numbered = tuple(
         replace(fragment, id=FragmentId(number)) for number, fragment in enumerate(fragments)
     )

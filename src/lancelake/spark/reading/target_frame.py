@@ -1,4 +1,4 @@
-"""A pinned version as a DataFrame with chosen columns and metadata columns."""
+"""A pinned version as a DataFrame with selected columns and metadata columns."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ from lancelake.spark.worker.on_executors import portable
 def target_frame(
     spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str] = ()
 ) -> DataFrame:
-    """Return columns of a version; in classic sessions Spark knows its size and prunes it."""
+    """Return columns of a version; classic sessions get statistics and column pruning."""
     return _columns(spark, snapshot, columns, metas, VersionTable)
 
 
 def staged_frame(
     spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], columns: Sequence[str]
 ) -> DataFrame:
-    """Return columns of rows that were written for a version and are not yet part of one."""
+    """Return columns of rows that were written for a version but are not committed."""
     return _columns(spark, staged(base, fragments), columns, (), StagedRowsTable)
 
 
@@ -62,9 +62,9 @@ def _columns(
 def fragments_frame(
     spark: SparkSession, snapshot: Snapshot, ids: Sequence[FragmentId], columns: Sequence[str]
 ) -> DataFrame:
-    """Return fragments with the addresses of their rows; each is read whole by one partition.
+    """Return fragments with row addresses; each is read by one partition.
 
-    There are at least the columns named, and no more than the table has.
+    At least the named columns are included, and at most those of the table.
     """
     address = MetaColumn.ROW_ADDRESS.value
     if is_classic(spark):

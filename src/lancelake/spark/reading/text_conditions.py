@@ -1,4 +1,4 @@
-"""Conditions that users write as text: parsed, bound and evaluated by Spark."""
+"""SQL conditions as text, parsed and evaluated by Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _ADDRESS = MetaColumn.ROW_ADDRESS.value
 
 
 def rows_where(spark: SparkSession, at: Snapshot, condition: str) -> FoundRows:
-    """Return the rows of a version for which a condition holds."""
+    """Return the rows of a version that match a condition."""
 
     def chosen(columns: Sequence[str]) -> DataFrame:
         return target_frame(spark, at, columns, [_ADDRESS]).where(f.expr(condition))
@@ -46,7 +46,7 @@ def rows_where(spark: SparkSession, at: Snapshot, condition: str) -> FoundRows:
 
 
 def fragments_where(spark: SparkSession, at: Snapshot, condition: str) -> frozenset[FragmentId]:
-    """Return the fragments that hold a row for which a condition holds."""
+    """Return the fragments with a row that matches a condition."""
     fragment = metadata_columns.FRAGMENT_ID
 
     def chosen(columns: Sequence[str]) -> DataFrame:
@@ -59,7 +59,7 @@ def fragments_where(spark: SparkSession, at: Snapshot, condition: str) -> frozen
 def ensure_all_match(
     spark: SparkSession, base: Snapshot, fragments: Sequence[Fragment], condition: str
 ) -> None:
-    """Refuse written rows, not yet part of a version, for which a condition does not hold."""
+    """Refuse uncommitted rows that do not match a condition."""
     if not fragments:
         return
 
@@ -72,17 +72,17 @@ def ensure_all_match(
 
 
 def ensure_frame_matches(frame: DataFrame, condition: str) -> None:
-    """Refuse rows of a new table for which a condition does not hold."""
+    """Refuse rows of a new table that do not match a condition."""
     if not frame.where(~_holds(condition)).isEmpty():
         raise _unmatched(condition)
 
 
 @dataclass(frozen=True, slots=True)
 class CollectRows:
-    """Gathers the addresses of a partition's rows as a bitmap for each fragment."""
+    """Collects the row addresses of a partition as one bitmap per fragment."""
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> dict[FragmentId, bytes]:
-        """Return the offsets of rows by fragment, as portable bitmaps."""
+        """Return the row offsets by fragment, as portable bitmaps."""
         found: FoundRows = {}
         for batch in batches:
             addresses = batch.column(0).to_numpy().astype(np.uint64)
@@ -92,15 +92,15 @@ class CollectRows:
 
 
 def _holds(condition: str) -> Column:
-    # A condition that is null does not hold.
+    # A null condition is not a match.
     return f.coalesce(f.expr(condition), f.lit(False))
 
 
 def _unmatched(condition: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"the data has rows for which replaceWhere does not hold: {condition}",
+        f"the data has rows that do not match replaceWhere: {condition}",
         option="replaceWhere",
-        action="Write only rows that the condition would replace, or change the condition.",
+        action="Write only rows that match the condition, or change the condition.",
     )
 
 
@@ -110,7 +110,7 @@ def _bound(
     condition: str,
     build: Callable[[Sequence[str]], DataFrame],
 ) -> DataFrame:
-    """Build a frame that has the columns of a condition; Spark says what it cannot bind."""
+    """Build a frame with the columns of a condition; Spark reports unknown columns."""
     shown = shown_schema(at.manifest.schema)
 
     def tried(columns: Sequence[str]) -> DataFrame:
@@ -118,11 +118,11 @@ def _bound(
 
     every = shown.fieldNames()
     try:
-        # Classic sessions prune columns by themselves.
+        # Classic sessions prune columns themselves.
         return build(every if is_classic(spark) else needed_columns(tried, every))
     except (AnalysisException, ParseException) as error:
         raise InvalidExpressionError(
-            f"the condition {condition!r} cannot be understood: {sentence_of(error)}",
+            f"the condition {condition!r} cannot be parsed: {sentence_of(error)}",
             table=at.location.uri,
             version=at.version,
         ) from error

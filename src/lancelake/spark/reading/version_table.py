@@ -1,4 +1,4 @@
-"""A version of a table as Spark sees it."""
+"""A table version in Spark's planner."""
 
 from __future__ import annotations
 
@@ -110,11 +110,11 @@ class VersionTable(TableProxy):
         )
 
     def _ensure_no_travel(self, given: Collection[str]) -> None:
-        """Refuse options that choose a version: it was chosen when the table was loaded."""
+        """Refuse options that select a version: it was selected when the table was loaded."""
         found = [name for name in READ_OPTIONS if name not in SCAN_OPTIONS and name in given]
         if found:
             raise InvalidRequestError(
-                f"option {found[0]} does not choose a version of a table that is read by name",
+                f"option {found[0]} cannot select a version of a table that is read by name",
                 table=self.snapshot.location.uri,
                 option=found[0],
                 action=(

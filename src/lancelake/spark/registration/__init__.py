@@ -1,1 +1,1 @@
-"""Sessions that know Lance tables: data source, catalog and methods of PySpark."""
+"""Registration of Lance tables in sessions: data source, catalog and PySpark methods."""

@@ -23,7 +23,7 @@ def load(
     schema: Any = None,
     **options: Any,
 ) -> DataFrame:
-    """Read a Lance table with pushdown; any other format as PySpark does."""
+    """Read a Lance table with pushdown; other formats are read by PySpark."""
     if format is not None:
         reader.format(format)
     if not _is_ours(reader, path, schema):

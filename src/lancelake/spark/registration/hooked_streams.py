@@ -1,8 +1,8 @@
 """Replacements for streams: `readStream.table(...)`, `writeStream.toTable(...)`, starting times.
 
-Spark wants a stream's reader and writer to be classes of the JVM when a table is named. The names
-are therefore turned into paths here, which the plain data source reads and writes as streams. A
-stream's starting time is read here too: the plain data source does not know the session's zone.
+If a table is named, Spark requires the reader and writer of a stream to be JVM classes. The hook
+therefore replaces names with paths, which the plain data source streams. It also resolves starting
+times, since the plain data source does not know the session's time zone.
 """
 
 from __future__ import annotations

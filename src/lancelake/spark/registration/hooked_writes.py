@@ -26,7 +26,7 @@ _MODES = {"Append": "append", "Overwrite": "overwrite", "Ignore": "ignore"}
 def choose_format(
     original: Callable[..., DataFrameWriter], writer: DataFrameWriter, source: str
 ) -> DataFrameWriter:
-    """Note that a format was chosen: the writer of the JVM shows Spark's default otherwise."""
+    """Record that a format was set: the JVM writer does not distinguish it from Spark's default."""
     setattr(writer, _CHOSEN, source)
     return original(writer, source)
 
@@ -40,7 +40,7 @@ def save(
     partitionBy: Any = None,
     **options: Any,
 ) -> None:
-    """Write a Lance table and commit in this process; any other format as PySpark does."""
+    """Write a Lance table and commit in this process; other formats are written by PySpark."""
     if format is not None:
         writer.format(format)
     if str(writer._jwrite.source()).lower() != _FORMAT:
@@ -54,7 +54,7 @@ def save(
 def save_as_table(
     original: Callable[..., Any], writer: DataFrameWriter, *args: Any, **kwargs: Any
 ) -> Any:
-    """Write a table of a catalog, with the options that Spark has not."""
+    """Write a table of a catalog, with the options that Spark lacks."""
     if _taken(writer, *args, **kwargs):
         return None
     return write_to_table(original, writer, *args, **kwargs)
@@ -62,7 +62,7 @@ def save_as_table(
 
 def write_to_table(original: Callable[..., Any], writer: Any, *args: Any, **kwargs: Any) -> Any:
     """Write a table of a catalog; the option `mergeSchema` adds columns to it first."""
-    # A Spark that keeps its options elsewhere will say that the columns do not fit.
+    # If Spark stores its options elsewhere, it will report that the columns do not match.
     with contextlib.suppress(Py4JError):
         _widen(writer, str(args[0]) if args else "")
     return original(writer, *args, **kwargs)
@@ -76,17 +76,17 @@ def _taken(
     partitionBy: Any = None,
     **options: Any,
 ) -> bool:
-    """Write a table of our catalogs, in our format unless another was chosen, which is refused.
+    """Write a catalog table, and refuse formats other than ours.
 
-    Says whether it was written: Spark itself has no option replaceWhere.
+    Returns whether it was written: Spark itself has no option replaceWhere.
     """
     found = table_if_ours(writer._spark, name)
     if found is None:
         return False
     if (format or getattr(writer, _CHOSEN, None)) is None:
         writer.format(_FORMAT)
-    wish = {key.lower(): value for key, value in options.items()}.get("replacewhere")
-    if wish is None and writer._jwrite.extraOptions().get("replaceWhere").isEmpty():
+    option = {key.lower(): value for key, value in options.items()}.get("replacewhere")
+    if option is None and writer._jwrite.extraOptions().get("replaceWhere").isEmpty():
         return False
     writer.mode(mode).options(**options)
     if partitionBy is not None:
@@ -97,12 +97,12 @@ def _taken(
 
 def _widen(writer: Any, name: str) -> None:
     if isinstance(writer, DataFrameWriter):
-        wish = writer._jwrite.extraOptions().get("mergeSchema")
+        option = writer._jwrite.extraOptions().get("mergeSchema")
     else:
         table = _private(writer._jwriter, "tableName")
         name = ".".join(quoted_name(str(table.apply(i))) for i in range(table.size()))
-        wish = _private(writer._jwriter, "options").get("mergeSchema")
-    if wish.isDefined() and str(wish.get()).lower() == "true":
+        option = _private(writer._jwriter, "options").get("mergeSchema")
+    if option.isDefined() and str(option.get()).lower() == "true":
         add_columns_of(writer._df, name)
 
 
@@ -116,8 +116,8 @@ def _save(writer: DataFrameWriter, path: str | None, more: Mapping[str, str] | N
     java = writer._jwrite
     for columns in (java.partitioningColumns(), java.bucketColumnNames()):
         if columns.isDefined():
-            problem = "Lance tables are not partitioned by columns"
-            raise UnsupportedError(problem, action="Leave partitionBy and bucketBy away.")
+            problem = "Lance tables do not support partitioning by columns"
+            raise UnsupportedError(problem, action="Omit partitionBy and bucketBy.")
     given: dict[str, str] = {}
     pairs = java.extraOptions().originalMap().iterator()
     while pairs.hasNext():

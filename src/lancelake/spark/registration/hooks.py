@@ -20,7 +20,7 @@ _MARK = "_lancelake_hook"
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """A method of PySpark, and what runs instead of it.
+    """A PySpark method and its replacement.
 
     The replacement gets the method itself first, and then what the method is called with.
     """

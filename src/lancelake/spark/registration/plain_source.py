@@ -1,4 +1,4 @@
-"""The plain data source `lance`: what works on every session, Spark Connect included."""
+"""The plain data source `lance`, which works in every session, including Spark Connect."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 NAME = "lance"
-# The plain source does not learn how many cores the session has.
+# The plain source does not know the number of cores of the session.
 _CORES = 8
 
 
 class LanceDataSource(DataSource):
-    """Reads a version and appends to or replaces a table; Spark does all filtering itself."""
+    """Reads a version and appends to or overwrites a table; Spark does all filtering."""
 
     @classmethod
     def name(cls) -> str:
@@ -51,18 +51,18 @@ class LanceDataSource(DataSource):
         return NAME
 
     def schema(self) -> StructType:
-        """Return the columns of the version that the options name."""
+        """Return the columns of the version selected by the options."""
         given = _given(self.options)
         known = (*READ_OPTIONS, *STREAM_OPTIONS, *FEED_OPTIONS)
         snapshot = open_version(parse(given, known))
         return feed_schema(shown_schema(snapshot.manifest.schema), given)
 
     def reader(self, schema: StructType) -> LanceReader:
-        """Return a reader of the columns that `schema` names."""
+        """Return a reader of the columns of `schema`."""
         return LanceReader(schema, _given(self.options))
 
     def streamReader(self, schema: StructType) -> VersionReader:
-        """Return a reader of all rows and then of what changes."""
+        """Return a streaming reader: all rows first, then the changes."""
         try:
             from lancelake.spark.streaming.limited_source import LimitedReader  # noqa: PLC0415
         except ImportError:  # before Spark 4.2
@@ -70,7 +70,7 @@ class LanceDataSource(DataSource):
         return LimitedReader(schema, _given(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> LanceStreamWriter:
-        """Return a writer of the batches of a stream."""
+        """Return a streaming writer."""
         return LanceStreamWriter(schema, _given(self.options), overwrite=overwrite)
 
     def writer(self, schema: StructType, overwrite: bool) -> LanceWriter:
@@ -80,14 +80,14 @@ class LanceDataSource(DataSource):
 
 
 class LanceReader(Portable, DataSourceReader):
-    """Reads the partitions of one version, chosen when the read is planned."""
+    """Reads the partitions of one version, pinned when the read is planned."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
         self._schema = schema
         self._options = dict(options)
 
     def partitions(self) -> list[InputPartition]:
-        """Pin the version and divide it."""
+        """Pin the version and split it."""
         options = parse(self._options, (*READ_OPTIONS, *FEED_OPTIONS))
         found = self._changes(options) if options.flag(FEED, default=False) else self._rows(options)
         self._options = {}
@@ -121,7 +121,7 @@ class LanceReader(Portable, DataSourceReader):
 
 
 def empty_partition(schema: StructType) -> ReadPartition:
-    """Return a partition without rows: Spark asks for at least one."""
+    """Return a partition without rows: Spark requires at least one."""
     return ReadPartition(tasks=(), schema=arrow_schema(schema))
 
 

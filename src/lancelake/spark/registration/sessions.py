@@ -1,4 +1,4 @@
-"""A Spark session that knows Lance tables: a new one, or one that is there."""
+"""Create Spark sessions with Lance tables, and register Lance in existing ones."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lancelake.spark.planning.catalog import LanceCatalog
 
 _ROOT = "spark.lancelake.root"
-# Arrow checks every access to every value, which costs a sixth of a scan.
+# Arrow checks every access to every value, which takes a sixth of a scan.
 _ARROW_UNCHECKED = (
     "-Darrow.enable_unsafe_memory_access=true -Darrow.enable_null_check_for_get=false"
 )
@@ -30,18 +30,18 @@ _DAEMON = {"spark.python.daemon.module": "lancelake.spark.worker.daemon"}
 _JAVA = "spark.driver.defaultJavaOptions"
 _MASTER, _NAME = "spark.master", "spark.app.name"
 _NO_NAME = "pyspark-shell"
-"""How Spark's launcher names an application that nobody named."""
+"""Default application name of Spark's launcher."""
 
 _LAUNCHED: dict[int, dict[str, str]] = {}
-"""What the launcher said when Java was started, by gateway."""
+"""Settings of the launcher when Java was started, by gateway."""
 
 _DEFAULTS = {
-    # Tables of a warehouse are not Hive's.
+    # Tables of a warehouse do not belong to Hive.
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
-    # Spark queues columns for Python functions without a bound, and rows within one.
+    # Spark queues columns for Python functions without a limit, and rows within one.
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
-    # Over TCP, a small answer of a worker waits 40 ms for an acknowledgement.
+    # Over TCP, a small reply of a worker is delayed by 40 ms for an acknowledgement.
     "spark.python.unix.domain.socket.enabled": "true",
     _JAVA: _ARROW_UNCHECKED,
     "spark.executor.defaultJavaOptions": _ARROW_UNCHECKED,
@@ -52,15 +52,15 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
     """Return a session with the data source `lance` and the catalog `lance`.
 
     Settings are given with underscores for dots: `spark_sql_shuffle_partitions=4`; or as
-    `**{"spark.sql.shuffle.partitions": 4}`. `root` is the folder of the catalog's tables. What is
-    not given here is what the launcher says: spark-submit, PYSPARK_SUBMIT_ARGS, or
-    spark-defaults.conf. Without a master there, the session runs on `local[*]`.
+    `**{"spark.sql.shuffle.partitions": 4}`. `root` is the folder of the catalog's tables. Other
+    settings are those of the launcher: spark-submit, PYSPARK_SUBMIT_ARGS, or spark-defaults.conf.
+    Without a master there, the session runs on `local[*]`.
     """
     ensure_java()
     given = {_key(name): _text(value) for name, value in conf.items()}
     given |= {} if master is None else {_MASTER: master}
     with warnings.catch_warnings():
-        # The codec warns of forks; this one becomes Java at once.
+        # The codec warns about forks; this one immediately executes Java.
         warnings.filterwarnings("ignore", message="lance is not fork-safe")
         launched = _launched(given)
         place = given.get(_MASTER) or launched.get(_MASTER, "local")
@@ -78,10 +78,10 @@ def session(master: str | None = None, *, root: str | None = None, **conf: objec
 def settings(
     given: Mapping[str, str], launched: Mapping[str, str], *, has_package: bool
 ) -> dict[str, str]:
-    """Return the settings of a session: what is given, then the launcher's, then ours.
+    """Return the settings of a session: given ones, then the launcher's, then our defaults.
 
-    `has_package` says whether every Python worker can import this package: no worker would start
-    where the parent of workers cannot.
+    `has_package` states whether every Python worker can import this package: no worker would start
+    if the daemon could not.
     """
     name = launched.get(_NAME, _NO_NAME)
     ours = {**_DEFAULTS, _MASTER: "local[*]", **(_DAEMON if has_package else {})}
@@ -90,9 +90,9 @@ def settings(
 
 
 def register(spark: SparkSession, catalog: str = "lance", root: str | None = None) -> SparkSession:
-    """Teach a session about Lance tables; on Spark Connect, only the plain data source.
+    """Register Lance tables in a session; on Spark Connect, only the plain data source.
 
-    `root` is the folder of the catalog's tables; without it, `spark.lancelake.root`, or else the
+    `root` is the folder of the catalog's tables; it defaults to `spark.lancelake.root`, or else the
     session's warehouse folder. Registering again changes the root.
     """
     spark.dataSource.register(portable_source(LanceDataSource))
@@ -124,19 +124,20 @@ def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
     try:
         take_row_commands(gateway, functools.partial(run_row_command, gateway))
     except UnsupportedError as error:
-        text = f"UPDATE and MERGE of SQL do not work, LanceTable does: {error}"
+        text = f"UPDATE and MERGE in SQL are not available, use LanceTable: {error}"
         warnings.warn(text, stacklevel=3)
     return found
 
 
 def _launched(given: Mapping[str, str]) -> dict[str, str]:
-    """Start Java unless that was done, and return the settings that its launcher made."""
+    """Start Java unless it is running, and return the settings of its launcher."""
     is_submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     is_running = is_submitted or SparkContext._gateway is not None
     if not is_submitted:
-        # Java takes the interpreter from its environment. A submitted program's is chosen already.
+        # Java takes the interpreter from its environment. That of a submitted program is already
+        # set.
         _same_interpreter()
-    # Options of the driver's Java count only when it starts.
+    # Java options of the driver only take effect at its start.
     start = {} if is_running else {_JAVA: _ARROW_UNCHECKED, **given}
     SparkContext._ensure_initialized(conf=SparkConf(loadDefaults=False).setAll([*start.items()]))
     gateway = id(SparkContext._gateway)
@@ -147,7 +148,7 @@ def _launched(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _same_interpreter() -> None:
-    """Let workers run in this interpreter, which has this package, unless someone chose another."""
+    """Let workers run in this interpreter, which has this package, unless another one is set."""
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):
         os.environ.setdefault(variable, sys.executable)
 

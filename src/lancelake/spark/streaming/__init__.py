@@ -1,1 +1,1 @@
-"""Streams out of a table, and into one."""
+"""Structured Streaming sources and sinks."""

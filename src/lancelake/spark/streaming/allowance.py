@@ -1,4 +1,4 @@
-"""How much may a batch of a stream take?"""
+"""Limits of a streaming batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.spark.streaming.parts import StreamPart
 
 @dataclass(slots=True, kw_only=True)
 class Allowance:
-    """What is left of a batch's limits; None is no limit. The first part is always allowed."""
+    """Remaining limits of a batch; None is unlimited. The first part is always allowed."""
 
     versions: int | None = None
     files: int | None = None
@@ -19,14 +19,14 @@ class Allowance:
     is_fresh: bool = True
 
     def begin_version(self) -> bool:
-        """Whether one more version may be begun."""
+        """Whether one more version may be started."""
         if self.versions is None:
             return True
         self.versions -= 1
         return self.versions >= 0
 
     def take(self, parts: Sequence[StreamPart]) -> int:
-        """Return how many of these parts, from the first, still fit."""
+        """Return how many of these parts, from the first, are within the limits."""
         for count, part in enumerate(parts):
             if not self._fits(part):
                 return count

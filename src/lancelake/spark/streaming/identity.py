@@ -1,8 +1,8 @@
-"""Is the table that a stream goes on with the one that it began with, with the same columns?
+"""Identity of the table and columns of a stream, checked on restart.
 
-A table is known by one of its versions that the stream has seen, and a version by the transaction
-that made it. Columns are known by their field ids, which a rename keeps and which no other column
-of the table ever gets.
+A table is identified by one of its versions that the stream has read, and a version by the
+transaction that created it. Columns are identified by their field ids, which a rename keeps and
+which no other column of the table ever gets.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from lancelake.format.schema import Field, Schema
 from lancelake.table.open import AtVersion, open_snapshot
 
 FieldIds = Mapping[str, int]
-"""Field ids by path, members of structs and lists included."""
+"""Field ids by path, including struct fields and list items."""
 
 ReadPaths = Mapping[str, bool]
-"""Paths that a stream reads, and whether all that is below belongs to them."""
+"""Paths that a stream reads, and whether their nested fields are included."""
 
 _NEW_CHECKPOINT = "Start the query with a new checkpoint."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A version that a stream has seen, and the columns that it reads."""
+    """A version that a stream has read, and the columns that it reads."""
 
     branch: str | None
     version: int
@@ -39,7 +39,7 @@ class Identity:
 
     @staticmethod
     def of(seen: Snapshot, fields: FieldIds) -> Identity:
-        """Return the identity of a table by one of its versions."""
+        """Return the identity of a table from one of its versions."""
         return Identity(
             branch=seen.branch, version=seen.version, commit=_commit(seen), fields=fields
         )
@@ -51,7 +51,7 @@ class Identity:
 
     @staticmethod
     def from_json(stored: Mapping[str, Any]) -> Identity | None:
-        """Read an identity; checkpoints of older releases have none."""
+        """Parse an identity; checkpoints of older releases have none."""
         if "table" not in stored:
             return None
         table = stored["table"]
@@ -63,54 +63,54 @@ class Identity:
         )
 
     def ensure_same_table(self, head: Snapshot) -> None:
-        """Refuse a table, or a branch, that is not the one of the checkpoint."""
+        """Refuse a table, or a branch, other than that of the checkpoint."""
         if head.branch != self.branch:
             raise _other(
                 head,
-                f"the checkpoint is of branch {self.branch or 'main'}, "
-                f"and the stream reads branch {head.branch or 'main'}",
+                f"the checkpoint belongs to branch {self.branch or 'main'}, but the stream "
+                f"reads branch {head.branch or 'main'}",
             )
         if self.version > head.version:
             raise _other(
                 head,
-                f"the stream has read version {self.version} of its table, and the newest "
-                f"version here is {head.version}: this is another table, or it was created again",
+                f"the stream has read version {self.version} of its table, but the newest "
+                f"version is {head.version}: this is another table, or it was recreated",
             )
         try:
             seen = open_snapshot(head.location, AtVersion(self.version), main=head.main_location)
         except VersionNotFoundError:
-            # Cleaned up: what the stream still needs is looked for where it is read.
+            # Cleaned up: versions that the stream still needs are checked when they are read.
             return
         if _commit(seen) != self.commit:
             raise _other(
                 head,
-                f"version {self.version} is not the one that the stream has read: this is "
-                "another table, or it was created again",
+                f"version {self.version} is not the version that the stream has read: this is "
+                "another table, or it was recreated",
             )
 
 
 def field_ids(schema: Schema, columns: Iterable[str]) -> dict[str, int]:
-    """Return the ids of columns, and of everything below them."""
+    """Return the ids of columns, and of their nested fields."""
     wanted = set(columns)
     return dict(pair for field in schema.fields if field.name in wanted for pair in _below(field))
 
 
 def read_paths(schema: pa.Schema) -> ReadPaths:
-    """Return the paths of columns, and of members of structs, that a stream reads."""
+    """Return the paths of columns and struct fields that a stream reads."""
     return dict(pair for field in schema for pair in _read_below(field))
 
 
 def expected_ids(head: Snapshot, paths: ReadPaths, known: FieldIds) -> dict[str, int]:
     """Return the ids that the columns of a stream must have in every version.
 
-    `known` are those of the checkpoint. A column of the checkpoint that the stream does not read
-    any more must at least be there still: otherwise it was renamed or dropped in between.
+    `known` are those of the checkpoint. A column of the checkpoint that the stream no longer reads
+    must still exist: otherwise it was renamed or dropped in the meantime.
     """
     schema = head.manifest.schema
     every = field_ids(schema, schema.names)
     missing = next((path for path in paths if path not in every and path not in known), None)
     if missing is not None:
-        raise _changed(head, f"column {missing} is not in the table any more")
+        raise _changed(head, f"column {missing} is no longer in the table")
     expected = {path: number for path, number in every.items() if _is_in(path, paths)}
     for path, number in known.items():
         if _is_in(path, paths):
@@ -123,7 +123,7 @@ def expected_ids(head: Snapshot, paths: ReadPaths, known: FieldIds) -> dict[str,
 def ensure_same_columns(expected: FieldIds, before: Snapshot | None, after: Snapshot) -> None:
     """Refuse a version in which a column of the stream was renamed, dropped or replaced.
 
-    A column that neither version has was added later.
+    A column that is in neither version was added later.
     """
     here = field_ids(after.manifest.schema, after.manifest.schema.names)
     was = {} if before is None else field_ids(before.manifest.schema, before.manifest.schema.names)
@@ -136,9 +136,9 @@ def ensure_same_columns(expected: FieldIds, before: Snapshot | None, after: Snap
 
 
 def _fate(path: str, number: int, here: FieldIds) -> str:
-    """Say what became of a column."""
+    """Describe how a column changed."""
     if path in here:
-        return f"column {path} is another column of the same name"
+        return f"column {path} was replaced by another column of the same name"
     now = next((other for other, found in here.items() if found == number), None)
     return f"column {path} was dropped" if now is None else f"column {path} was renamed to {now}"
 
@@ -159,7 +159,7 @@ def _read_below(field: pa.Field, prefix: str = "") -> Iterator[tuple[str, bool]]
 
 
 def _is_in(path: str, paths: ReadPaths) -> bool:
-    """Whether a path is read by itself, or with all that is below another."""
+    """Whether a path is read itself, or as a nested field of another."""
     if path in paths:
         return True
     segments = [quote_segment(name) for name in split_path(path)]
@@ -172,16 +172,16 @@ def _commit(snapshot: Snapshot) -> str:
 
 
 def _other(head: Snapshot, problem: str) -> InvalidRequestError:
-    action = f"{_NEW_CHECKPOINT} To go on with the same table, give its path and branch."
+    action = f"{_NEW_CHECKPOINT} To continue with the same table, set its path and branch."
     return InvalidRequestError(
         problem, table=head.location.uri, version=head.version, action=action
     )
 
 
 def _changed(at: Snapshot, problem: str) -> SchemaMismatchError:
-    action = f"{_NEW_CHECKPOINT} With startingVersion it begins after the change."
+    action = f"{_NEW_CHECKPOINT} With startingVersion it starts after the change."
     return SchemaMismatchError(
-        f"{problem}, and a stream cannot go on over that",
+        f"{problem}, so the stream cannot continue",
         table=at.location.uri,
         version=at.version,
         action=action,

@@ -1,4 +1,4 @@
-"""How much of a table does a batch of a stream take? As much as its options allow."""
+"""Streaming source with batch limits, for Spark 4.2 and newer."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ _UNLIMITED = 1 << 31
 
 
 class LimitedReader(VersionReader, SupportsTriggerAvailableNow):
-    """Takes no more in a batch than its options allow; Spark 4.2 and newer ask for that."""
+    """Limits its batches as set by options; Spark 4.2 and newer support that."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        """Remember what is wanted; nothing is opened yet."""
+        """Store the options; nothing is opened yet."""
         super().__init__(schema, options)
         self._last_version: int | None = None
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
-        """Return how far the next batch goes: as far as there is something, within the limit."""
+        """Return the end of the next batch: all available data within the limits."""
         stream = self.stream
         allowed = Allowance() if isinstance(limit, ReadAllAvailable) else stream.allowance()
         last = stream.head().version
@@ -38,10 +38,10 @@ class LimitedReader(VersionReader, SupportsTriggerAvailableNow):
         return stream.reach(Offset.of(start), last, allowed).to_json()
 
     def getDefaultReadLimit(self) -> ReadLimit:
-        """Return the limit that the options set."""
-        # Spark only hands it back; how much it is, the options say.
+        """Return the limit set by the options."""
+        # Spark only passes it back; the limits come from the options.
         return ReadMaxFiles(_UNLIMITED) if self.stream.limits else ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
-        """Let the stream end with what there is now."""
+        """Let the stream end with the data available now."""
         self._last_version = self.stream.head().version

@@ -1,4 +1,4 @@
-"""How far has a stream read? Offsets as Spark keeps them."""
+"""Offsets of a stream, as stored in its checkpoint."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lancelake.spark.streaming.identity import Identity
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """The first `done` parts of what a version brings have been read, and all versions before it.
+    """The first `done` parts of a version, and all versions before it, have been read.
 
-    What the first version of a stream brings is all of its rows, when `is_snapshot`. Offsets are
-    equal when as much was read; `identity` says of which table, where a checkpoint has it.
+    If `is_snapshot`, the parts are all rows of the first version of a stream. Offsets are equal if
+    the same parts were read; `identity` is that of the table, if the checkpoint records it.
     """
 
     version: int
@@ -24,17 +24,17 @@ class Offset:
 
     @property
     def last_seen(self) -> int:
-        """The newest version of which something was read, or would have been."""
+        """The newest version that was read, at least partially."""
         return self.version if self.is_snapshot or self.done else self.version - 1
 
     def to_json(self) -> dict[str, Any]:
-        """Return the offset as Spark stores it."""
+        """Return the offset as JSON for the checkpoint."""
         read = {"version": self.version, "done": self.done, "snapshot": self.is_snapshot}
         return read if self.identity is None else {**read, **self.identity.to_json()}
 
     @staticmethod
     def of(stored: dict[str, Any]) -> Offset:
-        """Read an offset that Spark stored."""
+        """Parse an offset from a checkpoint."""
         try:
             return Offset(
                 int(stored["version"]),
@@ -44,5 +44,5 @@ class Offset:
             )
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidRequestError(
-                f"the checkpoint has an offset that is not one of a Lance stream: {stored}"
+                f"the checkpoint has an offset that does not belong to a Lance stream: {stored}"
             ) from error

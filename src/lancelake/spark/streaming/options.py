@@ -1,4 +1,4 @@
-"""What a stream may be asked for, and the columns that it shows."""
+"""Options and columns of a stream."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _FEED_SCHEMA = StructType(
 
 
 def feed_schema(schema: StructType, options: Mapping[str, str]) -> StructType:
-    """Return the columns that a stream shows: with the change feed, what it says of each row."""
+    """Return the columns of a stream; with the change feed, including its metadata columns."""
     lowered = {key.lower(): value for key, value in options.items()}
     if lowered.get("readchangefeed", "false").lower() != "true":
         return schema

@@ -1,4 +1,4 @@
-"""What does a version bring to a stream? Parts that executors read."""
+"""Split the rows and changes of a version into parts that executors read."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ class StreamPart:
 
     @property
     def rows(self) -> int:
-        """How many rows the part looks at, which are at least those that it brings."""
+        """Number of rows the part reads, an upper bound of those it returns."""
         return self._fragment.physical_rows or 0
 
     @property
     def size_bytes(self) -> int:
-        """The size of the files with these rows."""
+        """Size of the files with these rows."""
         return sum(file.file_size_bytes or 0 for file in self._fragment.files)
 
     @property
@@ -70,7 +70,7 @@ class StreamPart:
                 return self.task.after.fragment
 
     def _as_inserts(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Add the columns of a change feed where they are wanted: rows of a snapshot are new."""
+        """Add the change feed columns if requested: rows of a snapshot are inserts."""
         values = {
             CHANGE_TYPE: pa.scalar(ChangeKind.INSERT.value),
             COMMIT_VERSION: pa.scalar(self.commit_version, pa.int64()),
@@ -92,9 +92,9 @@ class StreamPart:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamContent:
-    """What a stream is after: all changes with their kind, or new rows alone.
+    """The content of a stream: all changes with their kind, or only new rows.
 
-    `skips_changes` passes over updates and deletes, which a stream of new rows refuses otherwise.
+    `skips_changes` ignores updates and deletes, which a stream of new rows otherwise refuses.
     """
 
     schema: pa.Schema
@@ -104,24 +104,24 @@ class StreamContent:
 
     @property
     def paths(self) -> ReadPaths:
-        """The paths of the wanted columns, and of the members of structs among them."""
+        """The paths of the requested columns and of their struct fields."""
         own = set(self.columns)
         return read_paths(pa.schema([field for field in self.schema if field.name in own]))
 
     def columns_of(self, snapshot: Snapshot) -> tuple[str, ...]:
-        """Return the wanted columns that a version has."""
+        """Return the requested columns that a version has."""
         present = set(snapshot.manifest.schema.names)
         return tuple(name for name in self.columns if name in present)
 
 
 def snapshot_parts(snapshot: Snapshot, wanted: StreamContent) -> list[StreamPart]:
-    """Return the parts of all rows of a version."""
+    """Return parts with all rows of a version."""
     request = ScanRequest(columns=wanted.columns_of(snapshot))
     return [_part(task, snapshot, wanted) for task in plan_scan(snapshot, request).tasks]
 
 
 def version_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> list[StreamPart]:
-    """Return the parts of what a version changed."""
+    """Return parts with the changes of a version."""
     if not after.manifest.has_stable_row_ids and not wanted.with_changes:
         return _appended_parts(before, after, wanted)
     request = ChangeRequest(columns=wanted.columns_of(after))
@@ -141,7 +141,7 @@ def _is_new(task: ChangeTask, after: Snapshot, wanted: StreamContent) -> bool:
 
 
 def _appended_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> list[StreamPart]:
-    """Return the parts of new fragments of a table that does not keep the ids of rows."""
+    """Return parts with the new fragments of a table without stable row ids."""
     made_by = after.transaction
     operation: Operation | None = None if made_by is None else made_by.operation
     if isinstance(operation, Rewrite | ReserveFragments | UpdateConfig):
@@ -169,8 +169,9 @@ def _part(task: ScanTask | ChangeTask, snapshot: Snapshot, wanted: StreamContent
 
 def _has_changes(after: Snapshot) -> UnsupportedError:
     return UnsupportedError(
-        f"version {after.version} updated or deleted rows, which a stream of new rows cannot tell",
+        f"version {after.version} updated or deleted rows, which a stream of appended "
+        "rows does not support",
         table=after.location.uri,
         version=after.version,
-        action="Set readChangeFeed=true to read changes, or skipChangeCommits=true to pass over.",
+        action="Set readChangeFeed=true to read changes, or skipChangeCommits=true to skip them.",
     )

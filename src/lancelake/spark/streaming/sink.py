@@ -1,4 +1,4 @@
-"""A stream into a table: every batch lands once, however often it is tried."""
+"""Streaming sink: every batch is committed exactly once."""
 
 from __future__ import annotations
 
@@ -53,20 +53,20 @@ _QUERY = "sql.streaming.queryId"
 
 @dataclass(frozen=True, slots=True)
 class WrittenPart(WriterCommitMessage):
-    """What a task of a batch wrote, and for which query."""
+    """Fragments that a task of a batch wrote, and the query of the batch."""
 
     fragments: bytes
     query: str
 
 
 class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
-    """Appends each batch, replaces all rows by it, or merges it by key.
+    """Appends each batch, replaces all rows with it, or merges it by key.
 
-    A batch is known by the query's id, which its checkpoint keeps, and by its number.
+    A batch is identified by the query's id, which its checkpoint stores, and by its number.
     """
 
     def __init__(self, schema: StructType, options: Mapping[str, str], *, overwrite: bool) -> None:
-        """Look at the table once, so that what cannot work fails before a batch does."""
+        """Open the table once, so that invalid options fail before the first batch."""
         self._options = dict(options)
         self._overwrite = overwrite
         ensure_columns(schema, self._parsed())
@@ -81,7 +81,7 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         return WrittenPart(sealed_fragments(fragments), query or "")
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Make a batch part of the table; one without rows makes no version."""
+        """Commit a batch; one without rows creates no version."""
         parts = [m for m in messages if isinstance(m, WrittenPart)]
         fragments = unsealed_fragments(part.fragments for part in parts)
         if not fragments and not self._overwrite:
@@ -91,7 +91,7 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         keys = _keys(self._parsed().get("mergeKeys"))
         planned = self._planned()
         if keys:
-            # Keys may repeat in the first batch too, so a new table begins without rows.
+            # Keys may repeat in the first batch too, so a new table is created without rows.
             base = planned.base or commit_write(planned, ())
             _merge(base, replace(self._planned(), once=once), fragments, keys)
         else:
@@ -99,10 +99,10 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         self._compact_after(batchId)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
-        """Leave everything: files that no version refers to are the business of cleanup."""
+        """Do nothing: cleanup removes orphan files."""
 
     def _compact_after(self, batch: int) -> None:
-        """Put the small files of some batches together; the batch has landed whatever happens."""
+        """Compact the small files of several batches; a failure does not affect the batch."""
         options = self._parsed()
         every, rows = options.whole("compactEvery"), options.whole("targetFileRows")
         base = existing(options)
@@ -118,7 +118,7 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         app_id = self._parsed().get("txnAppId") or query
         if not app_id:
             raise InvalidRequestError(
-                "Spark did not say which query a batch belongs to",
+                "Spark did not provide the id of the query of a batch",
                 action="Set the option txnAppId to a name that only this query uses.",
             )
         return OnceOnly(app_id=app_id, version=batch)
@@ -136,7 +136,7 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         rest = {key: value for key, value in options.rest.items() if key not in hidden}
         found = plan_write(replace(options, rest=rest), self._rows.schema, self._mode)
         if found is None:
-            raise InvalidRequestError("a stream cannot be written with this mode")
+            raise InvalidRequestError("streaming writes do not support this mode")
         return found
 
 
@@ -173,5 +173,5 @@ def _merge(
 
 
 def _staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:
-    """Read back the rows that tasks wrote, which are part of no version."""
+    """Read the uncommitted rows that tasks wrote."""
     return run(plan(staged(base, fragments), ScanRequest()))

@@ -1,4 +1,4 @@
-"""A stream out of a table: all rows first, then what each version changes."""
+"""Streaming source: all rows of a version first, then the changes of each version."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from lancelake.spark.worker.on_executors import Portable
 
 
 class VersionReader(Portable, DataSourceStreamReader):
-    """Reads versions one after the other; an offset says how much of which one was read."""
+    """Reads versions in sequence; an offset is a position within a version."""
 
     def __init__(self, schema: StructType, options: Mapping[str, str]) -> None:
-        """Remember what is wanted; nothing is opened yet."""
+        """Store the options; nothing is opened yet."""
         self._schema = schema
         self._options = dict(options)
 
     @property
     def stream(self) -> TableStream:
-        """The table as it is now, and what is wanted of it."""
+        """The current table, and the content of the stream."""
         return TableStream.of(self._schema, self._options)
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a new stream starts."""
+        """Return the start of a new stream."""
         return self.stream.begin().to_json()
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
@@ -44,21 +44,21 @@ class VersionReader(Portable, DataSourceStreamReader):
 
 
 class UnlimitedReader(VersionReader):
-    """Takes all there is in each batch: Spark 4.1 does not let a stream say how much it takes."""
+    """Reads all available data in each batch, since Spark 4.1 does not support limits."""
 
     def initialOffset(self) -> dict[str, Any]:
-        """Return where a new stream starts; what is not there yet cannot be waited for."""
+        """Return the start of a new stream, which must exist already."""
         stream = self.stream
         if stream.limits:
             raise InvalidRequestError(
                 f"option {stream.limits[0]} needs Spark 4.2 or newer",
-                action="Leave it away, or use a newer Spark.",
+                action="Omit it, or use a newer Spark.",
                 option=stream.limits[0],
             )
         start, head = stream.begin(), stream.head().version
         if start.version > head + 1:
             raise InvalidRequestError(
-                f"startingVersion is {start.version}, and the newest version is {head}",
+                f"startingVersion is {start.version}, but the newest version is {head}",
                 action=f"Start at {head + 1} or before, or use Spark 4.2 or newer.",
                 option="startingVersion",
             )

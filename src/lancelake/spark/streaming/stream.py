@@ -1,4 +1,4 @@
-"""The table of a stream: where it starts, how far a batch goes, what lies between two offsets."""
+"""The table of a stream: start, batch ends, and the parts between two offsets."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _MICROSECOND = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableStream:
-    """A table, and what a stream wants of it."""
+    """A table, and the content of a stream."""
 
     options: TableOptions
     wanted: StreamContent
 
     @staticmethod
     def of(schema: StructType, options: Mapping[str, str]) -> TableStream:
-        """Understand the options of a stream."""
+        """Parse the options of a stream."""
         parsed = parse(options, STREAM_OPTIONS)
         wanted = StreamContent(
             schema=arrow_schema(schema),
@@ -50,14 +50,14 @@ class TableStream:
         return TableStream(options=parsed, wanted=wanted)
 
     def begin(self) -> Offset:
-        """Return where a new stream starts: before all rows, or before a version."""
+        """Return the start of a new stream: before all rows, or before a version."""
         starting = self.options.get("startingVersion")
         time = self.options.get("startingTimestamp")
         if starting is not None and time is not None:
-            raise InvalidRequestError("startingVersion and startingTimestamp exclude each other")
+            raise InvalidRequestError("startingVersion and startingTimestamp cannot be combined")
         head = self.head()
         if time is not None:
-            # What was committed at the very time belongs to the stream.
+            # Versions committed exactly at that time are included.
             before = AsOf(parse_time(time, head.location.uri).time_ns - _MICROSECOND)
             found = Offset(version_range(head, before, None).begin + 1, 0)
         elif starting is None:
@@ -93,7 +93,7 @@ class TableStream:
         return found
 
     def allowance(self) -> Allowance:
-        """Return how much a batch may take."""
+        """Return the limits of a batch."""
         return Allowance(
             versions=self._whole("maxVersionsPerTrigger"),
             files=self._whole("maxFilesPerTrigger"),
@@ -102,7 +102,7 @@ class TableStream:
         )
 
     def reach(self, start: Offset, last: int, allowed: Allowance) -> Offset:
-        """Return the offset that a batch reaches; the same one when there is nothing to read."""
+        """Return the end of a batch; unchanged if there is nothing to read."""
         head, ids = self._checked(start)
         at = start
         while at.version <= last and allowed.begin_version():
@@ -129,7 +129,7 @@ class TableStream:
         return found
 
     def _checked(self, start: Offset) -> tuple[Snapshot, FieldIds]:
-        """Open the table of an offset; return its head, and the ids of the stream's columns."""
+        """Open the table of an offset; return its newest version and the column ids."""
         head, identity = self.head(), start.identity
         if identity is not None:
             identity.ensure_same_table(head)
@@ -137,16 +137,16 @@ class TableStream:
         return head, expected_ids(head, self.wanted.paths, known)
 
     def _identified(self, at: Offset, head: Snapshot, ids: FieldIds) -> Offset:
-        """Return an offset that says which table it is of."""
+        """Return an offset with the identity of its table."""
         seen = head
         if 1 <= at.last_seen < head.version:
-            # A version that was cleaned up tells nothing about the table; the newest does.
+            # A version that was cleaned up cannot identify the table; the newest can.
             with contextlib.suppress(VersionNotFoundError):
                 seen = self._version(at.last_seen)
         return replace(at, identity=Identity.of(seen, ids))
 
     def _parts(self, at: Offset, ids: FieldIds) -> list[StreamPart]:
-        """Return all parts of what a version brings."""
+        """Return all parts of a version."""
         if at.version < 1:
             return []
         after = self._version(at.version)
@@ -163,11 +163,11 @@ class TableStream:
             return open_snapshot(head.location, AtVersion(number), main=head.main_location)
         except VersionNotFoundError as error:
             raise VersionNotFoundError(
-                f"the stream has not read version {number} yet, and it was cleaned up",
+                f"the stream has not read version {number} yet, but it was cleaned up",
                 table=head.location.uri,
                 version=number,
                 action=(
-                    "Keep versions longer than a stream may stand still, or start it anew with "
-                    "another checkpoint."
+                    "Retain versions for longer than a stream may be stopped, or restart it "
+                    "with a new checkpoint."
                 ),
             ) from error

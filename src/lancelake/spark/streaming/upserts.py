@@ -1,4 +1,4 @@
-"""Batches of a stream merged by key, for queries in update mode."""
+"""Merge streaming batches by key, for queries in update mode."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _QUERY = "sql.streaming.queryId"
 def merge_batches(
     uri: str, keys: Sequence[str], *, txn_app_id: str | None = None, **options: object
 ) -> Callable[[DataFrame, int], None]:
-    """Return a function for `foreachBatch` that merges every batch once, by key.
+    """Return a function for `foreachBatch` that merges every batch by key exactly once.
 
-    The first batch makes the table when there is none. Spark takes update mode, which queries
-    with aggregates need, only in this form. A batch is known by the query's id and its number;
-    `txn_app_id` stands for the id where Spark does not tell it.
+    The first batch creates the table if it does not exist. Spark supports update mode, which
+    queries with aggregates need, only in this form. A batch is identified by the query's id and its
+    number; `txn_app_id` replaces the id if Spark does not provide it.
     """
     if not keys:
         raise InvalidRequestError("a merge needs at least one key column")
@@ -63,7 +63,7 @@ def _query(batch: DataFrame) -> str:
     found = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
     if not found:
         raise InvalidRequestError(
-            "Spark did not say which query a batch belongs to",
-            action="Give txn_app_id a name that only this query uses.",
+            "Spark did not provide the id of the query of a batch",
+            action="Set txn_app_id to a name that only this query uses.",
         )
     return str(found)

@@ -1,1 +1,1 @@
-"""What runs in Python workers: how functions get there, and what they answer with."""
+"""Functions in Python workers: their transport and their results."""

@@ -1,7 +1,7 @@
-"""The parent of Spark's Python workers, with all loaded that reading needs: workers are its forks.
+"""Daemon process of Spark's Python workers with preloaded modules; workers are its forks.
 
-Without it every worker loads the codec and the engines anew, and Spark ends a worker as soon as a
-query stops reading early. Nothing that is loaded here starts threads which a fork would lose.
+Without it every worker loads the codec and the engines again, and Spark ends a worker as soon as a
+query stops reading early. No module loaded here starts threads, which a fork would lose.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ _LOADED = (
 
 
 def main() -> None:
-    """Load what can be loaded, then serve as Spark's own daemon does."""
+    """Preload modules, then run Spark's own daemon."""
     warnings.filterwarnings("ignore", message="lance is not fork-safe")
     for name in _LOADED:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
-    # A worker collects garbage after every task; what is loaded here is none, and looking through
-    # it took longer than most tasks do.
+    # A worker collects garbage after every task; preloaded objects are never garbage, and scanning
+    # them took longer than most tasks.
     gc.freeze()
     manager()
 

@@ -1,7 +1,7 @@
-"""Functions and objects that run on executors, and say so clearly where this package is missing.
+"""Pickling of functions and objects for executors, which may lack the lancelake package.
 
-Pickles refer to this package by name, and an executor without it would fail with an error about
-unpickling. What is sent is therefore a function pickled by value, which loads the rest.
+Pickles refer to this package by name, and an executor without it would fail with an unpickling
+error. What is sent is therefore a function pickled by value, which loads the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Result = TypeVar("_Result")
 
 
 def portable(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """Return a function that does the same and can be unpickled by any interpreter."""
+    """Return an equivalent function that any interpreter can unpickle."""
     load, payload = _loader(), _sealed(function)
 
     def run(*args: Any) -> _Result:
@@ -32,26 +32,26 @@ def portable(function: Callable[..., _Result]) -> Callable[..., _Result]:
 
 
 class Portable:
-    """An object that can be unpickled by any interpreter that has this package.
+    """An object that any interpreter with this package can unpickle.
 
-    Any other says what it lacks. The members must be picklable.
+    Any other raises an error that names the missing package. The members must be picklable.
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle by value what loads the object."""
+        """Pickle by value the function that loads the object."""
         return _loader(), (wire.dumps((_Rebuilt(type(self)), vars(self))),)
 
 
 def worker_command(function: Callable[..., Any], result: StructType) -> bytes:
-    """Return a function and the type of its results as Spark's Python workers take them."""
+    """Return a function and its result type in the form that Spark's Python workers expect."""
     pickled: bytes = CPickleSerializer().dumps((portable(function), result))  # type: ignore[no-untyped-call]
     return pickled
 
 
 def portable_source(source: type[DataSource]) -> type[DataSource]:
-    """Return a class of data sources that any interpreter can unpickle.
+    """Return a data source class that any interpreter can unpickle.
 
-    Spark also makes data sources on the driver in the interpreter that it starts on executors.
+    Spark also creates data sources on the driver in the interpreter that it starts on executors.
     """
     load, name, payload = _loader(), source.name(), _sealed(source)
 
@@ -67,7 +67,7 @@ def portable_source(source: type[DataSource]) -> type[DataSource]:
 
 
 class _Rebuilt:
-    """Makes an object of a class again from its members."""
+    """Recreates an object of a class from its members."""
 
     def __init__(self, cls: type) -> None:
         self._cls = cls
@@ -84,7 +84,7 @@ def _sealed(value: object) -> bytes:
 
 
 def _loader() -> Callable[[bytes], Any]:
-    """Return a function that is pickled by value: it is nested and names nothing around it."""
+    """Return a function that is pickled by value: it is nested and has no outer references."""
     release = __version__
 
     def load(payload: bytes) -> Any:

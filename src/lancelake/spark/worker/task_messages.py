@@ -1,4 +1,4 @@
-"""What does a task of ours answer with? Messages: bytes that only the driver understands."""
+"""Messages of tasks: bytes that only the driver decodes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import pyarrow as pa
 MESSAGE = "message"
 
 Work = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
-"""What a worker does with the rows of a partition; it answers with messages."""
+"""Processes the rows of a partition on a worker, and returns messages."""
 
 
 def message_batch(message: bytes) -> pa.RecordBatch:
-    """Return the batch that carries one message."""
+    """Return the batch with one message."""
     return pa.record_batch([pa.array([message], pa.binary())], names=[MESSAGE])

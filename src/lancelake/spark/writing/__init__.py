@@ -1,1 +1,1 @@
-"""Writes by Spark: rows checked and fitted, written by executors, committed by the driver."""
+"""Writes on Spark: rows are cast and checked, written by executors, committed by the driver."""

@@ -1,4 +1,4 @@
-"""Which column of a table does a column of the data mean?"""
+"""Match columns of the data with columns of a table by name."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ CASE_SENSITIVE = "spark.sql.caseSensitive"
 def matched_names(
     data: Sequence[str], table: Sequence[str], *, case_sensitive: bool
 ) -> tuple[str, ...]:
-    """Return the data's columns by the names that the table has for them.
+    """Return the data's columns by the corresponding names in the table.
 
-    A column that the table does not have keeps its name. A table with names that differ only in
-    case is matched by exact names.
+    A column that the table does not have keeps its name. If names of the table differ only in case,
+    matching is case-sensitive.
     """
     by_lower = {name.lower(): name for name in table}
     if case_sensitive or len(by_lower) < len(table):
@@ -34,7 +34,7 @@ def ensure_distinct(data: Sequence[str], table: Sequence[str] = ()) -> None:
         if name in known or other == name:
             continue
         raise SchemaMismatchError(
-            f"columns {other} and {name} differ only in case, which Spark does not tell apart",
+            f"columns {other} and {name} differ only in case, which Spark ignores by default",
             path=name,
-            action=f"Rename one of them; {CASE_SENSITIVE}=true tells them apart when reading.",
+            action=f"Rename one of them; {CASE_SENSITIVE}=true distinguishes them when reading.",
         )

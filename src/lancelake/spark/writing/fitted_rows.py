@@ -1,8 +1,8 @@
-"""Rows for a table that exists: its names, its types, its bounds of text lengths.
+"""Cast and check rows for an existing table: names, types and text lengths.
 
-A session stores rows by its own rules, `spark.sql.storeAssignmentPolicy` and
-`spark.sql.caseSensitive` among them. The processes of plain data sources know no session; they
-match names without case and convert numbers only.
+A session stores rows by its own rules, including `spark.sql.storeAssignmentPolicy` and
+`spark.sql.caseSensitive`. The processes of plain data sources have no session; they match names
+case-insensitively and only convert numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _POLICY = "spark.sql.storeAssignmentPolicy"
 
 
 def ensure_new_names(frame: DataFrame) -> None:
-    """Refuse names for a new table that the session could not tell apart."""
+    """Refuse names for a new table that the session cannot distinguish."""
     if not _is_case_sensitive(frame):
         ensure_distinct(frame.columns)
 
@@ -41,7 +41,7 @@ def ensure_new_names(frame: DataFrame) -> None:
 def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
     """Return the rows of a frame as its session stores them in a table.
 
-    Columns that the table does not have stay as they are.
+    Columns that the table does not have are unchanged.
     """
     schema = base.manifest.schema
     names = matched_names(frame.columns, schema.names, case_sensitive=_is_case_sensitive(frame))
@@ -64,14 +64,14 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
             sentence_of(error),
             table=base.location.uri,
             version=base.version,
-            action="Cast the column before it is written.",
+            action="Cast the column before writing it.",
         ) from error
 
 
 def target_schema(table: Schema, data: t.StructType) -> t.StructType:
-    """Return the data's columns in the types that the table has for them.
+    """Return the data's columns in the types of the table.
 
-    All may be null here: what the table does not allow, the writer checks.
+    All are nullable here; the writer checks for nulls.
     """
     return t.StructType([_target(table, field) for field in data.fields])
 
@@ -107,9 +107,9 @@ def _is_case_sensitive(frame: DataFrame) -> bool:
 
 
 def _cast(frame: DataFrame, wanted: t.StructType) -> DataFrame:
-    """Do on Spark Connect what Spark's analyzer does on a classic session."""
+    """Apply on Spark Connect the casts of Spark's analyzer on a classic session."""
     policy = str(frame.sparkSession.conf.get(_POLICY, "ansi")).lower()
-    # Spark allows the third policy, LEGACY, only for its own file formats.
+    # Spark supports the third policy, LEGACY, only for its own file formats.
     rule = Rule.STRICT if policy == Rule.STRICT.value else Rule.ANSI
     columns: list[Column] = []
     for data, table in zip(frame.schema.fields, wanted.fields, strict=True):
@@ -129,22 +129,22 @@ def _bounded(value: Column, data: t.StructField, table: t.StructField) -> Column
 
 
 def _too_long(name: str, most: int) -> str:
-    return f"column {name} has a text of more than {most} characters"
+    return f"column {name} has text of more than {most} characters"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainRows:
-    """Batches of a plain data source on their way into a table."""
+    """Converts batches of a plain data source for a table."""
 
     schema: t.StructType
     """The data's columns by the table's names."""
 
     bounds: tuple[tuple[str, bool, int], ...] = ()
-    """Texts of bounded length: the column, whether they are padded, and how many characters."""
+    """Bounded text columns: whether they are padded, and their length."""
 
     @staticmethod
     def into(base: Snapshot | None, data: t.StructType) -> PlainRows:
-        """Say how rows get into a version, or refuse them."""
+        """Return the conversion of rows for a version, or refuse them."""
         if base is None:
             return PlainRows(schema=data)
         own = base.manifest.schema

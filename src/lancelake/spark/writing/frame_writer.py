@@ -1,4 +1,4 @@
-"""A DataFrame -> data files, written where its rows are."""
+"""Write a DataFrame to data files on the executors."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from lancelake.spark.jobs.partition_job import on_partitions
 
 @dataclass(frozen=True, slots=True)
 class WriteRows:
-    """Writes the rows of a partition; one without rows makes no file."""
+    """Writes the rows of a partition; an empty one creates no file."""
 
     task: WriteTask
 
@@ -43,6 +43,6 @@ def written(task: WriteTask, batches: Iterator[pa.RecordBatch]) -> tuple[Fragmen
 
 
 def write_frame(frame: DataFrame, task: WriteTask) -> tuple[Fragment, ...]:
-    """Write a DataFrame on the executors and return its fragments, not yet part of a table."""
+    """Write a DataFrame on the executors and return its uncommitted fragments."""
     results = on_partitions(frame, WriteRows(task), description=f"write rows to {task.root.uri}")
     return tuple(fragment for result in results for fragment in from_bytes(result))

@@ -1,8 +1,8 @@
-"""Rows from executors -> fragments -> one commit, for the plain data source.
+"""Batch writer of the plain data source: fragments from executors, and one commit.
 
 Executors write data files and return the fragments as bytes. Nothing is visible before the commit,
-and an abort deletes nothing: a commit whose reply was lost may have landed, and files that belong
-to no version are the business of cleanup.
+and an abort deletes nothing: a commit whose reply was lost may have succeeded, and cleanup removes
+orphan files.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from lancelake.table.planned_write import WritePlan, commit_write
 
 @dataclass(frozen=True, slots=True)
 class WrittenFragments(WriterCommitMessage):
-    """What one task wrote: its fragments, as bytes."""
+    """The fragments of one task, as bytes."""
 
     fragments: bytes
 
 
 class LanceWriter(Portable, DataSourceArrowWriter):
-    """Appends to a table, or replaces its rows; creates the table when there is none.
+    """Appends to a table, or overwrites it; creates the table if it does not exist.
 
-    It travels to every task, so of the version it changes it keeps only the number.
+    It is sent to every task, so it only keeps the number of the version it changes.
     """
 
     def __init__(self, plan: WritePlan, rows: PlainRows) -> None:
@@ -45,7 +45,7 @@ class LanceWriter(Portable, DataSourceArrowWriter):
 
     @staticmethod
     def prepare(schema: StructType, options: TableOptions, *, overwrite: bool) -> LanceWriter:
-        """Look at the table as it is, and decide how to write."""
+        """Open the table, and plan the write."""
         ensure_columns(schema, options)
         mode = SaveMode.OVERWRITE if overwrite else SaveMode.APPEND
         rows = plain_rows(options, schema, mode)
@@ -59,7 +59,7 @@ class LanceWriter(Portable, DataSourceArrowWriter):
         return WrittenFragments(sealed_fragments(written(self._plan.task, self._rows(iterator))))
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Make the rows of all tasks visible at once."""
+        """Commit the rows of all tasks in one version."""
         found = (m.fragments for m in messages if isinstance(m, WrittenFragments))
         fragments = unsealed_fragments(found)
         base = None
@@ -69,4 +69,4 @@ class LanceWriter(Portable, DataSourceArrowWriter):
         commit_write(replace(self._plan, base=base), fragments)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        """Leave everything as it is."""
+        """Do nothing."""

@@ -1,7 +1,7 @@
-"""May values of one type be stored in a column of another? Spark's rules, without its classes.
+"""Spark's store assignment rules, implemented without its classes.
 
-Spark itself decides wherever its classes can be reached. On Spark Connect and in the processes of
-plain data sources they cannot.
+Spark itself decides wherever its classes are available. On Spark Connect and in the processes of
+plain data sources they are not.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ _TEXTS = (t.StringType, t.CharType, t.VarcharType)
 
 
 class Rule(Enum):
-    """How much may be converted."""
+    """Allowed conversions."""
 
     NUMBERS = "numbers"
-    """Numbers only: for anything else a session must know its time zone and how it shows values."""
+    """Numbers only: other conversions depend on the session, such as its time zone."""
 
     ANSI = "ansi"
     STRICT = "strict"
 
 
 def ensure_storable(data: t.StructField, table: t.StructField, rule: Rule) -> None:
-    """Refuse values that must be cast by whoever writes them."""
+    """Refuse values that the writer must cast explicitly."""
     if not _storable(data.dataType, table.dataType, rule):
         found, wanted = data.dataType.simpleString(), table.dataType.simpleString()
         raise SchemaMismatchError(
-            f"column {table.name} of type {wanted} does not take values of type {found}",
+            f"column {table.name} of type {wanted} does not accept values of type {found}",
             path=table.name,
             expected=wanted,
             found=found,
-            action="Cast the column before it is written.",
+            action="Cast the column before writing it.",
         )
 
 
@@ -49,7 +49,7 @@ def _storable(data: t.DataType, table: t.DataType, rule: Rule) -> bool:
         case t.StructType(), t.StructType():
             by_name = {field.name.lower(): field.dataType for field in table.fields}
             pairs = [(f.dataType, by_name.get(f.name.lower())) for f in data.fields]
-            # Members that the table lacks are refused by name, elsewhere.
+            # Fields that the table lacks are refused by name elsewhere.
             return all(b is None or _storable(a, b, rule) for a, b in pairs)
         case t.ArrayType(), t.ArrayType():
             return _storable(data.elementType, table.elementType, rule)
@@ -77,7 +77,7 @@ def _atomic(data: t.DataType, table: t.DataType, rule: Rule) -> bool:
 
 
 def _widens(data: t.DataType, table: t.DataType) -> bool:
-    """Whether every value of a number type is one of another, as Spark's upcasts have it."""
+    """Whether every value of a number type is a value of another, as in Spark's upcasts."""
     if isinstance(data, t.DecimalType):
         whole = table.precision - table.scale if isinstance(table, t.DecimalType) else -1
         is_wide = isinstance(table, t.DecimalType) and table.scale >= data.scale

@@ -1,4 +1,4 @@
-"""What an executor does for a write: batches in, the bytes of fragments out."""
+"""Write batches on an executor, and return the encoded fragments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lancelake.spark.writing.frame_writer import written
 
 @dataclass(frozen=True, slots=True)
 class WriteBatches:
-    """Writes the rows of one task and answers with its fragments."""
+    """Writes the rows of one task and returns its fragments."""
 
     task: WriteTask
 

@@ -1,4 +1,4 @@
-"""A write as Spark does it: planned on the driver, done on executors, committed on the driver."""
+"""Plan and commit writes on the driver; executors write the files."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from lancelake.table.row_steps.find import FoundRows
 
 
 class SaveMode(Enum):
-    """What happens to what is there."""
+    """How existing data is handled."""
 
     APPEND = "append"
     OVERWRITE = "overwrite"
@@ -57,18 +57,18 @@ class SaveMode(Enum):
 
     @staticmethod
     def of(name: str) -> SaveMode:
-        """Understand a mode as Spark names it."""
+        """Parse the name of a Spark save mode."""
         known = {mode.value: mode for mode in SaveMode} | {"errorifexists": SaveMode.ERROR}
         found = known.get(name.lower())
         if found is None:
             advice = suggestion(name, known, "modes")
-            raise InvalidRequestError(f"save mode {name!r} is not known", action=advice)
+            raise InvalidRequestError(f"unknown save mode {name!r}", action=advice)
         return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsByCondition:
-    """Rows to replace, by the text of the option replaceWhere."""
+    """Rows to replace, selected by the text of the option replaceWhere."""
 
     spark: SparkSession
     text: str
@@ -78,7 +78,7 @@ class RowsByCondition:
         return rows_where(self.spark, at, self.text)
 
     def ensure_match(self, base: Snapshot, fragments: tuple[Fragment, ...]) -> None:
-        """Refuse rows that the same condition would not replace."""
+        """Refuse rows that do not match the same condition."""
         ensure_all_match(self.spark, base, fragments, self.text)
 
 
@@ -90,10 +90,10 @@ def plan_write(
     spark: SparkSession | None = None,
     replaces: RowsToReplace | None = None,
 ) -> WritePlan | None:
-    """Decide what a write will do; None when there is nothing to do.
+    """Plan a write; None if there is nothing to do.
 
-    Without a session, as in the processes where Spark runs plain data sources, no text can be
-    bound.
+    Without a session, as in the processes of plain data sources, conditions as text are not
+    supported.
     """
     return plan_onto(
         existing(options), options, schema, mode, replaces or replaced_rows(options, spark)
@@ -107,12 +107,12 @@ def plan_onto(
     mode: SaveMode,
     replaces: RowsToReplace | None,
 ) -> WritePlan | None:
-    """Do as `plan_write`, for a version that was opened before."""
+    """Same as `plan_write`, for a version that is already open."""
     if base is not None and mode is SaveMode.IGNORE:
         return None
     if base is not None and mode is SaveMode.ERROR and made_by(base, _number(options)) is None:
         raise AlreadyExistsError(
-            f"a table exists at {options.location.uri}",
+            f"table {options.location.uri} already exists",
             table=options.location.uri,
             action='Use mode("append") or mode("overwrite").',
         )
@@ -123,7 +123,7 @@ def plan_onto(
 
 
 def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
-    """Refuse data without columns, whose rows Spark does not count on their way to a writer."""
+    """Refuse data without columns, since Spark does not pass the number of its rows to a writer."""
     if not schema.fields:
         raise SchemaMismatchError(
             "the data has no columns",
@@ -133,20 +133,20 @@ def ensure_columns(schema: t.StructType, options: TableOptions) -> None:
 
 
 def plain_rows(options: TableOptions, schema: t.StructType, mode: SaveMode) -> PlainRows:
-    """Return how a plain data source's rows get into the table as it is."""
+    """Return the conversion of a plain data source's rows for the existing table."""
     is_new = _replaces_schema(options, None, mode)
     return PlainRows.into(None if is_new else existing(options), schema)
 
 
 def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToReplace | None:
-    """Return the rows that the option replaceWhere names; None when it is not given."""
+    """Return the rows selected by the option replaceWhere; None if it is not set."""
     text = options.get("replaceWhere")
     if text is None:
         return None
     if spark is None:
         raise UnsupportedError(
-            "option replaceWhere needs a Spark session that binds its condition, and a plain data "
-            "source has none",
+            "option replaceWhere needs a Spark session to evaluate its condition, and a "
+            "plain data source has none",
             table=options.location.uri,
             option="replaceWhere",
             action='Use lancelake.spark.write(frame, path, "overwrite", replaceWhere=...).',
@@ -155,7 +155,7 @@ def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToRe
 
 
 def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) -> Snapshot | None:
-    """Write a DataFrame; the version that it made comes back, None when nothing was done.
+    """Write a DataFrame and return the new version, None if nothing was done.
 
     Modes and options are those of `df.write.format("lance")`.
     """
@@ -164,7 +164,7 @@ def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) ->
 
 
 def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Snapshot | None:
-    """Write a DataFrame to the table that options name."""
+    """Write a DataFrame to the table selected by options."""
     parsed, wanted = parse(options, WRITE_OPTIONS), SaveMode.of(mode)
     ensure_columns(frame.schema, parsed)
     base, replaces = existing(parsed), replaced_rows(parsed, frame.sparkSession)
@@ -191,7 +191,7 @@ def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
 
 
 def existing(options: TableOptions) -> Snapshot | None:
-    """Open the newest version of the table or branch; None when there is no table."""
+    """Open the newest version of the table or branch; None if the table does not exist."""
     return open_existing(options.location, options.get("branch"))
 
 

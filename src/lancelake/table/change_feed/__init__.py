@@ -1,1 +1,1 @@
-"""What happened to the rows of a table between two versions."""
+"""Change data feed: row-level changes between two versions."""

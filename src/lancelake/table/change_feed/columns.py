@@ -1,4 +1,4 @@
-"""How do the columns of a version look in an older one? By id, and by name where ids start anew."""
+"""Resolve columns of the last version in an older one: by id, or by name after an overwrite."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Path = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Where a field of the last version is in another one, or was when it was last seen."""
+    """Where a field of the last version is in another version, or was when it last existed."""
 
     is_there: bool
     id: FieldId | None
@@ -31,8 +31,8 @@ class Trace:
 class View:
     """The last version's columns in another version.
 
-    `schema` has the names and the shape of the last version with the ids and the types of this
-    one; fields that it lacks have ids that no file holds. `unlike` are columns of another kind.
+    `schema` has the names and the structure of the last version with the ids and the types of this
+    one; fields that it lacks have ids that no file contains. `unlike` are columns of another kind.
     """
 
     schema: Schema
@@ -42,7 +42,7 @@ class View:
 
 
 def own_view(last: Schema) -> View:
-    """See the last version itself."""
+    """Return the view of the last version itself."""
     traces = {
         field.id: Trace(is_there=True, id=field.id, path=path, logical_type=field.logical_type)
         for path, field in _paths(last)
@@ -51,7 +51,7 @@ def own_view(last: Schema) -> View:
 
 
 def view_before(last: Schema, after: View, before: Schema, *, operation: Operation | None) -> View:
-    """See the version before one that is seen, given the operation that lies between them."""
+    """Return the view of the version before, given the operation between the two."""
     by_path = dict(_paths(before))
     path_of = {field.id: path for path, field in by_path.items()}
     traces = {}
@@ -77,7 +77,7 @@ def _found(
     by_id = trace.id if trace.id in path_of else None
     named = by_path.get(trace.path)
     if not trace.is_there:
-        # The id of a column that was dropped may be given out again, seldom with its name.
+        # The id of a dropped column may be assigned again, but rarely with the same name.
         if named is None or named.id != trace.id or named.logical_type != trace.logical_type:
             return None
         return by_id
@@ -85,11 +85,11 @@ def _found(
     if isinstance(operation, Overwrite):
         return by_name
     if operation is None or isinstance(operation, Restore):
-        # Ids may belong to what an overwrite between the two replaced.
+        # Ids may belong to columns that an overwrite between the two replaced.
         return by_id if by_name is None else by_name
     if by_id is not None or by_name is None:
         return by_id
-    # A column of another type took the place of one with the same name.
+    # A column of another type replaced one with the same name.
     replaced = all(t.id != by_name for t in after.traces.values())
     return by_name if replaced else None
 
@@ -134,7 +134,7 @@ def _view(last: Schema, before: Schema, traces: FrozenMap[FieldId, Trace]) -> Vi
 
 
 def _is_castable(found: Field, field: Field) -> bool:
-    """Whether values of a field can become those of another, as far as their types tell."""
+    """Whether values of one field can be cast to another, as far as their types show."""
     if found.logical_type == field.logical_type:
         return _kind(found) == _kind(field)
     if found.children or field.children or _kind(found) != _kind(field):

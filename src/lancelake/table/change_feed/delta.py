@@ -1,4 +1,4 @@
-"""Which rows were made, changed or gone between two versions, by the lineage they carry?"""
+"""Inserted, updated and deleted rows between two versions, from row lineage."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ _CREATED, _UPDATED = MetaColumn.CREATED_AT.value, MetaColumn.LAST_UPDATED_AT.val
 
 
 def inserted_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
-    """Stream the rows of a version that were made after `begin`, up to and with `end`."""
+    """Stream the rows of a version that were created after `begin`, up to and including `end`."""
     condition = f"{_CREATED} > {begin} AND {_CREATED} <= {end}"
     touched = [f for f in _fragments(snapshot) if _has_run(f.created_at_versions, begin, end)]
     return _scanned(snapshot, condition, touched)
 
 
 def updated_rows(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
-    """Stream the rows of a version that were there at `begin` and last changed up to `end`."""
+    """Stream the rows of `begin` that were last updated after it, up to and including `end`."""
     changed = f"{_UPDATED} > {begin} AND {_UPDATED} <= {end}"
     touched = [f for f in _fragments(snapshot) if _has_run(f.last_updated_at_versions, begin, end)]
     return _scanned(snapshot, f"{_CREATED} <= {begin} AND {changed}", touched)
 
 
 def deleted_row_ids(snapshot: Snapshot, begin: int, end: int) -> pa.RecordBatchReader:
-    """Stream the ids of rows that version `begin` has and version `end` has not."""
+    """Stream the ids of rows that are in version `begin` and not in version `end`."""
     request = ChangeRequest(columns=(), kinds=frozenset({ChangeKind.DELETE}), is_net=True)
     planned = plan_changes(snapshot, AtVersion(begin), AtVersion(end), request)
     batches = (batch.select([ROW_ID]) for task in planned.tasks for batch in execute(task))
@@ -52,7 +52,7 @@ def _fragments(snapshot: Snapshot) -> Sequence[Fragment]:
 
 
 def _has_run(versions: Sequenced, begin: int, end: int) -> bool:
-    """Whether a row of a fragment may carry a version of the range."""
+    """Whether a row of a fragment may have a version in the range."""
     match versions:
         case None:
             return begin < UNKNOWN_VERSION <= end

@@ -1,4 +1,4 @@
-"""Rows that changed -> rows of the feed: filtered, cut to the outputs, with what happened."""
+"""Build feed batches from changed rows: filter, projection and change columns."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _CHANGE_TYPE, _VERSION, _TIMESTAMP = (field.type for field in FEED_FIELDS[1:])
 
 
 class Emitter:
-    """Makes batches of the feed for one commit."""
+    """Builds the batches of the feed for one commit."""
 
     def __init__(self, spec: FeedSpec, commit: Commit) -> None:
         self._spec = spec
@@ -30,14 +30,14 @@ class Emitter:
     def __call__(
         self, batch: pa.RecordBatch, ids: U64Array, kind: ChangeKind
     ) -> Iterator[pa.RecordBatch]:
-        """Yield rows that all changed in one way."""
+        """Yield rows that share one kind of change."""
         kinds = pa.array([kind.value], _CHANGE_TYPE).take(pa.array(np.zeros(len(ids), np.int64)))
         yield from self._emitted(batch, self._feed_columns(ids, kinds))
 
     def pairs(
         self, before: pa.RecordBatch, after: pa.RecordBatch, ids: U64Array
     ) -> Iterator[pa.RecordBatch]:
-        """Yield updated rows, what each was beside what it became."""
+        """Yield updated rows: the preimage followed by the postimage of each."""
         images = [(ChangeKind.UPDATE_BEFORE, before), (ChangeKind.UPDATE_AFTER, after)]
         wanted = [(kind, rows) for kind, rows in images if kind in self._spec.kinds]
         if len(wanted) == 1:

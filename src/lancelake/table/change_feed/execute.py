@@ -1,4 +1,4 @@
-"""A task of a change feed -> record batches; the same on a laptop and on an executor."""
+"""Execute a change feed task, locally or on an executor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(plan: ChangeFeedPlan) -> pa.RecordBatchReader:
 
 
 def execute(task: ChangeTask) -> Iterator[pa.RecordBatch]:
-    """Yield the changes of a task; of an updated row first what it was, then what it became."""
+    """Yield the changes of a task; for an updated row, its preimage and then its postimage."""
     try:
         match task:
             case RowsTask():
@@ -73,9 +73,9 @@ def _pairs(task: PairTask) -> Iterator[pa.RecordBatch]:
 def _images(
     task: PairTask, old: FragmentRows, new: FragmentRows, *, compared: tuple[str, ...] | None
 ) -> Iterator[pa.RecordBatch]:
-    """Read both sides of some rows at a time, in the order they have in the newer version.
+    """Read both images of a bounded number of rows at a time, in the order of the newer version.
 
-    All of them changed, or those in which columns differ that are to be compared.
+    Either all rows changed, or only those whose compared columns differ are returned.
     """
     order = np.argsort(new.offsets, kind="stable")
     emitter = Emitter(task.spec, task.commit)
@@ -117,16 +117,16 @@ def _sides(task: ChangeTask) -> tuple[Side, ...]:
 
 
 def _explained(task: ChangeTask, error: CorruptTableError) -> LanceTableError:
-    """Tell a file that was cleaned up from one that is damaged."""
+    """Distinguish a file that was cleaned up from a damaged one."""
     for side in _sides(task):
         path = _missing(side)
         if path is not None:
             return VersionNotFoundError(
                 f"the changes of version {task.commit.version} need {path} of version "
-                f"{side.at.version}, which is gone: it was cleaned up",
+                f"{side.at.version}, which no longer exists because it was cleaned up",
                 table=side.at.files.root.uri,
                 version=side.at.version,
-                action=f"Begin at version {task.commit.version} or later, or ask for inserts only.",
+                action=f"Start at version {task.commit.version} or later, or request inserts only.",
             )
     return error.at(_sides(task)[0].at.files.root.uri)
 

@@ -1,4 +1,4 @@
-"""Which fragments may hold changes between two versions, and against which must each be held?"""
+"""Select the fragments that may contain changes, and the fragments to compare each with."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NO_ID: Span = (1, 0)
 
 @dataclass(frozen=True, slots=True)
 class ComparedFragment:
-    """A fragment that is not the same in both versions, and the least and highest of its ids."""
+    """A fragment that differs between the versions, with the minimum and maximum of its row ids."""
 
     side: Side
     span: Span
@@ -36,7 +36,7 @@ class ComparedFragment:
 
 
 class Overlap:
-    """Tells which fragments of one version may share rows with one of the other."""
+    """Finds the fragments of one version that may share rows with a fragment of the other."""
 
     def __init__(self, gone: Sequence[ComparedFragment], come: Sequence[ComparedFragment]) -> None:
         self._gone = _Spans(gone)
@@ -71,10 +71,10 @@ def differing(
     *,
     last: Schema | None,
 ) -> tuple[list[ComparedFragment], list[ComparedFragment]]:
-    """Return the fragments of each version that the other does not have just so.
+    """Return the fragments of each version that are not identical in the other.
 
-    Where the versions do not have the same columns, those of `last`, a fragment may be the same
-    and yet hold more in one version than in the other.
+    If the versions have different columns (those of `last`), a fragment may be identical and still
+    supply more columns in one version than in the other.
     """
     gone, come = _changed(before, FragmentList.of(old), after, FragmentList.of(new))
     if last is not None:
@@ -104,12 +104,12 @@ def _changed(
 
 
 def candidates(at: VersionFiles, fragments: Sequence[Fragment]) -> list[ComparedFragment]:
-    """Take fragments of a version as they are."""
+    """Return all fragments of a version as candidates."""
     return [ComparedFragment(Side(at=at, fragment=f), _span(at, f)) for f in fragments]
 
 
 def rewritten_columns(before: Side, after: Side, last: Schema) -> tuple[str, ...]:
-    """Return the columns that do not come from the same files on both sides."""
+    """Return the columns whose files differ between the two sides."""
     old, new = (_supply(side) for side in (before, after))
     views = zip(before.at.view.fields, after.at.view.fields, last.fields, strict=True)
     return tuple(
@@ -124,7 +124,7 @@ def _columns(field: Field) -> Iterator[FieldId]:
 
 
 def has_same_rows(before: Fragment, after: Fragment) -> bool:
-    """Whether two fragments are one, with the same physical rows."""
+    """Whether two fragments are the same fragment, with the same physical rows."""
     return before.id == after.id and before.row_ids == after.row_ids
 
 
@@ -140,7 +140,7 @@ def _deletion_place(side: Side) -> str | None:
 
 
 def _supply(side: Side) -> dict[FieldId, str]:
-    """Return the file that each field comes from; of two files the first supplies it."""
+    """Return the file that supplies each field; the first of several files wins."""
     found: dict[FieldId, str] = {}
     for file in side.fragment.files:
         place = side.at.files.data_file(file).uri
@@ -150,7 +150,7 @@ def _supply(side: Side) -> dict[FieldId, str]:
 
 
 def _placed(files: TableFiles, fragment: Fragment) -> Fragment:
-    """Return a fragment by the whole addresses of its files, whatever their bases are called."""
+    """Return a fragment with absolute file paths, independent of base ids."""
     entries = tuple(replace(f, path=files.data_file(f).uri, base_id=None) for f in fragment.files)
     deletion = fragment.deletion_file
     return replace(

@@ -1,4 +1,4 @@
-"""Two versions and a request -> a plan. Reads manifests, but no file with rows or deletions."""
+"""Plan a change feed between two versions. Reads manifests, but no data or deletion files."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ _UPDATES = frozenset({ChangeKind.UPDATE_BEFORE, ChangeKind.UPDATE_AFTER})
 def plan_changes(
     snapshot: Snapshot, begin: Point, end: Point | None, request: ChangeRequest
 ) -> ChangeFeedPlan:
-    """Plan the changes after `begin`, up to and with `end`; without it, up to the snapshot."""
+    """Plan the changes after `begin`, up to and including `end` (default: this snapshot)."""
     versions = version_range(snapshot, begin, end)
     newest = versions.at(versions.end)
     if newest is None:
@@ -83,7 +83,7 @@ def plan_changes(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Step:
-    """Two versions, and the operation that led from one to the other; None when not known."""
+    """Two versions and the operation between them; None if it is unknown."""
 
     spec: FeedSpec
     before: Snapshot | None
@@ -94,13 +94,13 @@ class _Step:
 
     @property
     def commit(self) -> Commit:
-        """The version that the step made."""
+        """The version that this step created."""
         manifest = self.after.manifest
         return Commit(version=manifest.version, timestamp_ns=manifest.timestamp_ns)
 
     @property
     def is_single(self) -> bool:
-        """Whether one known change lies between the versions, and not a leap to another one."""
+        """Whether exactly one known change separates the versions."""
         return self.operation is not None and not isinstance(self.operation, Restore)
 
     @property
@@ -109,16 +109,16 @@ class _Step:
         return self.view_before.lacking != self.view_after.lacking
 
     def ensure_alike(self, view: View, more: tuple[str, ...]) -> None:
-        """Refuse to read columns that a version has as another kind of column."""
+        """Refuse columns that have another kind in one of the versions."""
         bad = sorted(view.unlike & {*needed_columns(self.spec), *more})
         if bad:
             problem = (
-                f"column {bad[0]} changed its kind at version {self.after.version}: "
-                "its older values cannot be given as newer ones"
+                f"column {bad[0]} changed its kind at version {self.after.version}: its older "
+                "values cannot be converted to the newer kind"
             )
             action = (
-                f"Leave the column out, or read the changes up to version "
-                f"{self.after.version - 1} and those after it apart."
+                f"Omit the column, or read the changes up to version {self.after.version - 1} "
+                "and those after it separately."
             )
             raise SchemaMismatchError(
                 problem, table=self.after.location.uri, action=action, column=bad[0]
@@ -126,7 +126,7 @@ class _Step:
 
 
 def _walk(versions: VersionRange, spec: FeedSpec) -> tuple[ChangeTask, ...]:
-    """Plan version by version, from the last, whose columns are asked for, to the first."""
+    """Plan version by version, from the last one, whose columns are returned, to the first."""
     steps = [list(_tasks(step)) for step in _steps(versions, spec)]
     return tuple(task for tasks in reversed(steps) for task in tasks)
 
@@ -149,7 +149,7 @@ def _steps(versions: VersionRange, spec: FeedSpec) -> Iterator[_Step]:
 
 
 def _net(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[ChangeTask, ...]:
-    """Plan what differs between the first and the last version."""
+    """Plan the net difference between the first and the last version."""
     first = versions.at(versions.begin)
     if versions.begin == versions.end:
         return ()
@@ -166,7 +166,7 @@ def _net(versions: VersionRange, spec: FeedSpec, newest: Snapshot) -> tuple[Chan
 
 
 def _net_view(versions: VersionRange, spec: FeedSpec, first: Snapshot | None) -> View:
-    """See the first version; how columns changed is followed as far as versions are there."""
+    """Return the view of the first version; column changes are followed while versions exist."""
     own = own_view(spec.last)
     if first is None or first.manifest.schema.fields == spec.last.fields:
         return own
@@ -249,9 +249,10 @@ def _updates(step: _Step, gone: list[ComparedFragment], shared: Overlap) -> Iter
                 before=old.side,
                 after=new.side,
                 compared=rewritten,
-                # What one operation touches it changes; over a leap it may be as it was.
+                # A single operation changes every row it touches; across several operations a row
+                # may be unchanged.
                 marks_tell=step.is_single,
-                # A compaction moves rows without a mark, and without a change.
+                # A compaction moves rows without marking or changing them.
                 doubts_unmarked=in_place or step.is_single or step.has_added_columns,
             )
 
@@ -274,7 +275,7 @@ def _has_same_live_rows(old: Side, new: Side) -> bool:
 
 
 def _brings_nothing(step: _Step, old: Side, new: Side) -> bool:
-    """Whether a fragment has no rows but those it had: only a restore brings back rows."""
+    """Whether a fragment adds no rows: only a restore brings deleted rows back."""
     if not has_same_rows(old.fragment, new.fragment):
         return False
     return step.is_single or has_same_deletions(old, new)
@@ -293,7 +294,9 @@ def _version_files(snapshot: Snapshot, view: View) -> VersionFiles:
 def _spec(last: Schema, request: ChangeRequest) -> FeedSpec:
     taken = [name for name in last.names if name in FEED_NAMES]
     if taken:
-        problem = f"the table has a column {taken[0]}, which is a column of the change feed"
+        problem = (
+            f"the table has a column {taken[0]}, which is a reserved column of the change feed"
+        )
         raise InvalidRequestError(problem, column=taken[0])
     columns = request.columns
     if columns is not None:
@@ -303,7 +306,7 @@ def _spec(last: Schema, request: ChangeRequest) -> FeedSpec:
     if len(shown) < len(outputs):
         name = next(o.name for o in outputs if o not in shown)
         raise InvalidRequestError(f"the change feed has no column {name}", column=name)
-    # A column that came later is null in older rows.
+    # A column that was added later is null in older rows.
     fields = [output_field(output, last).with_nullable(True) for output in shown]
     return FeedSpec(
         last=last,

@@ -1,4 +1,4 @@
-"""What a change feed is asked for, and the columns it adds to those of the table."""
+"""Options of a change feed, and the columns it adds to those of the table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.expr.predicate import Filter
 
 
 class ChangeKind(Enum):
-    """What a row of the feed says; the value is what it says it with."""
+    """Kind of change of a row in the feed; the value is the one written to the change column."""
 
     INSERT = "insert"
     UPDATE_BEFORE = "update_preimage"
@@ -39,9 +39,9 @@ FEED_NAMES = tuple(field.name for field in FEED_FIELDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeRequest:
-    """Columns of the last version, a filter on rows of the feed, and which kinds of changes.
+    """Columns of the last version, a filter on rows of the feed, and the kinds of changes.
 
-    `is_net` asks for what differs between the first and the last version, whatever came between.
+    `is_net` requests the net difference between the first and the last version.
     """
 
     columns: tuple[str, ...] | None = None
@@ -52,7 +52,7 @@ class ChangeRequest:
 
 
 def parse_kinds(names: str | Iterable[str] | None) -> frozenset[ChangeKind]:
-    """Understand the kinds a user names; "update" stands for both images, None for all."""
+    """Parse kinds of changes; "update" selects both images, None selects all kinds."""
     if names is None:
         return ALL_KINDS
     found: set[ChangeKind] = set()
@@ -69,5 +69,5 @@ def _kind(name: str) -> ChangeKind:
         return ChangeKind(name)
     except ValueError as error:
         known = ", ".join(["update", *(kind.value for kind in ChangeKind)])
-        problem = f"{name!r} is no kind of change; there are: {known}"
+        problem = f"unknown kind of change {name!r}; valid kinds: {known}"
         raise InvalidRequestError(problem, kind=name) from error

@@ -1,4 +1,4 @@
-"""The live rows of a fragment, and their values in the columns of the last version."""
+"""Live rows of a fragment, with their values in the columns of the last version."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from lancelake.scan.row_width import column_widths, row_bytes
 from lancelake.table.change_feed.fragments import has_same_rows
 from lancelake.table.change_feed.tasks import FeedSpec, Side, needed_columns
 
-# Large chunks cost less per row to decode; two of them, before and after, are held at once.
+# Large chunks cost less per row to decode; two chunks, before and after, are in memory at once.
 _CHUNK_BYTES = 8 << 20
 _CHUNK_ROWS = 1 << 16
 # Fetching a single row costs about as much as streaming this many bytes.
@@ -35,7 +35,7 @@ _NO_COLUMN = "__nothing"
 
 @dataclass(frozen=True, slots=True)
 class FragmentRows:
-    """Rows of a fragment by offset, each with its id and the version of its last update."""
+    """Rows of a fragment by offset, each with its row id and last updated version."""
 
     offsets: RowOffsets
     ids: U64Array
@@ -46,7 +46,7 @@ class FragmentRows:
         return FragmentRows(self.offsets[mask], self.ids[mask], self.last_updated[mask])
 
     def at(self, places: np.ndarray) -> FragmentRows:
-        """Return the rows at these places, in their order."""
+        """Return the rows at these positions, in that order."""
         return FragmentRows(self.offsets[places], self.ids[places], self.last_updated[places])
 
 
@@ -64,7 +64,7 @@ def live_rows(side: Side) -> FragmentRows:
 
 
 def unshared_rows(side: Side, others: Sequence[Side]) -> FragmentRows:
-    """Find the live rows of a fragment that none of the others has."""
+    """Find the live rows of a fragment that are in none of the other fragments."""
     rows = live_rows(side)
     for other in sorted(others, key=lambda o: not has_same_rows(side.fragment, o.fragment)):
         if not len(rows.ids):
@@ -80,10 +80,10 @@ def unshared_rows(side: Side, others: Sequence[Side]) -> FragmentRows:
 
 
 class SideReader:
-    """Reads rows of one fragment as the last version would hold them."""
+    """Reads rows of one fragment in the schema of the last version."""
 
     def __init__(self, side: Side, spec: FeedSpec, more: tuple[str, ...] = ()) -> None:
-        """Read what outputs and filter need, and some columns more."""
+        """Read the columns that outputs and filter need, and the additional ones."""
         paths = tuple((name,) for name in dict.fromkeys((*needed_columns(spec), *more)))
         self._side = side
         self._view = project(side.at.view, paths)
@@ -92,16 +92,16 @@ class SideReader:
 
     @computed_once
     def chunk_rows(self) -> int:
-        """Rows to read at a time, as many as fit in a chunk of bounded size."""
+        """Number of rows to read at a time so that a chunk has a bounded size."""
         return max(1, min(_CHUNK_ROWS, int(_CHUNK_BYTES / self._width)))
 
     def take(self, offsets: RowOffsets) -> pa.RecordBatch:
-        """Return the rows at these offsets, which ascend without repeats."""
+        """Return the rows at these offsets, which must be ascending and unique."""
         parts = [batch for batch, _ in self.stream(offsets)]
         return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
 
     def stream(self, offsets: RowOffsets) -> Iterator[tuple[pa.RecordBatch, int]]:
-        """Yield the rows at ascending offsets, each batch with the place of its first row."""
+        """Yield the rows at ascending offsets, each batch with the position of its first row."""
         first, last = int(offsets[0]), int(offsets[-1]) + 1
         if len(offsets) * _ROW_FETCH_BYTES < (last - first) * self._width:
             for start in range(0, len(offsets), self.chunk_rows):
@@ -123,7 +123,7 @@ class SideReader:
         return max(1.0, row_bytes(self._side.fragment, column_widths(self._view), self._view))
 
     def _cast(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """Give the columns the types that they have in the last version."""
+        """Cast the columns to their types in the last version."""
         if not self._target.names:
             # A batch needs a column to have a length.
             return pa.RecordBatch.from_arrays([pa.nulls(batch.num_rows)], names=[_NO_COLUMN])
@@ -139,10 +139,10 @@ class SideReader:
         except pa.ArrowException as error:
             version = self._side.at.version
             problem = (
-                f"a value that column {field.name} had in version {version} "
-                f"cannot become {field.type}: {error}"
+                f"a value of column {field.name} in version {version} cannot be cast to "
+                f"{field.type}: {error}"
             )
-            action = "Leave the column out, or end before the version that changed its type."
+            action = "Omit the column, or end before the version that changed its type."
             raise SchemaMismatchError(
                 problem, version=version, action=action, column=field.name
             ) from error

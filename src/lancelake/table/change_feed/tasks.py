@@ -1,4 +1,4 @@
-"""A change feed as values: what every task does, and the tasks. Frozen and picklable."""
+"""Change feed tasks as frozen, picklable values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.table.change_feed.request import ChangeKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeedSpec:
-    """What every task of a feed does; `last` is the schema of the last version."""
+    """Settings shared by all tasks of a feed; `last` is the schema of the last version."""
 
     last: Schema
     outputs: tuple[ColumnOutput, ...]
@@ -36,7 +36,7 @@ class Commit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionFiles:
-    """A version to read from; `view` is how it holds the columns of the last version."""
+    """A version to read from; `view` maps the columns of the last version to it."""
 
     version: int
     files: TableFiles
@@ -54,7 +54,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowsTask:
-    """Rows that came or went: the live rows of a fragment that none of `others` has."""
+    """Inserted or deleted rows: the live rows of a fragment that are in none of `others`."""
 
     spec: FeedSpec
     commit: Commit
@@ -65,11 +65,11 @@ class RowsTask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairTask:
-    """Rows that two fragments share and that changed from the one to the other.
+    """Rows that two fragments share and that changed between them.
 
-    A row is marked when its last update is not the same on both sides. `marks_tell` says that
-    marked rows are changed ones; all others change when a column of `compared` does, and those
-    without a mark are looked at only when `doubts_unmarked` says so.
+    A row is marked if its last updated version differs between the two sides. `marks_tell` means
+    that marked rows are changed rows; any other row changed if a column of `compared` differs, and
+    rows without a mark are only examined if `doubts_unmarked` is set.
     """
 
     spec: FeedSpec
@@ -86,7 +86,7 @@ ChangeTask = RowsTask | PairTask
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChangeFeedPlan:
-    """The tasks in the order of commits; within one, deletes, then updates, then inserts."""
+    """The tasks in commit order; within a commit, deletes, then updates, then inserts."""
 
     spec: FeedSpec
     begin: int
@@ -100,7 +100,7 @@ class ChangeFeedPlan:
 
 
 def needed_columns(spec: FeedSpec) -> tuple[str, ...]:
-    """Return the columns of the table that outputs and filter look at."""
+    """Return the columns of the table that outputs and filter need."""
     filters = () if spec.predicate is None else spec.predicate.paths
     tops = [output.path[0] for output in spec.outputs] + [path[0] for path in filters]
     known = set(spec.last.names)

@@ -1,4 +1,4 @@
-"""Which versions lie in a range, on a branch those from before it forked too?"""
+"""Versions of a range, including those from before a branch was forked."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ Point = AtVersion | AtTag | AsOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """Versions that were committed at one place: those after `after`, up to and with `last`."""
+    """Versions committed at one location: those after `after`, up to and including `last`."""
 
     location: Location
     after: int
     last: int | None
 
     def holds(self, version: int) -> bool:
-        """Whether a version was committed here."""
+        """Whether a version was committed at this location."""
         return self.after < version and (self.last is None or version <= self.last)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VersionRange:
-    """Versions after `begin`, up to and with `end`, on the line that leads to a snapshot."""
+    """Versions after `begin`, up to and including `end`, in the history of a snapshot."""
 
     opened: Snapshot
     stretches: tuple[Stretch, ...]
@@ -48,13 +48,14 @@ class VersionRange:
     end: int
 
     def after(self, version: int) -> Snapshot:
-        """Open a version where it was committed."""
+        """Open a version at the location where it was committed."""
         return self._open(self.place(version), version)
 
     def steps_back(self) -> Iterator[tuple[Snapshot | None, Snapshot]]:
-        """Yield each version behind the one it followed, the last first; None before version 1.
+        """Yield each version with its predecessor, the last first; None before version 1.
 
-        The first version of a branch follows the branch's own copy of where it forked.
+        The predecessor of a branch's first version is the branch's own copy of the version it
+        forked from.
         """
         numbers = range(self.end, self.begin, -1)
         loaded = self._loaded(need for number in numbers for need in self._needs(number))
@@ -65,7 +66,7 @@ class VersionRange:
             yield before, after
 
     def _starts(self, version: int) -> bool:
-        """Whether the version after this one was committed at another place, or is left out."""
+        """Whether the version after this one was committed at another location, or is excluded."""
         return version == self.end or self.place(version) != self.place(version + 1)
 
     def _needs(self, version: int) -> Iterator[tuple[Location, int]]:
@@ -76,7 +77,7 @@ class VersionRange:
             yield place, version - 1
 
     def _loaded(self, needs: Iterable[tuple[Location, int]]) -> Iterator[Snapshot]:
-        """Yield versions in order while more of them are on their way."""
+        """Yield versions in order, loading the next ones in parallel."""
         with ThreadPoolExecutor(_LOADED_AHEAD) as pool:
             running: deque[Future[Snapshot]] = deque()
             for need in needs:
@@ -87,11 +88,11 @@ class VersionRange:
                 yield running.popleft().result()
 
     def at(self, version: int) -> Snapshot | None:
-        """Open a version on its own; None is version 0, the table before its first version."""
+        """Open a single version; None for version 0, before the table existed."""
         return None if version == 0 else self.after(version)
 
     def place(self, version: int) -> Location:
-        """Return where a version was committed."""
+        """Return the location where a version was committed."""
         return next(s.location for s in self.stretches if s.holds(version))
 
     def _open(self, location: Location, version: int) -> Snapshot:
@@ -110,17 +111,17 @@ class VersionRange:
             return VersionNotFoundError(problem, table=location.uri, version=version)
         problem = (
             f"the changes after version {self.begin} up to version {self.end} need version "
-            f"{version}, which was cleaned up or never was at this place"
+            f"{version}, which was cleaned up or never existed at this location"
         )
         action = (
-            f"Begin at version {oldest} or later. Next time clean up less, or tag the version to "
-            "begin at and ask for net changes."
+            f"Start at version {oldest} or later. To keep versions for later, clean up less, "
+            "or tag the first version and read net changes."
         )
         return VersionNotFoundError(problem, table=location.uri, version=version, action=action)
 
 
 def version_range(snapshot: Snapshot, begin: Point, end: Point | None) -> VersionRange:
-    """Find the versions between two points; without `end`, up to the snapshot itself."""
+    """Return the versions between two points; `end` defaults to the snapshot itself."""
     line = _line(snapshot)
     main = snapshot.main_location
     last = snapshot.version if end is None else _number(main, line, end, is_begin=False)
@@ -139,19 +140,21 @@ def version_range(snapshot: Snapshot, begin: Point, end: Point | None) -> Versio
 
 
 def ensure_row_ids(*snapshots: Snapshot | None) -> None:
-    """Refuse versions that do not keep the ids of their rows."""
+    """Raise if a version has no stable row ids."""
     for snapshot in snapshots:
-        # Release 4 takes the mark of stable row ids from fragments, and off a table without any.
+        # Release 4 derives the flag of stable row ids from fragments, and clears it on an empty
+        # table.
         if snapshot is None or not snapshot.manifest.fragments:
             continue
         if not snapshot.manifest.has_stable_row_ids:
             raise UnsupportedError(
-                f"changes of rows cannot be told: version {snapshot.version} has no stable row ids",
+                f"row-level changes cannot be determined: version {snapshot.version} has "
+                "no stable row ids",
                 table=snapshot.location.uri,
                 version=snapshot.version,
                 action=(
-                    "Create the table with enable_stable_row_ids=True, or copy its rows into such "
-                    "a table; versions that exist cannot get them."
+                    "Create the table with enable_stable_row_ids=True, or copy its rows into "
+                    "such a table; existing tables cannot be converted."
                 ),
             )
 
@@ -191,16 +194,18 @@ def _tagged(main: Location, line: tuple[Stretch, ...], name: str) -> int:
     forked_here = any(s.location == place and s.after == tag.version for s in line)
     if forked_here:
         return tag.version
-    problem = f"tag {name} names version {tag.version} of another line of this table"
+    problem = (
+        f"tag {name} refers to version {tag.version}, which is not in the history of this version"
+    )
     raise RefNotFoundError(problem, table=main.uri, tag=name)
 
 
 def _as_of(line: tuple[Stretch, ...], time_ns: int, *, is_begin: bool) -> int:
-    """Return the version to begin after, or to end with, for a time.
+    """Return the version to start after, or to end with, for a time.
 
-    Commit times come from the clocks of writers and need not ascend. The range has every version
-    that was committed after its begin and up to its end, and those that lie between them; the
-    versions after one whose commit time is the begin are always among them.
+    Commit times come from the clocks of writers and need not ascend. The range includes every
+    version committed after its begin time and up to its end time, and all versions between them;
+    versions after one whose commit time equals the begin time are always included.
     """
     committed = [
         (facts.version, None if facts.timestamp_ns is None else facts.timestamp_ns // 1000)
@@ -208,7 +213,7 @@ def _as_of(line: tuple[Stretch, ...], time_ns: int, *, is_begin: bool) -> int:
         for facts in history_in_numbers(stretch.location)
         if stretch.holds(facts.version)
     ]
-    # Times of the feed, which a reader may go on from, are cut to microseconds.
+    # Commit times in the feed, which a reader may resume from, are truncated to microseconds.
     time_us = time_ns // 1000
     if is_begin and committed:
         newest = committed[-1][0]

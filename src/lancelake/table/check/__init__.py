@@ -1,4 +1,4 @@
-"""Is a table in order? Every invariant of the format, as findings."""
+"""Consistency checks of a table, reported as findings."""
 
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.progress import Progress

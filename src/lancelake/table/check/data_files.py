@@ -1,4 +1,4 @@
-"""Do the data files of a version exist, and do their entries make sense?"""
+"""Check data file entries, and that the files exist with the recorded size."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.table.check.subject import Subject
 
 
 def check_data_files(subject: Subject) -> Iterator[Finding]:
-    """Look at every entry, and whether its file is there with the size it should have."""
+    """Check every data file entry, and that its file exists with the recorded size."""
     places = [subject.place(file) for _, file in subject.data_files()]
     subject.sizes.load(place for place in places if isinstance(place, FileAt))
     for (fragment, file), place in zip(subject.data_files(), places, strict=True):
@@ -26,7 +26,7 @@ def check_data_files(subject: Subject) -> Iterator[Finding]:
             yield from _file(subject, fragment, file, place)
         else:
             code = "file-escapes" if subject.has_base(file.base_id) else "base-undeclared"
-            message = f"a data file of fragment {fragment.id} has no place: {place.problem}"
+            message = f"a data file of fragment {fragment.id} cannot be located: {place.problem}"
             yield subject.error(code, message, path=file.path)
     for fragment in subject.fragments:
         yield from _suppliers(subject, fragment)
@@ -34,8 +34,9 @@ def check_data_files(subject: Subject) -> Iterator[Finding]:
     if unsized:
         yield subject.info(
             "file-size-missing",
-            f"the sizes of {unsized} data files are not recorded; readers ask the store",
-            hint="Any commit fills them in.",
+            f"the sizes of {unsized} data files are not recorded; readers have to request "
+            "them from the store",
+            hint="Any commit records them.",
         )
 
 
@@ -44,8 +45,8 @@ def _entry(subject: Subject, file: DataFile) -> Iterator[Finding]:
     if version is None:
         yield subject.error(
             "file-version-unknown",
-            f"data files of version {file.file_major_version}.{file.file_minor_version} "
-            "are not known here",
+            f"data file version {file.file_major_version}.{file.file_minor_version} is not "
+            "supported by this release",
             path=file.path,
             hint="Upgrade.",
         )
@@ -61,7 +62,7 @@ def _entry(subject: Subject, file: DataFile) -> Iterator[Finding]:
     known = subject.schema.by_id()
     if not any(f in known for f in file.fields):
         yield subject.info(
-            "file-dead", "the file holds no column of the schema any more", path=file.path
+            "file-dead", "the file no longer holds any column of the schema", path=file.path
         )
 
 
@@ -72,7 +73,7 @@ def _same_version(subject: Subject, file: DataFile, version: FileVersion) -> Ite
         yield subject.finding(
             subject.strict,
             "file-version-mixed",
-            f"the file has version {version.value}, the table {manifest.data_version.value}",
+            f"the file has format {version.value}, the table has {manifest.data_version.value}",
             path=file.path,
             hint="Official releases refuse to write to such a table; rewrite its rows.",
         )
@@ -82,7 +83,7 @@ def _columns(subject: Subject, file: DataFile) -> Iterator[Finding]:
     if len(file.fields) != len(file.column_indices):
         yield subject.error(
             "file-columns",
-            f"{len(file.fields)} fields are listed, and {len(file.column_indices)} columns",
+            f"the entry lists {len(file.fields)} fields but {len(file.column_indices)} columns",
             path=file.path,
         )
         return
@@ -94,7 +95,7 @@ def _columns(subject: Subject, file: DataFile) -> Iterator[Finding]:
     shared = sorted(column for column, count in Counter(live).items() if count > 1)
     if shared:
         yield subject.error(
-            "file-column-twice", f"several fields claim column {shared[0]}", path=file.path
+            "file-column-twice", f"several fields refer to column {shared[0]}", path=file.path
         )
 
 
@@ -113,7 +114,7 @@ def _file(subject: Subject, fragment: Fragment, file: DataFile, place: FileAt) -
         # Official 4.0 records a wrong size for legacy files.
         yield subject.error(
             "data-file-size",
-            f"the file has {size} bytes, and should have {file.file_size_bytes}",
+            f"the file has {size} bytes, but {file.file_size_bytes} are recorded",
             path=place.path,
             hint=LOST,
         )
@@ -129,7 +130,7 @@ def _suppliers(subject: Subject, fragment: Fragment) -> Iterator[Finding]:
                 "field-in-two-files",
                 f"{count} files of fragment {fragment.id} supply "
                 f"{subject.schema.path_of(field_id)} (field {field_id}); readers take the first",
-                hint="Any commit by an official release numbers the fields anew.",
+                hint="Any commit by an official release assigns new field ids.",
             )
 
 

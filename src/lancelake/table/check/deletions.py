@@ -1,4 +1,4 @@
-"""Do deletion files exist, and do they say what the manifest says?"""
+"""Check that deletion files exist and agree with the manifest."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 
 _THREADS = 8
-_LOST = "Rows that were deleted cannot be told from others; bring the file back from a copy."
+_LOST = "Without the file, deleted rows cannot be identified; restore it from a backup."
 
 Loaded = BitMap | LanceTableError
 
 
 class Deletions:
-    """Deleted rows by file; those of the version before are kept, for most files are shared."""
+    """Deleted rows by file; those of the previous version are kept, since most files are shared."""
 
     def __init__(self, known: Mapping[FileAt, Loaded] | None = None) -> None:
-        """Know nothing yet, or what is to be written before it is read."""
+        """Start empty, or with the contents of planned files that are not yet written."""
         self._loaded: dict[FileAt, Loaded] = dict(known or {})
 
     def load(self, subject: Subject) -> None:
-        """Read the deletion files of a version, and forget all others."""
+        """Read the deletion files of a version, and discard all others."""
         wanted = {
             place: entry for _, entry, place in _entries(subject) if isinstance(place, FileAt)
         }
@@ -40,7 +40,7 @@ class Deletions:
         self._loaded = {place: self._loaded[place] for place in wanted}
 
     def of(self, subject: Subject, fragment: Fragment) -> BitMap | None:
-        """Return the deleted rows of a fragment; None when its deletion file cannot be used."""
+        """Return the deleted rows of a fragment; None if its deletion file is unusable."""
         if fragment.deletion_file is None:
             return BitMap()
         place = _place(subject, fragment, fragment.deletion_file)
@@ -48,17 +48,19 @@ class Deletions:
         return None if isinstance(found, LanceTableError) else found
 
     def at(self, place: FileAt) -> Loaded:
-        """Return what was read from a file."""
+        """Return the content of a deletion file."""
         return self._loaded[place]
 
 
 def check_deletions(subject: Subject, deletions: Deletions) -> Iterator[Finding]:
-    """Load the deletion files, and compare each with its entry and its fragment."""
+    """Load the deletion files and compare each with its entry and its fragment."""
     deletions.load(subject)
     for fragment, entry, place in _entries(subject):
         if not isinstance(place, FileAt):
             code = "file-escapes" if subject.has_base(entry.base_id) else "base-undeclared"
-            message = f"the deletion file of fragment {fragment.id} has no place: {place.problem}"
+            message = (
+                f"the deletion file of fragment {fragment.id} cannot be located: {place.problem}"
+            )
             yield subject.error(code, message)
             continue
         rows = deletions.at(place)
@@ -95,7 +97,7 @@ def _rows(subject: Subject, fragment: Fragment, rows: BitMap, path: str) -> Iter
             "fragment-empty",
             f"every row of fragment {fragment.id} is deleted",
             path=path,
-            hint="Compaction, or the next commit of some releases, drops the fragment.",
+            hint="Compaction, and the next commit of some releases, drops the fragment.",
         )
 
 

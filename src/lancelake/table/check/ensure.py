@@ -1,4 +1,4 @@
-"""Is a version sound? An error when it is not, for those who do not want a list."""
+"""Raise an error if a version is inconsistent."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from lancelake.table.check.version import VersionChecks
 
 
 def ensure_in_order(snapshot: Snapshot) -> None:
-    """Raise what is found first; data files are opened, but no value is read."""
+    """Raise the first error found; data files are opened, but no values are read."""
     subject = Subject(snapshot, FileSizes())
     for finding in chain(VersionChecks(data=False)(subject), check_counts(subject)):
         if finding.severity is Severity.ERROR:
@@ -23,5 +23,5 @@ def ensure_in_order(snapshot: Snapshot) -> None:
                 table=snapshot.location.uri,
                 version=snapshot.version,
                 path=finding.path,
-                action="Run `lancelake check` to see all that is wrong, then `lancelake repair`.",
+                action="Run `lancelake check` to list all findings, then `lancelake repair`.",
             )

@@ -1,4 +1,4 @@
-"""Do the feature flags and base paths of a version agree with what it holds?"""
+"""Check the feature flags and base paths of a version against its contents."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from lancelake.storage.trust import place_named_by
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 
-_RECOMPUTED = "Every commit computes the flags anew; make any commit to set them right."
-# Readers must know these as well as writers.
+_RECOMPUTED = "Flags are recomputed by every commit; any commit corrects them."
+# These flags must be set for readers as well as for writers.
 _IN_BOTH_WORDS = (
     FeatureFlags.DELETION_FILES
     | FeatureFlags.STABLE_ROW_IDS
@@ -23,19 +23,21 @@ _IN_BOTH_WORDS = (
 
 
 def check_features(subject: Subject) -> Iterator[Finding]:
-    """Compare flags with content."""
+    """Compare feature flags with the contents."""
     manifest = subject.snapshot.manifest
     reader, writer = manifest.reader_feature_flags, manifest.writer_feature_flags
     if unknown := unknown_writer_flags(writer):
         yield subject.warning(
             "unknown-writer-flags",
-            f"the version needs writer features that are not known here (flags {unknown:#x})",
-            hint="Reading is safe. Write with the release that made the table.",
+            "the version requires writer features that this release does not support "
+            f"(flags {unknown:#x})",
+            hint="Reading is safe. Write with the release that created the table.",
         )
     if lopsided := (reader ^ writer) & _IN_BOTH_WORDS:
         yield subject.warning(
             "flag-words-differ",
-            f"{_names(lopsided)} must be set for readers and writers alike, and is for one only",
+            f"{_names(lopsided)} must be set for both readers and writers, but is set for "
+            "only one of them",
             hint=_RECOMPUTED,
         )
     for flag, content, is_there in _contents(subject):
@@ -51,7 +53,7 @@ def check_features(subject: Subject) -> Iterator[Finding]:
 
 
 def check_bases(subject: Subject) -> Iterator[Finding]:
-    """Base paths have unique ids and lead somewhere."""
+    """Check that base paths have unique ids and can be resolved."""
     bases = subject.snapshot.manifest.base_paths
     for base_id, count in Counter(base.id for base in bases).items():
         if count > 1:
@@ -64,7 +66,7 @@ def check_bases(subject: Subject) -> Iterator[Finding]:
         except LanceTableError as error:
             yield subject.error(
                 "base-path-unusable",
-                f"base path {base.id} cannot be followed: {error.problem}",
+                f"base path {base.id} cannot be resolved: {error.problem}",
                 path=base.path,
             )
 

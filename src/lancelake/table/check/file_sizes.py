@@ -1,4 +1,4 @@
-"""How large are the files that a table refers to? Asked for together, and only once."""
+"""Sizes of the files that a table refers to, requested together and only once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.table.reachable.file_kinds import FOLDERS
 
-# A file's size; None when it does not exist; an error when the store does not tell.
+# A file's size; None if it does not exist; an error if the store request failed.
 FileSize = int | LanceTableError | None
 
 _THREADS = 8
@@ -20,16 +20,16 @@ _MOST_HEADS = 64
 
 
 class FileSizes:
-    """Sizes by place; a folder is listed as a whole once many of its files are asked for."""
+    """Sizes by path; a folder is listed once many of its files are requested."""
 
     def __init__(self) -> None:
-        """Know nothing yet."""
+        """Start empty."""
         self._known: dict[FileAt, FileSize] = {}
         self._asked: Counter[tuple[Location, str]] = Counter()
         self._listed: set[tuple[Location, str]] = set()
 
     def load(self, places: Iterable[FileAt]) -> None:
-        """Find the sizes of these files."""
+        """Request the sizes of these files."""
         missing = [place for place in dict.fromkeys(places) if place not in self._known]
         self._asked.update(_folder(place) for place in missing)
         for folder, count in self._asked.items():

@@ -1,4 +1,4 @@
-"""What does a check tell? One broken rule, where, and what to do about it."""
+"""Findings of a check: the violated rule, its location and the recommended action."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from enum import Enum
 
 
 class Severity(Enum):
-    """How bad a finding is.
+    """Severity of a finding.
 
-    An error contradicts the format: rows are lost, wrong or unreadable for some reader. A warning
-    works today but deserves attention. An info is worth knowing and harmless.
+    An error violates the format: rows are lost, wrong or unreadable for some reader. A warning
+    works today but needs attention. An info is harmless.
     """
 
     ERROR = "error"
@@ -20,7 +20,7 @@ class Severity(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One broken rule; `code` is stable, the sentences are not."""
+    """One violated rule; `code` is stable, the texts are not."""
 
     severity: Severity
     code: str

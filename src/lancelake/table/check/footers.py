@@ -1,4 +1,4 @@
-"""Do data files end as they should? Their magic, version and number of columns."""
+"""Check the footers of data files: magic, version and number of columns."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.task_findings import Told, encode, run_tasks
+from lancelake.table.check.task_findings import TaskFinding, encode, run_tasks
 
-LOST = "Bring the file back from a copy, or restore a version that does not need it."
+LOST = "Restore the file from a backup, or restore a version that does not need it."
 
 _MAGIC = b"LANC"
 _FOOTER = struct.Struct("<IHH4s")
@@ -27,26 +27,26 @@ _TASK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckEnds:
-    """Data files of which the ends are to be read."""
+    """Data files whose footers are read."""
 
     files: tuple[tuple[DataFile, FileAt], ...]
 
     @property
     def memory_bytes(self) -> int:
-        """Only the ends of files are read."""
+        """Memory of a few footers."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the ends and tell what is wrong."""
-        return encode(told for file, place in self.files for told in _end(file, place))
+        """Read the footers and return the findings."""
+        return encode(found for file, place in self.files for found in _end(file, place))
 
 
 def check_footers(subject: Subject, engine: Engine | None = None) -> Iterator[Finding]:
-    """Read the end of every data file that is there."""
+    """Read the footer of every existing data file."""
     files = tuple(_present(subject))
     steps = range(0, len(files), _FILES_PER_TASK)
     tasks = tuple(CheckEnds(files=files[n : n + _FILES_PER_TASK]) for n in steps)
-    yield from run_tasks(subject, "ends of files", tasks, engine)
+    yield from run_tasks(subject, "file footers", tasks, engine)
 
 
 def _present(subject: Subject) -> Iterator[tuple[DataFile, FileAt]]:
@@ -56,31 +56,33 @@ def _present(subject: Subject) -> Iterator[tuple[DataFile, FileAt]]:
             yield file, place
 
 
-def _end(file: DataFile, place: FileAt) -> Iterator[Told]:
+def _end(file: DataFile, place: FileAt) -> Iterator[TaskFinding]:
     try:
         tail, _ = open_store(place.root).get_suffix(place.path, length=_FOOTER.size)
     except ObjectNotFoundError:
-        # It was removed after its size was asked for.
+        # The file was removed after its size was requested.
         return
     if len(tail) < _FOOTER.size or not tail.endswith(_MAGIC):
-        message = f"the file ends in {tail[-4:]!r} and not in {_MAGIC!r}"
-        yield Told(code="data-file-damaged", message=message, path=place.path, hint=LOST)
+        message = f"the file ends with {tail[-4:]!r} instead of {_MAGIC!r}"
+        yield TaskFinding(code="data-file-damaged", message=message, path=place.path, hint=LOST)
         return
     columns, major, minor, _ = _FOOTER.unpack(tail)
     try:
         version = file_version.from_numbers(major, minor)
     except LanceTableError as error:
-        yield Told(code="file-version-unknown", message=error.problem, path=place.path)
+        yield TaskFinding(code="file-version-unknown", message=error.problem, path=place.path)
         return
     if version is not _version(file):
         message = (
-            f"the file itself says version {major}.{minor}, its entry "
+            f"the file itself has version {major}.{minor}, its entry "
             f"{file.file_major_version}.{file.file_minor_version}"
         )
-        yield Told(code="data-file-version", message=message, path=place.path)
+        yield TaskFinding(code="data-file-version", message=message, path=place.path)
     elif version is not FileVersion.LEGACY and max(file.column_indices, default=-1) >= columns:
-        message = f"column {max(file.column_indices)} is listed, and the file has {columns}"
-        yield Told(code="file-columns", message=message, path=place.path)
+        message = (
+            f"the entry lists column {max(file.column_indices)}, but the file has {columns} columns"
+        )
+        yield TaskFinding(code="file-columns", message=message, path=place.path)
 
 
 def _version(file: DataFile) -> FileVersion | None:

@@ -1,4 +1,4 @@
-"""Is the list of fragments sound?"""
+"""Check the ids, order and row counts of fragments."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lancelake.table.check.subject import Subject
 
 
 def check_fragments(subject: Subject) -> Iterator[Finding]:
-    """Ids, order and row counts of the fragments."""
+    """Check the ids, order and row counts of the fragments."""
     for position, fragment in enumerate(subject.decoded):
         if isinstance(fragment, LanceTableError):
             yield subject.error(
                 "fragment-damaged",
-                f"entry {position} of the fragment list cannot be used: {fragment.problem}",
+                f"entry {position} of the fragment list cannot be decoded: {fragment.problem}",
             )
     yield from _ids(subject)
     yield from _row_counts(subject)
@@ -31,19 +31,19 @@ def _ids(subject: Subject) -> Iterator[Finding]:
                 subject.strict,
                 "fragment-id-twice",
                 f"{count} fragments have the id {fragment_id}; row addresses are ambiguous",
-                hint="Go back to the last version that is in order, and write the rows again.",
+                hint="Restore the last consistent version, and write the rows again.",
             )
     highest = subject.snapshot.manifest.max_fragment_id
     too_high = [i for i in ids if highest is None or i > highest]
     if too_high:
         yield subject.error(
             "fragment-id-range",
-            f"fragment {max(too_high)} lies above the highest id given out, {highest}; "
-            "the next write may use its id again",
+            f"fragment {max(too_high)} is above the highest assigned fragment id, {highest}; "
+            "the next write may assign its id again",
         )
     if any(after < before for before, after in itertools.pairwise(ids)):
         yield subject.info(
-            "fragment-order", "fragments are not sorted by id; rows are read in the order listed"
+            "fragment-order", "fragments are not sorted by id; rows are read in list order"
         )
 
 
@@ -54,8 +54,9 @@ def _row_counts(subject: Subject) -> Iterator[Finding]:
         yield subject.finding(
             severity,
             "row-count-missing",
-            f"the number of rows is not recorded for {_listed(unknown)}; counting opens files",
-            hint="Any commit by an official release fills it in.",
+            f"the number of rows is not recorded for {_listed(unknown)}; counting rows "
+            "has to open files",
+            hint="Any commit by an official release records it.",
         )
 
 

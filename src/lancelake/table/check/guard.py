@@ -1,4 +1,4 @@
-"""How does one check fail without ending all others?"""
+"""Isolation of checks: a failing check does not stop the others."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def guarded(
     version: int | None = None,
     branch: str | None = None,
 ) -> Iterator[Finding]:
-    """Yield findings; what goes wrong on the way is a finding, unless the store is not there."""
+    """Yield findings; an exception becomes a finding, unless the store is unreachable."""
     try:
         yield from findings()
     except StorageUnavailableError:
@@ -29,7 +29,7 @@ def guarded(
         raise
     except BaseException as error:  # noqa: BLE001  # damage may surface as anything, even a panic
         message = f"the check of {what} failed: {type(error).__name__}: {error}"
-        hint = "The table is damaged in a way not foreseen here; please report it."
+        hint = "The table is damaged in an unexpected way; please report it."
         yield _failed("check-failed", message, hint, version, branch)
 
 

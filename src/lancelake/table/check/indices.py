@@ -1,4 +1,4 @@
-"""Are index entries sound, and are their files there?"""
+"""Check index entries and their files."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 
-_REBUILD = "Queries cannot use the index; build it again."
+_REBUILD = "Queries cannot use the index; rebuild it."
 
 
 def check_indices(subject: Subject) -> Iterator[Finding]:
-    """Look at every entry, at entries of one name together, and at the files."""
+    """Check every entry, entries of the same name together, and the files."""
     try:
         indices = subject.snapshot.indices
     except LanceTableError as error:
@@ -35,7 +35,7 @@ def check_indices(subject: Subject) -> Iterator[Finding]:
 
 
 def check_entry_alone(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
-    """Look at one entry and its files, whatever other entries there are."""
+    """Check one entry and its files, independent of other entries."""
     yield from _entry(subject, index)
     yield from _kind(subject, index)
     yield from _files(subject, index)
@@ -47,14 +47,14 @@ def _entry(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
     if gone and not index.is_system:
         yield subject.error(
             "index-field-gone",
-            f"index {index.name!r} is on field {gone[0]}, which the schema does not have",
+            f"index {index.name!r} is on field {gone[0]}, which is not in the schema",
             hint="Drop the index.",
         )
     if index.dataset_version > subject.snapshot.version:
         yield subject.error(
             "index-version",
-            f"index {index.name!r} was built from version {index.dataset_version}, "
-            "which lies in the future",
+            f"index {index.name!r} was built from version {index.dataset_version}, which is "
+            "newer than this version",
         )
     covered = _coverage(index)
     if isinstance(covered, LanceTableError):
@@ -64,7 +64,7 @@ def _entry(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
         if stale:
             yield subject.info(
                 "index-bitmap-stale",
-                f"index {index.name!r} covers {len(stale)} fragments that are gone",
+                f"index {index.name!r} covers {len(stale)} fragments that no longer exist",
             )
 
 
@@ -76,7 +76,10 @@ def _kind(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
         yield subject.error("index-details-damaged", message, hint=_REBUILD)
         return
     if kind == index_details.UNKNOWN and index.details is not None:
-        message = f"index {index.name!r} is of a kind not known here: {index.details.type_url}"
+        message = (
+            f"index {index.name!r} has a type that this release does not support: "
+            f"{index.details.type_url}"
+        )
         yield subject.info("index-kind-unknown", message)
 
 
@@ -86,7 +89,7 @@ def _files(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
         places = [_file(folder, file.path) for file in index.files]
     except LanceTableError as error:
         code = "file-escapes" if subject.has_base(index.base_id) else "base-undeclared"
-        message = f"files of index {index.name!r} have no place: {error.problem}"
+        message = f"files of index {index.name!r} cannot be located: {error.problem}"
         yield subject.error(code, message)
         return
     if not index.files:
@@ -101,14 +104,14 @@ def _files(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
             message = f"a file of index {index.name!r} does not exist"
             yield subject.error("index-file-missing", message, path=place.path, hint=_REBUILD)
         elif size != file.size_bytes:
-            message = f"the file has {size} bytes, and should have {file.size_bytes}"
+            message = f"the file has {size} bytes, but {file.size_bytes} are recorded"
             yield subject.error("index-file-size", message, path=place.path, hint=_REBUILD)
 
 
 def _folder(subject: Subject, index: IndexMetadata, folder: FileAt) -> Iterator[Finding]:
-    """An entry of an old writer does not list its files; one of the system may have none."""
+    """Check the folder of an entry without a file list; system indices may have no files."""
     if not index.is_system and not open_store(folder.root).list_names(folder.path):
-        message = f"the folder of index {index.name!r} holds no file"
+        message = f"the folder of index {index.name!r} is empty"
         yield subject.error("index-file-missing", message, path=folder.path, hint=_REBUILD)
 
 

@@ -1,4 +1,4 @@
-"""Orphans: files of a table that no version needs, by the rule that cleanup follows."""
+"""Find orphan files, to which no version refers, by the same rule as cleanup."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _KINDS = {
 _NEVER_NEEDED = frozenset({FileKind.TEMPORARY, FileKind.UNKNOWN})
 
 
-def check_strays(
+def check_orphans(
     lines: Sequence[CheckedLine], main: Location, *, unread: int, engine: Engine | None = None
 ) -> Iterator[Finding]:
-    """Count the files of lines of one table that nothing refers to.
+    """Count the orphan files of version lines of one table.
 
     `unread` is the number of versions that cannot be read.
     """
@@ -42,14 +42,14 @@ def check_strays(
     except StorageUnavailableError:
         raise
     except LanceTableError as error:
-        reason = f"what versions need cannot be read ({error.problem})"
+        reason = f"the files of versions cannot be read ({error.problem})"
         yield from (_unknown(line, reason) for line in lines)
         return
     for line in lines:
-        yield from _strays(line, needed, engine)
+        yield from _orphans(line, needed, engine)
 
 
-def _strays(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Finding]:
+def _orphans(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Finding]:
     counts = dict.fromkeys(_KINDS, 0)
     sizes = dict.fromkeys(_KINDS, 0)
     for file in list_files(line.location, engine):
@@ -63,13 +63,14 @@ def _strays(line: CheckedLine, needed: Reach, engine: Engine) -> Iterator[Findin
             yield line.finding(
                 Severity.INFO,
                 "strays",
-                f"{count} {kind}{'' if count == 1 else 's'} of {sizes[folder]} bytes, "
-                "of no version",
+                f"{count} {kind}{'' if count == 1 else 's'} of {sizes[folder]} bytes are not "
+                "referenced by any version",
                 path=folder,
-                hint="A writer is at work, or one failed; cleanup removes them when they are old.",
+                hint="They belong to a write in progress or to one that failed; cleanup "
+                "removes them once they are old enough.",
             )
 
 
 def _unknown(line: CheckedLine, reason: str) -> Finding:
-    message = f"{reason}, so their files would look like strays"
+    message = f"{reason}, so their files would be reported as orphans"
     return line.finding(Severity.INFO, "strays-unknown", message)

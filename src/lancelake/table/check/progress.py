@@ -1,4 +1,4 @@
-"""How far is a check?"""
+"""Progress of a check."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """A step about to begin: what it looks at, and how many of how many are done."""
+    """The step that starts: what it checks, and how many of all steps are done."""
 
     step: str
     done: int

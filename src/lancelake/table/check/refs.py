@@ -1,4 +1,4 @@
-"""Do tags and branches name versions that exist?"""
+"""Check that tags and branches refer to existing versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MAX_DEPTH = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRefs:
-    """Tags and branches that can be read, and what is wrong with the others."""
+    """Readable tags and branches, and findings about the others."""
 
     tags: Mapping[str, Tag]
     branches: Mapping[str, Branch]
@@ -39,19 +39,19 @@ class CheckedRefs:
 
     @staticmethod
     def load(main: Location) -> CheckedRefs:
-        """Read every document."""
+        """Read all tag and branch documents."""
         damage: list[Finding] = []
         tags = _load(main, layout.TAGS, ensure_tag_name, documents.decode_tag, damage)
         branches = _load(main, layout.BRANCHES, ensure_branch_name, documents.decode_branch, damage)
         return CheckedRefs(tags=tags, branches=branches, damage=tuple(damage))
 
     def kept(self, branch: str | None) -> frozenset[int]:
-        """Versions of a line that a tag or a fork keeps alive."""
+        """Versions of a line that a tag or a fork retains."""
         return KnownRefs(tags=self.tags, branches=self.branches).held(branch)
 
 
 def check_refs(refs: CheckedRefs, lines: Mapping[str | None, CheckedLine]) -> Iterator[Finding]:
-    """Compare the documents with the versions there are; `lines` by name, None for the main one."""
+    """Compare the documents with the existing versions; `lines` by name, None for the main line."""
     yield from refs.damage
     versions = {name: {n.version: n for n in line.names} for name, line in lines.items()}
     for name, tag in refs.tags.items():
@@ -60,10 +60,10 @@ def check_refs(refs: CheckedRefs, lines: Mapping[str | None, CheckedLine]) -> It
             yield _finding(
                 Severity.ERROR,
                 "tag-target-missing",
-                f"tag {name!r} names version {tag.version} of {tag.branch or _MAIN}, "
+                f"tag {name!r} refers to version {tag.version} of {tag.branch or _MAIN}, "
                 "which does not exist",
                 path=layout.tag(name),
-                hint="Remove the tag, or let it name another version.",
+                hint="Delete the tag, or move it to another version.",
             )
         elif tag.manifest_size:
             manifest = layout.manifest(line[tag.version].name)
@@ -73,16 +73,16 @@ def check_refs(refs: CheckedRefs, lines: Mapping[str | None, CheckedLine]) -> It
 
 
 def check_zombies(main: Location, refs: CheckedRefs) -> Iterator[Finding]:
-    """Find branch folders that no document names."""
+    """Find branch folders without a branch document."""
     damaged = {finding.path for finding in refs.damage}
     for name in _roots(main, layout.TREE, depth=0):
         if name not in refs.branches and layout.branch(name) not in damaged:
             yield _finding(
                 Severity.WARNING,
                 "branch-zombie",
-                f"{layout.branch_root(name)} holds versions, but there is no branch {name!r}",
+                f"{layout.branch_root(name)} contains versions, but branch {name!r} does not exist",
                 path=layout.branch_root(name),
-                hint="A branch was made or removed halfway; remove it with force.",
+                hint="Creating or deleting the branch was interrupted; delete it with force.",
             )
 
 
@@ -119,7 +119,7 @@ def _load(
 
 
 def _damaged(path: str, error: LanceTableError) -> Finding:
-    hint = "Write the document again, or remove it."
+    hint = "Write the document again, or delete it."
     return _finding(Severity.ERROR, "ref-damaged", error.problem, path=path, hint=hint)
 
 
@@ -129,9 +129,10 @@ def _tag_size(name: str, tag: Tag, location: Location, manifest: str) -> Iterato
         yield _finding(
             Severity.WARNING,
             "tag-manifest-size",
-            f"tag {name!r} says its manifest has {tag.manifest_size} bytes, it has {size}",
+            f"tag {name!r} records a manifest size of {tag.manifest_size} bytes, but the "
+            f"manifest has {size}",
             path=layout.tag(name),
-            hint="Make the tag anew.",
+            hint="Delete and recreate the tag.",
         )
 
 
@@ -144,7 +145,7 @@ def _branch(
             "branch-root-missing",
             f"branch {name!r} has no versions",
             path=layout.branch_root(name),
-            hint="Remove the branch.",
+            hint="Delete the branch.",
         )
     parent = _line(branch.parent_branch)
     if parent not in versions:
@@ -158,14 +159,15 @@ def _branch(
         yield _finding(
             Severity.WARNING,
             "branch-fork-missing",
-            f"branch {name!r} forked from version {branch.parent_version} of "
-            f"{branch.parent_branch or _MAIN}, which is gone; its files may go as well",
+            f"branch {name!r} was forked from version {branch.parent_version} of "
+            f"{branch.parent_branch or _MAIN}, which no longer exists; its files may be "
+            "removed as well",
             path=layout.branch(name),
         )
 
 
 def _roots(main: Location, folder: str, *, depth: int) -> Iterator[str]:
-    """Yield the names of folders below that hold versions."""
+    """Yield the names of nested folders that contain versions."""
     store = open_store(main)
     inside = set(store.list_dirs(folder))
     if layout.VERSIONS in inside and folder != layout.TREE:

@@ -1,4 +1,4 @@
-"""Are row ids complete, unique and below the next one to be given out?"""
+"""Check that row ids are complete, unique and below the next row id."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from lancelake.table.check.deletions import Deletions
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
 
-_REWRITE = "Ids no longer name one row; write the rows again into a fresh table."
+_REWRITE = "Row ids are no longer unique; write the rows into a new table."
 
 
 def check_row_ids(subject: Subject, deletions: Deletions) -> Iterator[Finding]:
-    """Look at the ids and the versions of all rows."""
+    """Check the row ids and version sequences of all rows."""
     taken = BitMap64()
     for fragment in subject.fragments:
         if fragment.row_ids is not None:
@@ -43,7 +43,7 @@ def _ids(
     if fragment.physical_rows not in (None, count):
         yield subject.error(
             "row-ids-length",
-            f"fragment {fragment.id} has {count} row ids and {fragment.physical_rows} rows",
+            f"fragment {fragment.id} has {count} row ids but {fragment.physical_rows} rows",
         )
         return
     if deleted is None:
@@ -53,21 +53,22 @@ def _ids(
     if live and live.max() >= next_id:
         yield subject.error(
             "row-ids-range",
-            f"fragment {fragment.id} has the row id {live.max()}, but the next id to be given out "
-            f"is {next_id}; later rows will get ids that exist",
+            f"fragment {fragment.id} has the row id {live.max()}, but the next row id is "
+            f"{next_id}; new rows will be assigned existing ids",
         )
     shared = live.intersection_cardinality(taken) + repeats
     if shared:
         yield subject.error(
             "row-ids-twice",
-            f"{shared} live rows of fragment {fragment.id} have ids that other live rows have",
+            f"{shared} live rows of fragment {fragment.id} have the same row ids as other "
+            "live rows",
             hint=_REWRITE,
         )
     taken |= live
 
 
 def _live_ids(segments: tuple[Segment, ...], deleted: BitMap) -> tuple[BitMap64, int]:
-    """Return the ids of live rows, and how many of them came up before."""
+    """Return the ids of live rows, and how many of them are duplicates."""
     live = BitMap64()
     total = first = 0
     for part in segments:
@@ -81,9 +82,9 @@ def _live_ids(segments: tuple[Segment, ...], deleted: BitMap) -> tuple[BitMap64,
 
 
 def _segment_ids(part: Segment, gone: np.ndarray) -> BitMap64:
-    """Return the ids of a segment but for those at these positions."""
+    """Return the ids of a segment except those at these positions."""
     if isinstance(part, Range):
-        # A range is never spelled out: it may span billions of rows.
+        # Ranges are never expanded: one may span billions of rows.
         ids = BitMap64()
         ids.add_range(part.start, part.end)
         return ids - BitMap64((gone + np.uint64(part.start)).tolist())
@@ -104,14 +105,14 @@ def _versions(subject: Subject, fragment: Fragment, name: str) -> Iterator[Findi
     count = sum(rows for rows, _ in runs)
     physical = fragment.physical_rows
     if physical is not None and count > physical:
-        message = f"{what} tell of {count} rows, and there are {physical}"
+        message = f"{what} cover {count} rows, but there are {physical}"
         yield subject.error("row-versions-length", message)
     elif physical is not None and count < physical:
-        message = f"{what} tell of {count} rows, and there are {physical}; readers guess the rest"
+        message = f"{what} cover {count} rows, but there are {physical}; readers guess the rest"
         yield subject.warning("row-versions-length", message)
     newest = max((version for _, version in runs), default=0)
     if newest > subject.snapshot.version:
-        message = f"{what} name version {newest}, which lies in the future"
+        message = f"{what} refer to version {newest}, which is newer than this version"
         yield subject.error("row-versions-range", message)
 
 

@@ -1,4 +1,4 @@
-"""Can every value of a version be read, and are there as many as there should be?"""
+"""Check that every value of a version can be read, and that row counts agree."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
-from lancelake.table.check.task_findings import Told, encode, run_tasks
+from lancelake.table.check.task_findings import TaskFinding, encode, run_tasks
 
 # A column of a fragment: the field, and the files that it may come from.
 Seen = set[tuple[Field, tuple[str, ...]]]
@@ -34,22 +34,22 @@ INVALID_TEXT = "text-not-utf8"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckColumns:
-    """Columns of one fragment that are to be read, each on its own."""
+    """Columns of one fragment to read, each separately."""
 
     columns: tuple[tuple[Field, ScanTask], ...]
 
     @property
     def memory_bytes(self) -> int:
-        """A few batches of one column."""
+        """Memory of a few batches of one column."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the columns and tell what is wrong."""
-        return encode(told for field, task in self.columns for told in _column(field, task))
+        """Read the columns and return the findings."""
+        return encode(found for field, task in self.columns for found in _column(field, task))
 
 
 def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> Iterator[Finding]:
-    """Decode each column of each fragment on its own, but for those in `seen`."""
+    """Decode each column of each fragment separately, except those in `seen`."""
     wanted: dict[FragmentId, list[tuple[Field, ScanTask]]] = {}
     for field in subject.schema.fields:
         request = ScanRequest(columns=(field.name,), include_deleted_rows=True)
@@ -70,7 +70,7 @@ def check_rows(subject: Subject, seen: Seen, engine: Engine | None = None) -> It
     yield from run_tasks(subject, "values", tasks, engine)
 
 
-def _column(field: Field, task: ScanTask) -> Iterator[Told]:
+def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
     fragment = task.fragment
     rows = nulls = 0
     try:
@@ -89,7 +89,7 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
             f"column {field.name!r} of fragment {fragment.id} has {rows} rows, "
             f"the manifest says {fragment.physical_rows}"
         )
-        yield Told(
+        yield TaskFinding(
             code="row-count",
             message=message,
             path=_path(fragment),
@@ -98,10 +98,9 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
         )
     if nulls:
         message = (
-            f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls where there may "
-            "be none"
+            f"column {field.name!r} of fragment {fragment.id} has {nulls} nulls but is not nullable"
         )
-        yield Told(
+        yield TaskFinding(
             code="null-forbidden",
             message=message,
             path=_path(fragment),
@@ -110,8 +109,8 @@ def _column(field: Field, task: ScanTask) -> Iterator[Told]:
         )
 
 
-def _invalid_text(field: Field, task: ScanTask) -> Told | None:
-    """Tell of strings that are not UTF-8; None when that is not why a column cannot be read."""
+def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:
+    """Return a finding about invalid UTF-8; None if a column is unreadable for another reason."""
     fragment, spec = task.fragment, task.spec
     column = StoredText(files=spec.files, manifest=spec.manifest_at, fragment=fragment, field=field)
     try:
@@ -128,7 +127,7 @@ def _invalid_text(field: Field, task: ScanTask) -> Told | None:
         f"column {field.name!r} of fragment {fragment.id} has strings that are not UTF-8, "
         f"so that none of its values can be read: {', '.join(paths)}"
     )
-    return Told(
+    return TaskFinding(
         code=INVALID_TEXT,
         message=message,
         path=_text_file(fragment, field),
@@ -138,9 +137,9 @@ def _invalid_text(field: Field, task: ScanTask) -> Told | None:
     )
 
 
-def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> Told:
+def _unreadable(field: Field, fragment: Fragment, error: BaseException) -> TaskFinding:
     message = f"column {field.name!r} of fragment {fragment.id} cannot be read: {_reason(error)}"
-    return Told(
+    return TaskFinding(
         code="column-unreadable",
         message=message,
         path=_path(fragment),
@@ -155,7 +154,7 @@ def forbidden_nulls(array: pa.Array, field: Field) -> int:
         array = array.storage
     found = 0 if field.nullable else int(array.null_count)
     if pa.types.is_struct(array.type) and len(field.children) == array.type.num_fields:
-        # Members of a null struct do not count.
+        # Children of a null struct do not count.
         there = array.filter(array.is_valid())
         members = (there.field(i) for i in range(array.type.num_fields))
         return found + sum(map(forbidden_nulls, members, field.children))
@@ -180,7 +179,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _text_file(fragment: Fragment, field: Field) -> str | None:
-    """Return the file of a column; None when it lies in several."""
+    """Return the file of a column; None if there are several."""
     parts = split(fragment, Schema(fields=(field,)))
     return parts[0].file.path if len(parts) == 1 else None
 

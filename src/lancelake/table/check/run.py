@@ -1,4 +1,4 @@
-"""Which checks does a table go through, in which order?"""
+"""Run all checks of a table and its branches."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from lancelake.storage.location import Location
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.guard import guarded
-from lancelake.table.check.orphans import check_strays
+from lancelake.table.check.orphans import check_orphans
 from lancelake.table.check.progress import OnProgress, Progress
 from lancelake.table.check.refs import CheckedRefs, check_refs, check_zombies
 from lancelake.table.check.subject import Subject
@@ -43,25 +43,25 @@ def check(
     on_progress: OnProgress | None = None,
     engine: Engine | None = None,
 ) -> Iterator[Finding]:
-    """Yield what is wrong with a table and its branches, as it is found; damage is never raised.
+    """Yield findings about a table and its branches as they are found; damage is never raised.
 
-    With `data` every value is read, on threads or by the engine that is given. What several
-    versions share is told of the newest. Files that no version refers to are told only when all
-    versions are looked at. Raises when there is no table, or the store cannot be reached.
+    With `data`, every value is read, by the given engine or on threads. A finding about files that
+    several versions share is reported for the newest of them. Orphan files are only reported if all
+    versions are checked. Raises an error if there is no table, or the store is unreachable.
     """
     line = CheckedLine.load(location, branch=None)
     if not line.names:
-        raise TableNotFoundError("no Lance table was found here", table=location.uri)
+        raise TableNotFoundError("no Lance table was found at this location", table=location.uri)
     run = _Run(data=data, versions=versions, on_progress=on_progress, engine=engine)
-    return _told_once(run.table(line))
+    return _without_duplicates(run.table(line))
 
 
-def _told_once(findings: Iterator[Finding]) -> Iterator[Finding]:
-    told: set[tuple[str | None, ...]] = set()
+def _without_duplicates(findings: Iterator[Finding]) -> Iterator[Finding]:
+    seen: set[tuple[str | None, ...]] = set()
     for finding in findings:
         key = (finding.branch, finding.code, finding.path, finding.message)
-        if key not in told:
-            told.add(key)
+        if key not in seen:
+            seen.add(key)
             yield finding
 
 
@@ -84,7 +84,7 @@ class _Run:
         self._unread = self._done = self._total = 0
 
     def table(self, root: CheckedLine) -> Iterator[Finding]:
-        """Check a root: of a table with all its branches, or of one branch."""
+        """Check a root: that of a table with all its branches, or that of one branch."""
         newest = _newest(root)
         branch = None if newest is None else newest.branch
         main = root.location if newest is None else newest.main_location
@@ -100,10 +100,10 @@ class _Run:
             yield from guarded("tags and branches", partial(check_refs, refs, lines))
             yield from guarded("branches", partial(check_zombies, main, refs))
         if self._all:
-            strays = partial(
-                check_strays, tuple(lines.values()), main, unread=self._unread, engine=self._engine
+            orphans = partial(
+                check_orphans, tuple(lines.values()), main, unread=self._unread, engine=self._engine
             )
-            yield from guarded("stray files", strays)
+            yield from guarded("orphan files", orphans)
 
     def _line(self, line: CheckedLine, refs: CheckedRefs) -> Iterator[Finding]:
         yield from guarded("manifest names", partial(check_names, line), branch=line.branch)
@@ -149,25 +149,31 @@ def _load(line: CheckedLine, name: ManifestName) -> Snapshot | Finding:
     except StorageUnavailableError:
         raise
     except VersionNotFoundError:
-        severity, code, message = Severity.INFO, "version-vanished", "the version was just removed"
+        severity, code, message = (
+            Severity.INFO,
+            "version-vanished",
+            "the version was removed during the check",
+        )
         hint = None
     except UnsupportedError as error:
         severity, code, message = Severity.ERROR, "version-unsupported", error.problem
-        hint = "Nothing of this version could be checked; use a newer release."
+        hint = "This version could not be checked; use a newer release."
     except LanceTableError as error:
         severity, code, message = Severity.ERROR, "manifest-damaged", error.problem
-        hint = "Open an older version; bring the manifest back from a copy."
+        hint = "Open an older version, or restore the manifest from a backup."
     path = layout.manifest(name.name)
     return line.finding(severity, code, message, version=name.version, path=path, hint=hint)
 
 
 def _identity(line: CheckedLine, snapshot: Snapshot, after: Snapshot | None) -> Iterator[Finding]:
-    """The manifest has the number its name says, and is not newer than its successor."""
+    """Check that a manifest's version matches its name, and is older than its successor."""
     version = snapshot.version
     path = layout.manifest(snapshot.name.name)
     if version != snapshot.name.version:
-        message = f"the manifest named for version {snapshot.name.version} says it is {version}"
-        hint = "Readers believe the manifest; rename the file."
+        message = (
+            f"the manifest named for version {snapshot.name.version} contains version {version}"
+        )
+        hint = "Readers use the version in the manifest; rename the file."
         yield line.finding(
             Severity.ERROR, "manifest-name", message, version=version, path=path, hint=hint
         )
@@ -176,8 +182,8 @@ def _identity(line: CheckedLine, snapshot: Snapshot, after: Snapshot | None) -> 
     written, next_written = snapshot.manifest.timestamp_ns, after.manifest.timestamp_ns
     if written is not None and next_written is not None and written > next_written:
         message = (
-            f"the version was written {snapshot.manifest.timestamp}, after its successor "
-            f"{after.version}; finding versions by time is not exact"
+            f"version timestamp {snapshot.manifest.timestamp} is later than that of its "
+            f"successor {after.version}; opening a version by time is not exact"
         )
         yield line.finding(Severity.INFO, "timestamp-order", message, version=version, path=path)
 
@@ -187,7 +193,7 @@ def _numbers(line: CheckedLine, refs: CheckedRefs) -> Iterator[Finding]:
 
 
 def _cloned_at(line: CheckedLine) -> int | None:
-    """Return the oldest version if it was, or may have been, cloned: then it is the first."""
+    """Return the oldest version if it was, or may have been, created by a clone."""
     oldest = line.newest_first[-1:]
     if not oldest or oldest[0].version == 1:
         return None

@@ -1,4 +1,4 @@
-"""Is the schema of a version sound?"""
+"""Check the ids, names and types of the schema."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RENAME = "Rename the column."
 
 
 def check_schema(subject: Subject) -> Iterator[Finding]:
-    """Ids, names and types of all fields."""
+    """Check the ids, names and types of all fields."""
     yield from _ids(subject)
     yield from _names(subject)
     yield from _types(subject)
@@ -33,7 +33,7 @@ def _ids(subject: Subject) -> Iterator[Finding]:
             yield subject.finding(
                 subject.strict,
                 "field-id-twice",
-                f"{count} fields have the id {field_id}; readers cannot tell their columns apart",
+                f"{count} fields have the id {field_id}; readers cannot distinguish their columns",
             )
         if field_id < 0:
             path = subject.schema.path_of(field_id)
@@ -44,14 +44,14 @@ def _names(subject: Subject) -> Iterator[Finding]:
     for field in subject.schema.fields:
         if "." in field.name:
             yield subject.error(
-                "column-name-dot", f"the name of column {field.name!r} holds a dot", hint=_RENAME
+                "column-name-dot", f"the name of column {field.name!r} contains a dot", hint=_RENAME
             )
     for name in _repeated(subject.schema.fields):
-        yield subject.error("column-name-twice", f"two columns are called {name!r}", hint=_RENAME)
+        yield subject.error("column-name-twice", f"two columns are named {name!r}", hint=_RENAME)
     for field in subject.schema.walk():
         for name in _repeated(field.children):
             yield subject.warning(
-                "field-name-twice", f"two members of {field.name!r} are called {name!r}"
+                "field-name-twice", f"two fields of {field.name!r} are named {name!r}"
             )
         if not field.name:
             yield subject.warning(
@@ -72,5 +72,5 @@ def _types(subject: Subject) -> Iterator[Finding]:
             yield subject.error(
                 "type-unknown",
                 f"column {field.name!r} cannot be read: {error.problem}",
-                hint="Read the other columns, or upgrade.",
+                hint="Read the other columns, or use a newer release.",
             )

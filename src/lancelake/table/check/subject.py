@@ -1,4 +1,4 @@
-"""What is being checked: one version of a table, and what is known about its files."""
+"""The version being checked, and what is known about its files."""
 
 from __future__ import annotations
 
@@ -16,31 +16,31 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.check.file_sizes import FileSizes
 from lancelake.table.check.finding import Finding, Severity
 
-# Releases before this one are known to write tables with oddities that readers live with.
+# Releases before this one wrote tables with known deviations that readers tolerate.
 _FIRST_STRICT_RELEASE = (1, 0)
 _RELEASE = re.compile(r"(\d+)\.(\d+)")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A version under check."""
+    """A version to check."""
 
     snapshot: Snapshot
     sizes: FileSizes
 
     @cached_property
     def decoded(self) -> tuple[Fragment | LanceTableError, ...]:
-        """Each fragment, or why it cannot be decoded."""
+        """Each fragment, or the error of decoding it."""
         return tuple(self._fragment(i) for i in range(len(self.snapshot.manifest.fragments)))
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:
-        """The fragments that can be decoded."""
+        """The fragments that could be decoded."""
         return tuple(f for f in self.decoded if isinstance(f, Fragment))
 
     @cached_property
     def is_historic(self) -> bool:
-        """Whether the writer is one whose known mistakes readers make up for."""
+        """Whether the writer is known for deviations that readers tolerate."""
         writer = self.snapshot.manifest.writer_version
         if writer is None:
             return True
@@ -56,15 +56,15 @@ class Subject:
 
     @property
     def strict(self) -> Severity:
-        """How bad it is to break a rule that historic writers were known to break."""
+        """Severity of violating a rule that historic writers violated."""
         return Severity.WARNING if self.is_historic else Severity.ERROR
 
     def has_base(self, base_id: BaseId | None) -> bool:
-        """Whether a reference to this base can be followed."""
+        """Whether a reference to this base can be resolved."""
         return base_id is None or self.snapshot.manifest.base_path(base_id) is not None
 
     def place(self, file: DataFile) -> FileAt | LanceTableError:
-        """Where a data file lies, or why that cannot be told."""
+        """The location of a data file, or the error of resolving it."""
         try:
             return self.snapshot.files.data_file(file)
         except LanceTableError as error:
@@ -79,19 +79,19 @@ class Subject:
     def error(
         self, code: str, message: str, *, path: str | None = None, hint: str | None = None
     ) -> Finding:
-        """Tell something that contradicts the format."""
+        """Return an error: something violates the format."""
         return self.finding(Severity.ERROR, code, message, path=path, hint=hint)
 
     def warning(
         self, code: str, message: str, *, path: str | None = None, hint: str | None = None
     ) -> Finding:
-        """Tell something that deserves attention."""
+        """Return a warning: something needs attention."""
         return self.finding(Severity.WARNING, code, message, path=path, hint=hint)
 
     def info(
         self, code: str, message: str, *, path: str | None = None, hint: str | None = None
     ) -> Finding:
-        """Tell something that is worth knowing."""
+        """Return an info: something harmless."""
         return self.finding(Severity.INFO, code, message, path=path, hint=hint)
 
     def finding(
@@ -103,7 +103,7 @@ class Subject:
         path: str | None = None,
         hint: str | None = None,
     ) -> Finding:
-        """Tell something about this version."""
+        """Return a finding about this version."""
         return Finding(
             severity=severity,
             code=code,

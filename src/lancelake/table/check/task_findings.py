@@ -1,4 +1,4 @@
-"""How does a task tell what it found? As bytes that the driver makes findings of."""
+"""Encode findings of tasks as bytes for the driver."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lancelake.table.check.subject import Subject
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class TaskFinding:
     """An error in a file of a version."""
 
     code: str
@@ -24,15 +24,15 @@ class Told:
     column: str | None = None
 
 
-def encode(told: Iterable[Told]) -> bytes:
-    """Write what a task found."""
-    return json.dumps([asdict(each) for each in told]).encode()
+def encode(found: Iterable[TaskFinding]) -> bytes:
+    """Encode the findings of a task."""
+    return json.dumps([asdict(each) for each in found]).encode()
 
 
 def run_tasks(
     subject: Subject, what: str, tasks: tuple[Task, ...], engine: Engine | None
 ) -> Iterator[Finding]:
-    """Run tasks, on threads of this process unless an engine is given, and yield what they find."""
+    """Run tasks, on threads of this process unless an engine is given, and yield their findings."""
     if not tasks:
         return
     snapshot = subject.snapshot

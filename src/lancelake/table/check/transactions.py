@@ -1,4 +1,4 @@
-"""Does a version say how it came about?"""
+"""Check the transaction recorded for a version."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding, Severity
 from lancelake.table.check.subject import Subject
 
-_STUCK = "Writers that started before this version cannot commit; those that start now can."
+_STUCK = "Writers that started before this version cannot commit; writers that start now can."
 
 
 def check_transaction(subject: Subject) -> Iterator[Finding]:
-    """Look at the transaction inside the manifest, or else at the one beside it."""
+    """Check the transaction in the manifest, or else the transaction file."""
     inline = subject.snapshot.file.inline_transaction
     path = layout.transaction(subject.snapshot.manifest.transaction_file)
     try:
@@ -33,7 +33,7 @@ def check_transaction(subject: Subject) -> Iterator[Finding]:
         yield subject.finding(
             severity,
             "transaction-missing",
-            "the transaction that led to this version is not recorded",
+            "the transaction that created this version is not recorded",
             path=path if named else None,
             hint=_STUCK,
         )
@@ -44,13 +44,13 @@ def check_transaction(subject: Subject) -> Iterator[Finding]:
 
 
 def _copy(subject: Subject) -> Iterator[Finding]:
-    """A manifest that holds its transaction may name a file with the same beside it."""
+    """Check the transaction file that a manifest with an inline transaction may refer to."""
     name = subject.snapshot.manifest.transaction_file
     if not name:
         return
     path = layout.transaction(confined_path(name))
     if subject.sizes.of(FileAt(root=subject.snapshot.location, path=path)) is None:
-        message = "the file with the transaction is gone; the manifest holds a copy"
+        message = "the transaction file no longer exists; the manifest contains a copy"
         yield subject.info("transaction-file-missing", message, path=path)
 
 
@@ -58,14 +58,16 @@ def _content(subject: Subject, found: Transaction) -> Iterator[Finding]:
     if isinstance(found.operation, UnknownOperation):
         yield subject.info(
             "operation-unknown",
-            f"the version was made by an operation not known here (number {found.operation.tag})",
+            "the version was created by an operation that this release does not support "
+            f"(number {found.operation.tag})",
         )
-    # A clone carries the number of the version it was cloned from.
+    # A clone keeps the number of the version it was cloned from.
     newest = subject.snapshot.version - (0 if isinstance(found.operation, Clone) else 1)
     if found.read_version > newest:
         yield subject.error(
             "transaction-order",
-            f"the transaction read version {found.read_version}, which came after it",
+            f"the transaction has read version {found.read_version}, which is newer than "
+            "this version",
         )
 
 

@@ -1,4 +1,4 @@
-"""Is one version in order?"""
+"""Check one version."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ Group = Callable[[], Iterator[Finding]]
 
 
 class VersionChecks:
-    """The checks of versions of one line, which share most of their files."""
+    """Checks of the versions of one line, which share most of their files."""
 
     def __init__(
         self, *, data: bool, deletions: Deletions | None = None, engine: Engine | None = None
     ) -> None:
-        """With `data`, every value is read, by the engine; `deletions` are those known already."""
+        """With `data`, the engine reads every value; `deletions` are those already known."""
         self._data = data
         self._engine = engine
         self._deletions = deletions or Deletions()
@@ -54,7 +54,7 @@ class VersionChecks:
             "the transaction": lambda: check_transaction(subject),
         }
         if self._data:
-            groups["ends of data files"] = lambda: check_footers(subject, self._engine)
+            groups["data file footers"] = lambda: check_footers(subject, self._engine)
             groups["values"] = lambda: self._values(subject)
         return groups
 

@@ -1,4 +1,4 @@
-"""A line of versions: the main one or a branch, and whether its numbers and names are in order."""
+"""Check the numbers and names of the manifests of a version line (main or a branch)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from lancelake.table.check.finding import Finding, Severity
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedLine:
-    """The manifests below one root; `branch` is None on the main line."""
+    """The manifests below one root; `branch` is None for the main line."""
 
     location: Location
     branch: str | None
@@ -33,7 +33,7 @@ class CheckedLine:
 
     @property
     def newest_first(self) -> list[ManifestName]:
-        """Versions of the line, one name for each."""
+        """Versions of the line, one name each."""
         attached = (name for name in self.names if not is_detached(name.version))
         ordered = sorted(attached, key=lambda name: name.naming is ManifestNaming.V2)
         by_version = {name.version: name for name in ordered}
@@ -41,7 +41,7 @@ class CheckedLine:
 
     @property
     def detached(self) -> list[ManifestName]:
-        """Versions outside the line."""
+        """Detached versions."""
         return [name for name in self.names if is_detached(name.version)]
 
     def finding(
@@ -54,7 +54,7 @@ class CheckedLine:
         path: str | None = None,
         hint: str | None = None,
     ) -> Finding:
-        """Tell something about the line."""
+        """Return a finding about the line."""
         return Finding(
             severity=severity,
             code=code,
@@ -67,13 +67,14 @@ class CheckedLine:
 
 
 def check_names(line: CheckedLine) -> Iterator[Finding]:
-    """All manifests are named by one scheme, and the hint does not lie."""
+    """Check that all manifests follow one naming scheme, and that the version hint is correct."""
     schemes = {name.naming for name in line.newest_first}
     if len(schemes) > 1 or (line.detached and ManifestNaming.V1 in schemes):
         yield line.finding(
             Severity.ERROR,
             "naming-mixed",
-            "manifests are named by two schemes, so official releases cannot find the latest",
+            "manifests follow two naming schemes, so official releases cannot find the "
+            "latest version",
             path=layout.VERSIONS,
             hint="Finish the migration of manifest paths.",
         )
@@ -83,9 +84,10 @@ def check_names(line: CheckedLine) -> Iterator[Finding]:
 def check_numbers(
     line: CheckedLine, kept: Iterable[int], *, cloned_at: int | None
 ) -> Iterator[Finding]:
-    """Versions follow each other; cleanup leaves gaps below the oldest it must keep.
+    """Check that version numbers are consecutive; cleanup leaves gaps below retained versions.
 
-    `kept` are versions that a tag or a branch keeps alive, `cloned_at` is where a clone began.
+    `kept` are versions retained by a tag or a branch, `cloned_at` is the version that a clone
+    started with.
     """
     present = sorted(name.version for name in line.newest_first)
     first = 1 if cloned_at is None else cloned_at
@@ -102,14 +104,14 @@ def check_numbers(
 def _gap(line: CheckedLine, first: int, last: int, *, is_explained: bool) -> Finding:
     which = f"version {first} is" if first == last else f"versions {first} to {last} are"
     if is_explained:
-        message = f"{which} gone, as cleanup leaves it"
+        message = f"{which} gone, as expected after a cleanup"
         return line.finding(Severity.INFO, "versions-removed", message)
     return line.finding(
         Severity.WARNING,
         "versions-missing",
-        f"{which} missing between versions that no tag or branch keeps",
-        hint="Cleanup does not do that, unless a tag was removed since. "
-        "Later versions are complete without it.",
+        f"{which} missing between versions that no tag or branch retains",
+        hint="A cleanup does not do that, unless a tag was deleted since. Later versions are "
+        "complete without them.",
     )
 
 
@@ -121,7 +123,7 @@ def _hint(line: CheckedLine) -> Iterator[Finding]:
     try:
         hinted = int(json.loads(content)["version"])
     except (ValueError, KeyError, TypeError, RecursionError):
-        message = "the hint at the latest version cannot be read; it is not needed"
+        message = "the version hint cannot be read; it is optional"
         yield line.finding(Severity.INFO, "hint-damaged", message, path=layout.VERSION_HINT)
         return
     newest = max((name.version for name in line.newest_first), default=0)
@@ -129,7 +131,7 @@ def _hint(line: CheckedLine) -> Iterator[Finding]:
         yield line.finding(
             Severity.WARNING,
             "hint-ahead",
-            f"the hint names version {hinted}, and the latest is {newest}",
+            f"the version hint is {hinted}, but the latest version is {newest}",
             path=layout.VERSION_HINT,
-            hint="Remove the hint; writers make a new one.",
+            hint="Delete the hint; writers create a new one.",
         )

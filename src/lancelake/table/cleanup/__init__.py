@@ -1,1 +1,1 @@
-"""Removing old versions and the files that nothing needs any more."""
+"""Cleanup of old versions and of files that are no longer referenced."""

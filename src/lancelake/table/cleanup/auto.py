@@ -1,4 +1,4 @@
-"""When does a table ask for a cleanup after a commit, and for which?"""
+"""Automatic cleanup after a commit."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from lancelake.table.auto_cleanup import (
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import clean_up
 
-# The version that was just made, and the one its writer may still be reading.
+# The version just committed, and the one its writer may still be reading.
 _ALWAYS_KEPT = 2
 _MOST_DIGITS = 19
 _TRUTHS = {"true": True, "false": False}
 
 
 def clean_up_if_due(made: Snapshot) -> None:
-    """Clean up when the config of a version that was just committed asks for it now."""
+    """Clean up if the config of a version that was just committed requires it now."""
     config = made.manifest.config
     if INTERVAL not in config:
         return
@@ -35,9 +35,10 @@ def clean_up_if_due(made: Snapshot) -> None:
 
 
 def policy_of(config: Mapping[str, str]) -> CleanupPolicy:
-    """Return what a config asks for.
+    """Return the cleanup policy of a config.
 
-    Tags keep their versions and are no reason to stop; the two newest versions always stay.
+    Tags retain their versions without raising an error; the two newest versions are always
+    retained.
     """
     age = config.get(OLDER_THAN)
     return CleanupPolicy(
@@ -62,7 +63,7 @@ def _number(config: Mapping[str, str], key: str, *, least: int = 0) -> int | Non
         return None
     is_number = text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS
     if not is_number or int(text) < least:
-        problem = f"config {key} is {text!r}, and must be a number from {least} up"
+        problem = f"config {key} is {text!r}, but must be a number of at least {least}"
         raise InvalidRequestError(problem, found=text)
     return int(text)
 
@@ -70,6 +71,6 @@ def _number(config: Mapping[str, str], key: str, *, least: int = 0) -> int | Non
 def _truth(config: Mapping[str, str], key: str) -> bool:
     text = config.get(key, "false")
     if text not in _TRUTHS:
-        problem = f"config {key} is {text!r}, and must be true or false"
+        problem = f"config {key} is {text!r}, but must be true or false"
         raise InvalidRequestError(problem, found=text)
     return _TRUTHS[text]

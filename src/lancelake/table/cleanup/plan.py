@@ -1,4 +1,4 @@
-"""What would a cleanup remove, what would it leave, and why?"""
+"""Cleanup plan: the versions and files to remove or keep, with reasons."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from lancelake.table.reachable.listing import ListedFile
 
 
 class Reason(StrEnum):
-    """Why a file or version goes or stays."""
+    """Reason to remove or keep a file or version."""
 
-    OLD = "it is old enough, and nothing keeps it"
+    OLD = "it is old enough, and nothing retains it"
     DROPPED = "only removed versions refer to it"
-    BEGUN = "a cleanup that was interrupted had begun to remove it"
+    BEGUN = "an interrupted cleanup had started to remove it"
     ABANDONED = "no version refers to it"
 
     NEEDED = "a version refers to it"
     NEEDED_ELSEWHERE = "a branch or a clone within the table refers to it"
-    IN_FLIGHT = "a transaction that is not committed mentions it"
-    YOUNG = "no version refers to it, but it may belong to a writer at work"
-    UNKNOWN = "it is nothing that a table has"
+    IN_FLIGHT = "an uncommitted transaction refers to it"
+    YOUNG = "no version refers to it, but it may belong to a write in progress"
+    UNKNOWN = "it is not a file of a table"
 
     LATEST = "it is the newest, or not older than the one the cleanup started from"
-    TAGGED = "a tag names it"
-    FORK = "a branch begins there"
-    DETACHED = "it is detached, and goes only when it is named"
-    RECENT = "it is not old enough, or among those to retain"
+    TAGGED = "a tag refers to it"
+    FORK = "a branch was forked from it"
+    DETACHED = "it is detached, and is only removed if it is named"
+    RECENT = "it is not old enough, or is among the versions to retain"
 
 
-# Tuples: made by the thousand, in a third of the time of frozen dataclasses.
+# Tuples, since thousands are created: they take a third of the time of frozen dataclasses.
 class PlannedVersion(NamedTuple):
-    """A version, and why it goes or stays; `name` is that of its manifest."""
+    """A version with the reason to remove or keep it; `name` is that of its manifest."""
 
     name: str
     version: int
@@ -44,7 +44,7 @@ class PlannedVersion(NamedTuple):
 
 
 class PlannedFile(NamedTuple):
-    """A file, and why it goes or stays."""
+    """A file with the reason to remove or keep it."""
 
     path: str
     kind: FileKind
@@ -53,23 +53,23 @@ class PlannedFile(NamedTuple):
 
     @property
     def is_unverified(self) -> bool:
-        """Whether no version was seen to refer to it."""
+        """Whether no version is known to refer to it."""
         return self.reason is Reason.ABANDONED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReferencedBranch:
-    """A branch that begins at a version of the line."""
+    """A branch that was forked from a version of the line."""
 
     name: str
     version: int
     is_candidate: bool
-    """Whether the version would go but for the branch."""
+    """Whether the version would be removed if the branch did not exist."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupPlan:
-    """What goes and what stays on one line of versions; `files` include manifests."""
+    """Versions and files of one version line to remove or keep; `files` include manifests."""
 
     location: Location
     branch: str | None
@@ -82,7 +82,7 @@ class CleanupPlan:
 
     @property
     def totals(self) -> dict[FileKind, Totals]:
-        """Count what goes, by kind."""
+        """Count the files to remove, by kind."""
         return count(self.going)
 
 

@@ -1,4 +1,4 @@
-"""A table and a policy -> a plan, and what is learnt on the way."""
+"""Plan a cleanup from a table and a policy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ from lancelake.table.reachable.version_lines import Family, is_manifest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planning:
-    """What a plan is made with."""
+    """Inputs of a plan."""
 
     policy: CleanupPolicy
     engine: Engine
@@ -53,7 +53,7 @@ class Planning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedCleanup:
-    """A plan, with what is needed to carry it out."""
+    """A plan with everything needed to execute it."""
 
     plan: CleanupPlan
     records: Records
@@ -62,9 +62,10 @@ class PlannedCleanup:
 
 
 def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
-    """Say what goes and what stays, and why.
+    """Decide which versions and files to remove or keep, with reasons.
 
-    Files are listed before versions: a file whose version is not read was not there yet.
+    Files are listed before versions: a file of a version that is not read did not exist yet at the
+    listing.
     """
     records = read_records(at.location)
     files = [
@@ -99,7 +100,7 @@ def make_plan(at: Snapshot, planning: Planning) -> PlannedCleanup:
 
 
 def seen(family: Family) -> dict[str, frozenset[str]]:
-    """Return the names of all manifests of a family, by the root of their line."""
+    """Return the manifest names of all lines, by the root of the line."""
     lines = (family.own, *family.others)
     return {line.location.uri: frozenset(line.names) for line in lines}
 
@@ -109,10 +110,10 @@ _GOING = frozenset({Reason.DROPPED, Reason.BEGUN, Reason.ABANDONED})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Judge:
-    """Knows why a file goes or stays."""
+    """Decides whether to remove or keep a file."""
 
     named: dict[FileKind, dict[str, Reason]]
-    """What versions say of files, by what they are known as."""
+    """Reasons derived from versions, by file name."""
     in_flight: Reach
     begun: frozenset[str]
     policy: CleanupPolicy
@@ -137,7 +138,7 @@ class _Judge:
 
 
 def _named(own: Reading, others: Reach) -> dict[FileKind, dict[str, Reason]]:
-    """Return why files go or stay that versions name: one that stays outweighs one that goes."""
+    """Return the reasons for files that versions refer to; versions that are kept win."""
     return {
         kind: dict.fromkeys(own.dropped.names(kind), Reason.DROPPED)
         | dict.fromkeys(others.names(kind), Reason.NEEDED_ELSEWHERE)
@@ -147,7 +148,7 @@ def _named(own: Reading, others: Reach) -> dict[FileKind, dict[str, Reason]]:
 
 
 def _unfinished(location: Location) -> Iterator[ListedFile]:
-    """Yield what writers left unfinished: beside manifests, and anywhere on local disk."""
+    """Yield unfinished files of writers: next to manifests, and anywhere on a local disk."""
     for found in unfinished_files(location, (*FOLDERS, layout.VERSIONS)):
         finished = finished_name(found.path)
         is_known = is_manifest(finished.rpartition("/")[2]) or (
@@ -200,7 +201,7 @@ def _read_own(at: Snapshot, family: Family, planning: Planning) -> Reading:
 def _old_by_number(
     at: Snapshot, names: Sequence[ManifestName], policy: CleanupPolicy
 ) -> Iterator[str]:
-    """Yield the manifests of versions whose number lets them go."""
+    """Yield the manifests of versions that the policy allows to remove by number."""
     attached = sorted({name.version for name in names if not is_detached(name.version)})
     bounds = [attached[-1]] if attached else []
     if not is_detached(at.version):
@@ -239,7 +240,7 @@ def _ensure_no_tags(
 def _in_flight(
     location: Location, files: Iterable[ListedFile], own: Reading, planning: Planning
 ) -> Reach:
-    """Return what young transactions of no version mention: they may be about to be committed."""
+    """Return the files in recent uncommitted transactions, which may still be committed."""
     found = Reach()
     if planning.policy.delete_unverified:
         return found
@@ -253,7 +254,7 @@ def _in_flight(
             try:
                 found.add(files_of_transaction(store.get(file.path)))
             except LanceTableError:
-                # Gone meanwhile, or not whole: nobody can commit that.
+                # Removed in the meantime, or incomplete: it cannot be committed.
                 continue
     return found.settle()
 

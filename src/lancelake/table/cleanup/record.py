@@ -1,4 +1,4 @@
-"""What had a cleanup that was interrupted begun to remove?"""
+"""Records of files to remove, from which an interrupted cleanup is resumed."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _SUFFIX = ".json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records:
-    """The files that interrupted cleanups were to remove, and where that is written down."""
+    """Files that interrupted cleanups were to remove, and the paths of their records."""
 
     paths: frozenset[str] = frozenset()
     records: tuple[str, ...] = ()
 
 
 def write_record(location: Location, paths: Iterable[str], ids: Ids) -> str | None:
-    """Write down which files are to be removed, and return where.
+    """Record which files are to be removed, and return the path of the record.
 
-    Once the manifests are gone nothing else tells them from those of a writer at work. None when
-    there is no room for a record: then a cleanup that is interrupted leaves files to be removed
-    once they are too old for such a writer.
+    Once the manifests are removed, nothing else distinguishes these files from those of a write in
+    progress. Returns None if the record cannot be written: after an interruption the files are then
+    removed when they are too old to belong to a write in progress.
     """
     record = f"{FOLDER}/{ids.uuid4()}{_SUFFIX}"
     try:
@@ -39,7 +39,7 @@ def write_record(location: Location, paths: Iterable[str], ids: Ids) -> str | No
 
 
 def read_records(location: Location) -> Records:
-    """Return what interrupted cleanups left to be done."""
+    """Return the unfinished work of interrupted cleanups."""
     store = open_store(location)
     paths: set[str] = set()
     records = []
@@ -49,12 +49,12 @@ def read_records(location: Location) -> Records:
             found = json.loads(store.get(record))["paths"]
             paths.update(path for path in found if isinstance(path, str))
         except (LanceTableError, ValueError, LookupError, TypeError, RecursionError):
-            # Another cleanup ended meanwhile, or this is no record.
+            # Another cleanup finished in the meantime, or this is not a record.
             continue
         records.append(record)
     return Records(paths=frozenset(paths), records=tuple(records))
 
 
 def remove_records(location: Location, records: Iterable[str]) -> None:
-    """Forget what was done."""
+    """Delete records of finished work."""
     open_store(location).delete_many(records)

@@ -1,4 +1,4 @@
-"""How are many files removed at once, and no faster than allowed?"""
+"""Remove many files in parallel, within a rate limit."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CLOCK: Clock = SystemClock()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemoveFiles:
-    """Some files, to be removed; at most `per_second` in every second."""
+    """Files to remove, at most `per_second` in every second."""
 
     location: Location
     paths: tuple[str, ...]
@@ -28,15 +28,15 @@ class RemoveFiles:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Remove the files and return those that could not be, as `from_bytes` takes them."""
+        """Remove the files and return those that failed, as bytes that `from_bytes` reads."""
         return json.dumps(self.remove(_CLOCK)).encode()
 
     def remove(self, clock: Clock) -> list[str]:
-        """Remove the files and return those that could not be."""
+        """Remove the files and return those that could not be removed."""
         failed: list[str] = []
         size = _BATCH_FILES if self.per_second is None else max(1, int(self.per_second))
         began = clock.monotonic_s()
@@ -78,8 +78,8 @@ def removal(
     per_second: int | None,
     progress: Progress | None,
 ) -> Job:
-    """Return the removal of files as a job; tasks that run at once share what is allowed."""
-    # Pieces small enough that workers end at about the same time.
+    """Return the removal of files as a job; parallel tasks share the rate limit."""
+    # Chunks are small enough for workers to finish at about the same time.
     size = max(_LEAST_FILES, -(-len(paths) // (4 * engine.parallelism)))
     at_once = 1
     if per_second is not None:

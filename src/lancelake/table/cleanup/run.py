@@ -1,4 +1,4 @@
-"""A whole cleanup: planned, and carried out so that it can stop anywhere."""
+"""Plan and execute a cleanup that can be interrupted at any point."""
 
 from __future__ import annotations
 
@@ -29,16 +29,16 @@ from lancelake.table.reachable.version_lines import Family, KnownRefs, Reachable
 from lancelake.table.refs import branch_location
 
 _DEFAULT = CleanupPolicy()
-# The work is mostly waiting for the store. A disk answers sooner than threads take turns.
+# Most of the time is spent waiting for the store. A local disk responds faster than threads switch.
 _REQUESTS = 8
 _REQUESTS_TO_DISK = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupRun:
-    """Where a cleanup runs, and where time and chance come from.
+    """The engine of a cleanup, and its sources of time and randomness.
 
-    Without an engine it runs here, on as many threads as suit the store.
+    Without an engine it runs in this process, on as many threads as suit the store.
     """
 
     engine: Engine | None = None
@@ -48,10 +48,10 @@ class CleanupRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanupReport:
-    """What was removed, or would be.
+    """The files and versions that were removed, or would be in a dry run.
 
-    `versions` are numbers of versions, `failed` are files that the store did not remove: the next
-    cleanup tries again. `branches` are the reports of branches that were cleaned as well.
+    `versions` are version numbers, `failed` are files that the store did not remove: the next
+    cleanup retries them. `branches` are the reports of branches that were cleaned up too.
     """
 
     plan: CleanupPlan
@@ -63,7 +63,7 @@ class CleanupReport:
 
     @property
     def files_removed(self) -> int:
-        """Number of files of all kinds, on branches too."""
+        """Number of files of all kinds, including those of branches."""
         own = sum(total.files for total in self.totals.values())
         return own + sum(report.files_removed for report in self.branches)
 
@@ -82,11 +82,11 @@ def clean_up(
     progress: Progress | None = None,
     run: CleanupRun | None = None,
 ) -> CleanupReport:
-    """Remove old versions of a line, and files of it that nothing needs any more.
+    """Remove old versions of a version line, and its files that are no longer referenced.
 
-    Manifests go before the files they name, so that whenever this stops every version that can be
-    opened is whole; the next cleanup finishes what was begun. Nothing outside the line's own root
-    is touched. With `dry_run` nothing is.
+    Manifests are removed before the files they refer to, so that every version that can be opened
+    is complete whenever this is interrupted; the next cleanup finishes the work. Nothing outside
+    the line's own root is removed. With `dry_run` nothing is removed.
     """
     running = run or CleanupRun()
     base = at if isinstance(at, Snapshot) else open_snapshot(at, Latest())
@@ -114,7 +114,7 @@ def _requests(location: Location) -> int:
 def _clean_branches(
     base: Snapshot, planning: Planning, run: CleanupRun, *, dry_run: bool
 ) -> tuple[CleanupReport, ...]:
-    """Clean the branches that begin on this line, and those that begin on them."""
+    """Clean up the branches forked from this line, and those forked from them."""
     if not planning.policy.clean_referenced_branches:
         return ()
     main = base.main_location
@@ -143,8 +143,8 @@ def _carry_out(
             records = (*records, record)
         update_hint(open_line(location), latest_version(location).version)
         open_store(location).delete_many(manifests)
-    # Whoever began with a version before it went has committed by now what can be seen here;
-    # nobody can begin with it any more.
+    # Writers that started from a version before it was removed have committed by now, and their
+    # commits are visible here; no writer can start from it any more.
     news = _news(Family.load(base.location, base.main_location), planned.seen, planning)
     files = [
         file for file in plan.going if file.kind is not FileKind.MANIFEST and not _needs(news, file)
@@ -165,7 +165,7 @@ def _carry_out(
 
 
 def _still_free(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> CleanupPlan:
-    """Look again, right before anything goes, for tags and branches on versions that would go."""
+    """Check again, immediately before removal, for tags and branches on versions to be removed."""
     plan = planned.plan
     if not plan.going_versions:
         return plan
@@ -187,7 +187,7 @@ def _still_free(base: Snapshot, planned: PlannedCleanup, planning: Planning) -> 
 
 
 def _news(family: Family, seen: dict[str, frozenset[str]], planning: Planning) -> Reach:
-    """Return what versions need that were not there when the plan was made."""
+    """Return the files needed by versions that were committed after the plan was made."""
     lines = (
         replace(
             line,

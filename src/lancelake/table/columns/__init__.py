@@ -1,1 +1,1 @@
-"""Columns of a table: added, dropped, altered, joined; no row is written anew."""
+"""Schema evolution: add, drop, alter and join columns without rewriting rows."""

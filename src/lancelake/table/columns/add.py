@@ -1,4 +1,4 @@
-"""Columns added: computed by SQL or by a function, brought by a stream, or null."""
+"""Add columns: computed by SQL or a function, read from a stream, or null."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from lancelake.table.columns.udf import BatchFunction, MappedValues, engine_for
 from lancelake.table.conflict_retry import DEFAULT, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
-# Each evaluation of an expression has a price, however few rows it is for.
+# Every evaluation of an expression has a fixed cost, however few rows it is for.
 _EVALUATED_ROWS = 1 << 19
 _EXTENSION = EXTENSION_NAME.rpartition(":")[0].encode()
 
@@ -53,7 +53,7 @@ class ScannedValues:
     schema: pa.Schema
 
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Yield what the scan yields; unless asked for, in batches as large as memory allows."""
+        """Yield the batches of the scan, by default as large as memory allows."""
         if scan.spec.batch_rows is None:
             rows = batch_rows(scan, ScanColumns.of(scan.spec).output, most=_EVALUATED_ROWS)
             scan = replace(scan, spec=replace(scan.spec, batch_rows=rows))
@@ -108,9 +108,9 @@ def add_mapped_columns(
     choices: CommitChoices = DEFAULT_CHOICES,
     progress: Progress | None = None,
 ) -> Snapshot:
-    """Add the columns that a function makes of batches of the others, and commit.
+    """Add columns computed by a function from batches of the others, and commit.
 
-    With a checkpoint, what was computed before an error or a kill is not computed again.
+    With a checkpoint, results computed before an error or a kill are not computed again.
     """
     backfill = Backfill(
         engine=engine_for(function, engine or LocalEngine()), choices=choices, progress=progress
@@ -146,7 +146,7 @@ def mapped_plan(
 def add_streamed_columns(
     base: Snapshot, reader: pa.RecordBatchReader, *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Add the columns of a stream that has one row for each row of the table, in its order."""
+    """Add the columns of a stream with one row for each row of the table, in table order."""
     wide = widened(base, reader.schema)
     ids = choices.surroundings.ids
     files = streamed_files(base, wide, reader, base.manifest.fragments, ids=ids)
@@ -162,7 +162,7 @@ def streamed_files(
     *,
     ids: Ids,
 ) -> dict[FragmentId, DataFile | None]:
-    """Write the columns of a stream, fragment by fragment, none of which is held as a whole."""
+    """Write the columns of a stream, fragment by fragment, in bounded memory."""
     file = column_file(base, wide.added)
     file.ensure_possible(reader.schema)
     source = base
@@ -201,7 +201,7 @@ def add_null_columns(
 
 @names_table
 def widened(base: Snapshot, new: pa.Schema) -> Widened:
-    """Return the schema of a version with more columns."""
+    """Return the schema of a version with additional columns."""
     manifest = base.manifest
     return evolution.widen(
         manifest.schema,
@@ -212,14 +212,14 @@ def widened(base: Snapshot, new: pa.Schema) -> Widened:
 
 
 class _Rows:
-    """A stream, handed out in parts of a given number of rows."""
+    """A stream that is consumed in parts of a given number of rows."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = iter(batches)
         self._rest: pa.RecordBatch | None = None
 
     def next(self, count: int) -> Iterator[pa.RecordBatch]:
-        """Yield the next rows, or as many as there are."""
+        """Yield the next rows, or fewer if the stream ends."""
         while count:
             batch = self._rest if self._rest is not None else next(self._batches, None)
             if batch is None:
@@ -230,14 +230,14 @@ class _Rows:
             yield part
 
     def ensure_ended(self) -> None:
-        """Raise when there are rows left."""
+        """Raise an error if there are rows left."""
         left = chain([] if self._rest is None else [self._rest], self._batches)
         if any(batch.num_rows for batch in left):
             problem = "the stream has more rows than the table"
-            raise SchemaMismatchError(problem, action="Bring one row for each row of the table.")
+            raise SchemaMismatchError(problem, action="Provide one row for each row of the table.")
 
 
 def _plain(field: pa.Field) -> pa.Field:
-    """Leave behind what is said about the column that an expression names, but for its type."""
+    """Remove the metadata of the column that an expression refers to, keeping its type."""
     metadata = {k: v for k, v in (field.metadata or {}).items() if k.startswith(_EXTENSION)}
     return field.remove_metadata().with_metadata(metadata or None)

@@ -1,4 +1,4 @@
-"""Columns renamed, cast to another type, or allowed or forbidden to be null."""
+"""Rename columns, cast them to another type, or change their nullability."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _CHECK_BYTES = 32 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnChange:
-    """What is to change about one column; None leaves a property as it is."""
+    """Changes of one column; None leaves a property unchanged."""
 
     path: str
     name: str | None = None
@@ -39,7 +39,7 @@ class ColumnChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastValues:
-    """Values of columns in another type."""
+    """Values of columns cast to another type."""
 
     before: Schema
     after: Schema
@@ -64,18 +64,18 @@ class CastValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindNulls:
-    """Which of these fields is null in a live row of a fragment?"""
+    """Find the fields that are null in a live row of a fragment."""
 
     scan: ScanTask
     trails: tuple[tuple[Field, ...], ...]
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _CHECK_BYTES
 
     def run(self) -> bytes:
-        """Return the path of the first one, or nothing."""
+        """Return the path of the first such field, or nothing."""
         for trail in self.trails:
             schema = Schema(fields=(_chain(trail),))
             for batch in live_batches(self.scan, schema):
@@ -95,8 +95,8 @@ def alter_columns(
 ) -> Snapshot:
     """Change columns and commit.
 
-    Only another type writes data: one more file for each fragment. Indices on such a column are
-    dropped. A column that must not be null any more is read to see whether it is.
+    Only a change of type writes data: one more file for each fragment. Indices on such a column are
+    dropped. A column that becomes non-nullable is read to check for nulls.
     """
     running = engine or default_engine()
     first = _altered(base, changes)
@@ -109,7 +109,7 @@ def alter_columns(
 
 @names_table
 def ensure_no_nulls(base: Snapshot, changes: Sequence[ColumnChange], engine: Engine) -> None:
-    """Raise when a column that must not be null any more is null somewhere."""
+    """Raise an error if a column that becomes non-nullable contains nulls."""
     schema = base.manifest.schema
     trails = tuple(
         evolution.resolve(schema, change.path) for change in changes if change.nullable is False
@@ -165,14 +165,14 @@ def _alteration(schema: Schema, change: ColumnChange) -> Alteration:
 
 
 def _chain(trail: tuple[Field, ...]) -> Field:
-    """Cut the first field down to the last."""
+    """Return the chain of fields from the first to the last."""
     if len(trail) == 1:
         return trail[0]
     return trail[0].with_children((_chain(trail[1:]),))
 
 
 def _has_null(array: pa.Array, trail: tuple[Field, ...]) -> bool:
-    """Whether the last field of a trail is null in some row, be it because one above is."""
+    """Whether the last field of a path is null in some row, including through a null parent."""
     if array.null_count:
         return True
     if len(trail) == 1:

@@ -1,4 +1,4 @@
-"""Tasks that write columns -> a version with these columns; what was written once is not again."""
+"""Write new columns with one task per fragment and commit them; retries reuse written files."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from lancelake.table.conflict_retry import Retries, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.txn.fragments import without_dropped_files
 
-# Work that is done again keeps the files it has, so there is no hurry.
-# Only the first attempt is long: a rest in proportion to it would be far too long.
+# A retry reuses the files already written, so it need not be early. Only the first attempt is long:
+# a delay in proportion to it would be far too long.
 PATIENCE = Retries(timeout_s=float("inf"), longest_wait_s=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ColumnPlan:
-    """The next schema, and for each fragment the task that writes what it adds."""
+    """The next schema, and for each fragment the task that writes its new columns."""
 
     schema: Schema
     tasks: Sequence[ColumnTask]
@@ -47,7 +47,7 @@ class Backfill:
     _written: dict[object, DataFile | None] = field(default_factory=dict)
 
     def run(self, base: Snapshot, plan: Callable[[Snapshot], ColumnPlan]) -> Snapshot:
-        """Write the columns and commit; after a conflict, only for rows in other files."""
+        """Write the columns and commit; after a conflict, only rows in other files are written."""
 
         def attempt(at: Snapshot) -> Snapshot:
             planned = plan(at)
@@ -59,7 +59,7 @@ class Backfill:
     def write(
         self, base: Snapshot, tasks: Sequence[ColumnTask]
     ) -> dict[FragmentId, DataFile | None]:
-        """Run those tasks whose result is not known yet, and return the file of each fragment."""
+        """Run the tasks without a known result, and return the file of each fragment."""
         missing = [task for task in tasks if _key(task) not in self._written]
         job = Job(
             description=f"add columns to {base.location.uri}",
@@ -74,7 +74,7 @@ class Backfill:
 
 
 def default_engine() -> Engine:
-    """Return an engine for this process, with a task more than processors: tasks also wait."""
+    """Return an engine for this process with one task more than processors, to overlap I/O."""
     return LocalEngine(parallelism=1 + (os.cpu_count() or 1))
 
 
@@ -100,7 +100,7 @@ def publish_columns(
 
 
 def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> ColumnFile:
-    """Say how columns of a table are written."""
+    """Return the file settings of columns of a table."""
     version = base.manifest.data_version
     columns = replace(schema, metadata=base.manifest.schema.metadata)
     return ColumnFile(
@@ -113,7 +113,7 @@ def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> Colum
 
 
 def _is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:
-    """Whether a table has columns already that not all releases read."""
+    """Whether the table already has columns that not all releases can read."""
     try:
         ensure_storable(schema, version)
     except UnsupportedError:
@@ -126,5 +126,5 @@ def _with(fragment: Fragment, file: DataFile | None) -> Fragment:
 
 
 def _key(task: ColumnTask) -> object:
-    """Identify rows that have the same values: deleted ones do not count."""
+    """Return a key of rows that have the same values; deleted rows do not count."""
     return task.scan.fragment.id, task.scan.fragment.files, task.file.schema.fields

@@ -1,4 +1,4 @@
-"""Which types can a column be cast to, and how are its values?"""
+"""Allowed casts between column types, and how values are cast."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPTIONS = {
 
 
 def ensure_castable(field: Field, target: pa.DataType, path: str) -> None:
-    """Raise unless both types are of one kind."""
+    """Raise an error unless both types are of the same kind."""
     found = storage_field(field).type
     if field.is_json or field.is_blob_v1 or field.is_blob_v2 or not _same_kind(found, target):
         msg = f"Cannot cast column {path!r} from {_type_name(field, found)} to {target}"
@@ -29,7 +29,7 @@ def ensure_castable(field: Field, target: pa.DataType, path: str) -> None:
 
 
 def cast_column(array: pa.Array, before: Field, after: Field, path: str) -> pa.Array:
-    """Return a column as another type; nodes that both have are gone through."""
+    """Cast a column; fields that exist on both sides are cast recursively."""
     if before.id != after.id:
         return _cast(array, storage_field(after).type, path)
     target = storage_field(after)
@@ -116,12 +116,12 @@ def _cast(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
             path=path,
             expected=str(target),
             found=str(array.type),
-            action="Choose a type that holds all values.",
+            action="Choose a type that can hold all values.",
         ) from error
 
 
 def _rounded(array: pa.Array, target: pa.DataType) -> pa.Array:
-    """Round decimals that lose digits, which a cast alone would cut off."""
+    """Round decimals that lose digits, which a cast alone would truncate."""
     if not (pa.types.is_decimal(array.type) and pa.types.is_decimal(target)):
         return array
     if target.scale >= array.type.scale:

@@ -1,4 +1,4 @@
-"""Results of a function over batches, kept in a file until the columns they make are committed."""
+"""Checkpoint file with the results of a function, until its columns are committed."""
 
 from __future__ import annotations
 
@@ -26,15 +26,16 @@ _TABLES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoint:
-    """A SQLite file with results by source: the rows they were computed from.
+    """A SQLite file with results by source, that is by the rows they were computed from.
 
-    Batches are kept until their fragment is written, then the entry of its file is.
+    Results of batches are kept until their fragment is written; then the entry of the fragment's
+    file replaces them.
     """
 
     path: Path
 
     def batch(self, source: str, position: int) -> pa.RecordBatch | None:
-        """Return the result for a batch, if it is kept."""
+        """Return the stored result for a batch, if any."""
         query = "SELECT result FROM batches WHERE source = ? AND position = ?"
         found = self._fetch(query, (source, position))
         if found is None:
@@ -43,7 +44,7 @@ class Checkpoint:
             return reader.read_next_batch()
 
     def keep_batch(self, source: str, position: int, batch: pa.RecordBatch) -> None:
-        """Keep the result for a batch."""
+        """Store the result for a batch."""
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, batch.schema) as writer:
             writer.write_batch(batch)
@@ -54,11 +55,11 @@ class Checkpoint:
             )
 
     def fragment(self, source: str) -> bytes | None:
-        """Return the result of a whole fragment, if it is kept."""
+        """Return the stored result of a whole fragment, if any."""
         return self._fetch("SELECT result FROM fragments WHERE source = ?", (source,))
 
     def keep_fragment(self, source: str, result: bytes) -> None:
-        """Keep the result of a whole fragment instead of those of its batches."""
+        """Store the result of a whole fragment in place of those of its batches."""
         with self._changes() as changes:
             changes.execute("INSERT OR REPLACE INTO fragments VALUES (?, ?)", (source, result))
             changes.execute("DELETE FROM batches WHERE source = ?", (source,))
@@ -74,7 +75,7 @@ class Checkpoint:
 
     @contextmanager
     def _changes(self) -> Iterator[sqlite3.Connection]:
-        """Open the file, for one thread and a short time."""
+        """Open the file for one thread and a short time."""
         try:
             with closing(sqlite3.connect(self.path)) as connection, connection:
                 for table in _TABLES:
@@ -82,11 +83,11 @@ class Checkpoint:
                 yield connection
         except sqlite3.DatabaseError as error:
             problem = f"checkpoint file {self.path} cannot be used: {error}"
-            raise InvalidRequestError(problem, action="Name another file.") from error
+            raise InvalidRequestError(problem, action="Use another file.") from error
 
 
 def source_key(fragment: Fragment, deleted: bytes, added: Schema, batch_rows: int) -> str:
-    """Identify what results depend on: the rows, the columns to make, and the size of batches."""
+    """Return a key of everything results depend on: rows, columns and batch size."""
     digest = hashlib.sha256()
     rows = Fragment(id=fragment.id, files=fragment.files, physical_rows=fragment.physical_rows)
     digest.update(fragments.encode(rows).SerializeToString(deterministic=True))

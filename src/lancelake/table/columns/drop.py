@@ -1,4 +1,4 @@
-"""Columns dropped, or put in another order; no data is touched."""
+"""Drop and reorder columns; no data is written."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transact
 def drop_columns(
     base: Snapshot, paths: Sequence[str], *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Leave out columns, or members of structs by path, and commit."""
+    """Drop columns, or struct fields by path, and commit."""
     return project(base, lambda schema: evolution.drop(schema, paths), choices)
 
 
 def reorder_columns(
     base: Snapshot, names: Sequence[str], *, choices: CommitChoices = DEFAULT_CHOICES
 ) -> Snapshot:
-    """Put columns first, in this order, and commit; the others follow in theirs."""
+    """Move columns to the front, in this order, and commit; the others keep theirs."""
     return project(base, lambda schema: evolution.reorder(schema, names), choices)
 
 
 @names_table
 def project(base: Snapshot, change: Callable[[Schema], Schema], choices: CommitChoices) -> Snapshot:
-    """Commit another schema over the same files."""
+    """Commit another schema for the same files."""
 
     def attempt(at: Snapshot) -> Snapshot:
         before = at.manifest.schema

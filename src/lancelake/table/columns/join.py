@@ -1,4 +1,4 @@
-"""Columns that other data brings, joined to the rows of a table by a key."""
+"""Add columns by joining other data to a table by a key."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class JoinKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JoinedValues:
-    """Values of the source's rows that go with a fragment's; null where there is none."""
+    """Values of the source rows that match a fragment's rows; null without a match."""
 
     source: JoinRows
     matches: Matches
@@ -60,7 +60,7 @@ class JoinedValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Join:
-    """Data to join, and where it may be put meanwhile; workers must reach `folder`."""
+    """Data to join, and the folder for temporary files, which workers must be able to access."""
 
     source: JoinRows
     left: str
@@ -69,7 +69,7 @@ class Join:
     def scans(
         self, base: Snapshot, fragment_ids: tuple[FragmentId, ...] | None = None
     ) -> tuple[ScanTask, ...]:
-        """Return the scans of the table's key."""
+        """Return the scans of the table's key column."""
         request = ScanRequest(columns=(self.left,), fragment_ids=fragment_ids)
         return plan(base, request).tasks
 
@@ -101,7 +101,7 @@ def merge_columns(
 ) -> Snapshot:
     """Add the data's other columns, with its values where the keys are equal, and commit.
 
-    Rows without a partner get nulls; of several partners the last one counts.
+    Rows without a match get nulls; if several rows match, the last one wins.
     """
     ensure_joinable(base, reader.schema, key)
     backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
@@ -113,14 +113,14 @@ def merge_columns(
 def prepared(
     reader: pa.RecordBatchReader, key: JoinKey, folder: Path, *, memory_bytes: int = MEMORY_BYTES
 ) -> Join:
-    """Take in the data of a join."""
+    """Materialise the data of a join."""
     source = join_rows(reader, key.right, scratch=Location.parse(folder), memory_bytes=memory_bytes)
     return Join(source=source, left=key.left, folder=folder)
 
 
 @names_table
 def ensure_joinable(base: Snapshot, data: pa.Schema, key: JoinKey) -> None:
-    """Refuse keys that are missing, and columns that the table has or that are none."""
+    """Refuse a missing key, columns that the table already has, and invalid columns."""
     schema = base.manifest.schema
     if key.left not in META_NAMES and schema.find(key.left) is None:
         problem = f"Column {key.left} does not exist in the left side dataset"
@@ -134,11 +134,11 @@ def ensure_joinable(base: Snapshot, data: pa.Schema, key: JoinKey) -> None:
 
 
 def ensure_key(data: pa.Schema, key: JoinKey) -> None:
-    """Refuse data without the key, or with nothing but it."""
+    """Refuse data without the key column, or with no other column."""
     if key.right not in data.names:
         known = ", ".join(data.names)
         problem = f"Column {key.right} does not exist in the right side data, which has: {known}"
         raise InvalidRequestError(problem, column=key.right)
     if len(data.names) == 1:
-        problem = f"the data has no column beside the key {key.right}"
+        problem = f"the data has no column other than the key {key.right}"
         raise InvalidRequestError(problem, column=key.right)

@@ -1,4 +1,4 @@
-"""The rows that bring columns to a join: in memory while they are few, else in a local file."""
+"""Source rows of a join: in memory if they are few, else in a local file."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _KEYS_AT_ONCE = 8 << 20
 _KEY = "key"
 
 Rows = npt.NDArray[np.int64]
-"""Numbers of rows of the source; -1 where there is none."""
+"""Row numbers of the source; -1 without a match."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemoryRows:
-    """Keys and values that are few."""
+    """Keys and values in memory."""
 
     keys: pa.Array
     values: pa.RecordBatch
@@ -45,7 +45,7 @@ class MemoryRows:
 
     @property
     def row_bytes(self) -> int:
-        """About how many bytes the values of a row take."""
+        """Estimated bytes of the values of a row."""
         return max(1, int(self.values.nbytes) // max(1, int(self.values.num_rows)))
 
     def key_chunks(self) -> Iterator[pa.Array]:
@@ -53,13 +53,13 @@ class MemoryRows:
         yield self.keys
 
     def take(self, rows: Rows) -> pa.RecordBatch:
-        """Return the values of rows, in the order asked for; null where there is no row."""
+        """Return the values of rows, in the order requested; null where there is no row."""
         return self.values.take(pa.array(rows, mask=rows < 0))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileRows:
-    """Keys and values in a data file that belongs to no table."""
+    """Keys and values in a data file outside the table."""
 
     files: TableFiles
     fragment: Fragment
@@ -79,7 +79,7 @@ class FileRows:
             yield batch.column(0)
 
     def take(self, rows: Rows) -> pa.RecordBatch:
-        """Return the values of rows, in the order asked for; null where there is no row."""
+        """Return the values of rows, in the order requested; null where there is no row."""
         reader = self._reader(self._values)
         unique, places = np.unique(rows[rows >= 0], return_inverse=True)
         if not len(unique):
@@ -116,7 +116,7 @@ def join_rows(
     scratch: Location,
     memory_bytes: int = MEMORY_BYTES,
 ) -> JoinRows:
-    """Take in all rows of a stream; those that are too many go to a file in `scratch`."""
+    """Read all rows of a stream; if they are too many they are written to a file in `scratch`."""
     schema = _ordered(reader.schema, key)
     batches = (_with_key_first(batch, key, schema) for batch in reader)
     held: list[pa.RecordBatch] = []
@@ -136,7 +136,9 @@ def _in_file(batches: Iterator[pa.RecordBatch], schema: pa.Schema, scratch: Loca
     fields = from_arrow(schema)
     for field in fields.walk():
         if field.is_blob_v1 or field.is_blob_v2:
-            msg = f"column {field.name} holds blobs, too many to be joined in memory"
+            msg = (
+                f"column {field.name} contains blobs, and has too many rows to be joined in memory"
+            )
             raise UnsupportedError(msg, column=field.name, action="Join fewer rows at a time.")
     task = WriteTask(
         root=scratch,
@@ -157,14 +159,14 @@ def _in_file(batches: Iterator[pa.RecordBatch], schema: pa.Schema, scratch: Loca
 
 
 def _drained(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield batches and let go of them."""
+    """Yield batches and release each of them."""
     held.reverse()
     while held:
         yield held.pop()
 
 
 def _ordered(schema: pa.Schema, key: str) -> pa.Schema:
-    """Put the key first, under a name that no other column has."""
+    """Move the key to the front, under a unique name."""
     values = [field for field in schema if field.name != key]
     name = _KEY
     while any(field.name == name for field in values):

@@ -1,4 +1,4 @@
-"""Columns of a fragment's live rows, as files keep them."""
+"""Columns of a fragment's live rows, in their storage types."""
 
 from __future__ import annotations
 

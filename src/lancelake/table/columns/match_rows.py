@@ -1,4 +1,4 @@
-"""Which row of a join's source goes with which row of the table?"""
+"""Match the rows of a table with those of a join's source."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from lancelake.scan.execute import execute
 from lancelake.scan.plan import ScanTask
 from lancelake.table.columns.join_source import JoinRows, Rows
 
-# Each lookup builds a table of all keys of the source, so many rows are looked up at once.
+# Each lookup builds a hash table of all source keys, so many rows are looked up at once.
 _LOOKUP_BYTES = 128 << 20
 _LOOKUP_ROWS = 8 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Matches:
-    """For each fragment, the source's row for each live row; kept in files of a folder."""
+    """For each fragment, the source row of each live row; stored in files of a folder."""
 
     folder: Path
 
     def keep(self, fragment_id: FragmentId, rows: Rows) -> None:
-        """Keep the rows of a fragment."""
+        """Store the rows of a fragment."""
         np.save(self._path(fragment_id), rows)
 
     def rows(self, fragment_id: FragmentId) -> Rows:
@@ -42,7 +42,7 @@ class Matches:
 
 
 def match_rows(scans: Sequence[ScanTask], source: JoinRows, folder: Path) -> Matches:
-    """Look up the only column of scans among the source's keys; of equal keys the last counts."""
+    """Look up the key column of scans among the source's keys; of equal keys the last one wins."""
     matches = Matches(folder=folder)
     for group in _groups(scans):
         keys = pa.concat_arrays([key for _, key in group])
@@ -55,7 +55,7 @@ def match_rows(scans: Sequence[ScanTask], source: JoinRows, folder: Path) -> Mat
 
 
 def _groups(scans: Sequence[ScanTask]) -> Iterator[list[tuple[FragmentId, pa.Array]]]:
-    """Yield the keys of some fragments at a time."""
+    """Yield the keys of a few fragments at a time."""
     group: list[tuple[FragmentId, pa.Array]] = []
     size, rows = 0, 0
     for scan in scans:
@@ -79,7 +79,7 @@ def _looked_up(keys: pa.Array, source: JoinRows) -> Rows:
         _ensure_same_type(keys.type, known.type)
         count = len(known)
         if count:
-            # The first of equal values is found, and the last one is wanted.
+            # The lookup finds the first of equal values, but the last one is needed.
             backwards = known.take(pa.array(np.arange(count - 1, -1, -1)))
             at = _index_in(keys, backwards)
             hit = np.asarray(at.is_valid())
@@ -89,13 +89,13 @@ def _looked_up(keys: pa.Array, source: JoinRows) -> Rows:
 
 
 def plain_key(array: pa.Array) -> pa.Array:
-    """Return keys in a form that can be looked up."""
+    """Return keys in a type that supports lookup."""
     storage = plain_storage(array)
     return storage.dictionary_decode() if pa.types.is_dictionary(storage.type) else storage
 
 
 def plain_type(dtype: pa.DataType) -> pa.DataType:
-    """Return the type of keys in a form that can be looked up."""
+    """Return the type of keys that supports lookup."""
     return plain_key(pa.array([], dtype)).type
 
 
@@ -103,14 +103,14 @@ def _index_in(keys: pa.Array, known: pa.Array) -> pa.Array:
     try:
         return pc.index_in(keys, value_set=known)
     except (pa.ArrowException, NotImplementedError) as error:
-        msg = f"columns of type {known.type} cannot be joined on"
+        msg = f"columns of type {known.type} are not supported as join keys"
         raise UnsupportedError(msg, action="Join on another column.") from error
 
 
 def _ensure_same_type(left: pa.DataType, right: pa.DataType) -> None:
     if not left.equals(right):
         raise SchemaMismatchError(
-            f"the columns to join on differ in type: {left} in the table, {right} in the data",
+            f"the key columns have different types: {left} in the table, {right} in the data",
             expected=str(left),
             found=str(right),
             action="Cast the data's column.",

@@ -1,4 +1,4 @@
-"""Columns added to, or changed in, a single fragment; its entry is for the caller to commit."""
+"""Add or update columns of a single fragment; the caller commits its new metadata."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from lancelake.table.publish import SYSTEM
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WiderFragment:
-    """A fragment with more columns, and the schema that a table with it has."""
+    """A fragment with additional columns, and the schema of a table with it."""
 
     fragment: Fragment
     schema: Schema
@@ -49,7 +49,7 @@ class WiderFragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedFragment:
-    """A fragment with other values, the fields that have them, and the rows by offset."""
+    """A fragment with new values, the updated fields, and the updated rows by offset."""
 
     fragment: Fragment
     fields: tuple[FieldId, ...]
@@ -58,7 +58,7 @@ class UpdatedFragment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatedValues:
-    """Values of columns, in some rows taken from a join's source."""
+    """Values of columns, with those of some rows taken from a join's source."""
 
     source: JoinRows
     rows: Rows
@@ -140,7 +140,7 @@ def join_columns(
 def update_columns(
     base: Snapshot, fragment: Fragment, reader: pa.RecordBatchReader, key: JoinKey
 ) -> UpdatedFragment:
-    """Change columns to the values of data with the same keys; other rows keep theirs."""
+    """Update columns with the values of data with the same keys; other rows keep theirs."""
     fields = _ensure_updatable(base, reader.schema, key)
     version = base.manifest.data_version
     with tempfile.TemporaryDirectory(prefix="lancelake-join-") as folder:
@@ -167,7 +167,7 @@ def _run(base: Snapshot, fragment: Fragment, planned: ColumnPlan, engine: Engine
 
 
 def _ensure_updatable(base: Snapshot, data: pa.Schema, key: JoinKey) -> Schema:
-    """Return the fields that the data brings values for."""
+    """Return the fields that the data updates."""
     schema = base.manifest.schema
     ensure_key(data, key)
     if key.left not in META_NAMES and schema.find(key.left) is None:
@@ -182,14 +182,14 @@ def _ensure_updatable(base: Snapshot, data: pa.Schema, key: JoinKey) -> Schema:
     fields = ensure_fits(chosen, values)
     for field in fields.walk():
         if field.is_blob_v1 or field.is_blob_v2:
-            msg = f"column {field.name} holds blobs, which cannot be changed in place"
+            msg = f"column {field.name} contains blobs, which cannot be updated in place"
             raise UnsupportedError(msg, column=field.name)
     return chosen if fields == chosen else _refuse_parts(chosen, fields)
 
 
 def _refuse_parts(chosen: Schema, found: Schema) -> Schema:
-    """Raise for structs that lack members."""
+    """Raise an error for structs with missing fields."""
     pairs = zip(chosen.fields, found.fields, strict=True)
     name = next(whole.name for whole, part in pairs if whole != part)
-    problem = f"the data has only some members of column {name}"
-    raise InvalidRequestError(problem, column=name, action="Bring all members.")
+    problem = f"the data has only some fields of column {name}"
+    raise InvalidRequestError(problem, column=name, action="Provide all fields.")

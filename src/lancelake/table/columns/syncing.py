@@ -1,4 +1,4 @@
-"""Files of many fragments made durable beside the work on the next ones."""
+"""Sync files of many fragments to disk while the next ones are written."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lancelake.data.column_file import sync_file, sync_names
 from lancelake.format.fragment import DataFile
 from lancelake.storage.location import Location
 
-# Disks write the files of several calls at once.
+# Disks write the files of several sync calls in parallel.
 _FILES_AT_ONCE = 16
 
 
 class Syncing:
-    """Takes files that were written below a root; all are durable when its block has ended."""
+    """Syncs files written below a root; all are durable when the context exits."""
 
     def __init__(self, root: Location) -> None:
         self._root = root
@@ -26,7 +26,7 @@ class Syncing:
         return self
 
     def add(self, file: DataFile | None) -> None:
-        """Begin to make a file durable."""
+        """Start syncing a file."""
         self._started.append(self._pool.submit(sync_file, self._root, file))
 
     def __exit__(
@@ -35,7 +35,7 @@ class Syncing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Wait for all files, then for their names; after an error for none."""
+        """Wait for all files, then for their folder entries; after an error for none."""
         self._pool.shutdown(cancel_futures=kind is not None)
         if kind is None:
             for future in self._started:

@@ -1,4 +1,4 @@
-"""Columns that a user's function makes of batches: called in order, checked, and kept."""
+"""Columns computed by a user-defined function over batches, with a checkpoint."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from lancelake.table.columns.checkpoint import Checkpoint, source_key
 DEFAULT_BATCH_ROWS = 1024
 
 Function = Callable[[pa.RecordBatch], Any]
-"""Returns a batch, or something `as_batch` takes, with as many rows."""
+"""Returns a batch, or a value that `as_batch` accepts, with the same number of rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchFunction:
-    """A function, what it reads, and what it returns."""
+    """A function, the columns it reads, and its output schema."""
 
     function: Function
     output_schema: pa.Schema
@@ -37,7 +37,7 @@ class BatchFunction:
     checkpoint: Checkpoint | None = None
 
     def __post_init__(self) -> None:
-        """Read small batches unless others are asked for: a function may hold several copies."""
+        """Default to small batches: a function may hold several copies of one."""
         if self.request.batch_size is None:
             request = replace(self.request, batch_size=DEFAULT_BATCH_ROWS)
             object.__setattr__(self, "request", request)
@@ -56,7 +56,7 @@ class MappedValues:
         return self.function.output_schema
 
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Call the function for each batch whose result is not kept already."""
+        """Call the function for each batch without a stored result."""
         checkpoint = self.function.checkpoint
         source = "" if checkpoint is None else self._source(scan)
         first = 0
@@ -70,7 +70,7 @@ class MappedValues:
             first += batch.num_rows
 
     def kept(self, scan: ScanTask) -> bytes | None:
-        """Return the result of an earlier run, if its file is still there."""
+        """Return the result of an earlier run, if its file still exists."""
         checkpoint = self.function.checkpoint
         result = None if checkpoint is None else checkpoint.fragment(self._source(scan))
         file = None if result is None else written_file(result)
@@ -81,12 +81,12 @@ class MappedValues:
         return result
 
     def keep(self, scan: ScanTask, result: bytes) -> None:
-        """Keep the result of a run, if there is a checkpoint."""
+        """Store the result of a run, if there is a checkpoint."""
         if self.function.checkpoint is not None:
             self.function.checkpoint.keep_fragment(self._source(scan), result)
 
     def _source(self, scan: ScanTask) -> str:
-        """Name the rows of a scan, for the checkpoint."""
+        """Return the checkpoint key of the rows of a scan."""
         deleted = bytes(load_deletions(scan.spec.files, scan.fragment).serialize())
         rows = self.function.request.batch_size or 0
         return source_key(scan.fragment, deleted, self.added, rows)
@@ -102,25 +102,25 @@ class MappedValues:
         if not isinstance(result, pa.RecordBatch) or not result.schema.equals(expected):
             found = getattr(result, "schema", type(result).__name__)
             raise SchemaMismatchError(
-                f"the function returned other columns for {where} than its output schema has: "
-                f"expected {_shown(expected)}, got {_shown(found)}",
+                f"the function returned columns for {where} that differ from its output "
+                f"schema: expected {_shown(expected)}, got {_shown(found)}",
                 expected=_shown(expected),
                 found=_shown(found),
-                action="Make the function return its output schema.",
+                action="Return batches with the output schema.",
             )
         if result.num_rows != batch.num_rows:
             raise SchemaMismatchError(
-                f"the function returned {result.num_rows} rows for {where}, "
-                f"which are {batch.num_rows}",
+                f"the function returned {result.num_rows} rows for {where}, but "
+                f"{batch.num_rows} are expected",
                 expected=batch.num_rows,
                 found=result.num_rows,
-                action="Return one row for each row.",
+                action="Return one row for each input row.",
             )
         return result
 
 
 def as_batch(result: Any) -> Any:
-    """Turn data frames and tables that a function returned into batches; leave the rest alone."""
+    """Convert data frames and tables to batches; other values are returned unchanged."""
     if isinstance(result, pa.Table):
         return result.combine_chunks().to_batches()[0] if result.num_rows else _empty(result.schema)
     kind = type(result)
@@ -130,9 +130,9 @@ def as_batch(result: Any) -> Any:
 
 
 def engine_for(function: BatchFunction, engine: Engine) -> Engine:
-    """Choose where a function may run: elsewhere only if it can travel and keeps nothing here.
+    """Choose an engine: a remote one only if the function can be pickled and has no checkpoint.
 
-    In this process it is called by one thread at a time, since it may hold state.
+    In this process the function is called by one thread at a time, since it may hold state.
     """
     here = LocalEngine(parallelism=1)
     if isinstance(engine, LocalEngine) or function.checkpoint is not None:

@@ -1,1 +1,1 @@
-"""The same rows in fewer and fuller files."""
+"""Compaction: rewrite rows into fewer and larger files."""

@@ -1,4 +1,4 @@
-"""Which fragments are rewritten together?"""
+"""Group fragments that are rewritten together."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from itertools import takewhile
 from lancelake.format.fragment import Fragment
 from lancelake.table.compact.options import CompactionSettings
 
-# A large fragment waits until its neighbours have one row for so many of its own.
+# A large fragment is not rewritten until its neighbours have one row for this many of its own.
 _GROWTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCandidate:
-    """A fragment, and what decides whether it is rewritten.
+    """A fragment, and the facts that decide whether it is rewritten.
 
-    `covered_by` names the indices that cover it: rows that an index knows and rows that it does
-    not know must not come into one fragment.
+    `covered_by` names the indices that cover it: indexed and unindexed rows must not be merged into
+    one fragment.
     """
 
     fragment: Fragment
@@ -29,7 +29,7 @@ class CompactionCandidate:
 
     @property
     def deleted_share(self) -> float:
-        """The part of the rows that is deleted."""
+        """Fraction of the rows that is deleted."""
         return 1 - self.live_rows / self.physical_rows if self.physical_rows else 0.0
 
 
@@ -37,9 +37,9 @@ Bin = tuple[CompactionCandidate, ...]
 
 
 def bins(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> list[Bin]:
-    """Group neighbours that are worth rewriting, each group about the size of a fragment.
+    """Group adjacent fragments worth rewriting, each group about the size of one fragment.
 
-    Where rows are put in order, fragments come together that the same indices cover.
+    If rows are sorted, fragments covered by the same indices form a group.
     """
     if options.orders_rows:
         return _sortable(candidates, options)
@@ -54,7 +54,7 @@ def bins(candidates: Iterable[CompactionCandidate], options: CompactionSettings)
 
 
 def _runs(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> Iterator[Bin]:
-    """Yield neighbours that the same indices cover; what stays as it is lies between them."""
+    """Yield runs of adjacent fragments covered by the same indices."""
     run: list[CompactionCandidate] = []
     for candidate in candidates:
         is_taken = _is_taken(candidate, options)
@@ -82,12 +82,12 @@ def _sheds_rows(candidate: CompactionCandidate, options: CompactionSettings) -> 
 
 
 def _is_pointless(part: Bin, options: CompactionSettings) -> bool:
-    """Whether a single fragment would be copied with nothing gained."""
+    """Whether a single fragment would be copied without any gain."""
     return len(part) == 1 and not _sheds_rows(part[0], options)
 
 
 def _without_settled(run: Bin, options: CompactionSettings) -> Iterator[Bin]:
-    """Leave out a fragment that is much larger than all that it would be merged with."""
+    """Exclude a fragment that is much larger than all fragments it would be merged with."""
     largest = max(range(len(run)), key=lambda i: run[i].live_rows)
     candidate = run[largest]
     others = sum(c.live_rows for c in run) - candidate.live_rows
@@ -105,7 +105,7 @@ def _without_settled(run: Bin, options: CompactionSettings) -> Iterator[Bin]:
 
 
 def _split(run: Bin, options: CompactionSettings) -> Iterator[Bin]:
-    """Cut a run into parts that each fill a fragment; the last takes what is left."""
+    """Split a run into parts that each fill a fragment; the last one takes the remainder."""
     left_rows = sum(c.live_rows for c in run)
     left_bytes = sum(c.size_bytes for c in run)
     start = rows = size_bytes = 0
@@ -125,7 +125,7 @@ def _is_full(rows: int, size_bytes: int, options: CompactionSettings) -> bool:
 
 
 def _sortable(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> list[Bin]:
-    """Take the first fragments, as long as they stay within what one run may read."""
+    """Take the first fragments within the limit of what one run may read."""
     excluded = options.excluded_fragment_ids
     every = ((c,) for c in candidates if c.fragment.id not in excluded)
     groups: dict[frozenset[int], list[CompactionCandidate]] = {}
@@ -135,7 +135,7 @@ def _sortable(candidates: Iterable[CompactionCandidate], options: CompactionSett
 
 
 def _within_limits(found: Iterable[Bin], options: CompactionSettings) -> list[Bin]:
-    """Take the first bins, as long as their sources stay within what one run may read."""
+    """Take the first bins whose sources are within the limit of what one run may read."""
     fragments = rows = size_bytes = 0
 
     def fits(part: Bin) -> bool:

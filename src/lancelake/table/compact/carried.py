@@ -1,4 +1,4 @@
-"""Row ids and versions that rows take with them into other fragments."""
+"""Row ids and row versions that rows keep when they move to other fragments."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.segment import Range, U64Array
 from lancelake.format.rowids.sequence import RowIdSequence
 
-# A range takes about so many bytes in a manifest, the id of a row elsewhere so many.
+# Approximate size in a manifest of a range, and of a single row id outside of ranges.
 _RANGE_BYTES = 12
 _ID_BYTES = 4
 
 
 @dataclass(slots=True)
 class CarriedRows:
-    """Collects the lineage of rows in the order of writing, and hands it to their files.
+    """Collects the lineage of rows in write order, and assigns it to new fragments.
 
-    Each batch of lineage has three columns: id, version of birth, version of last change.
+    Each lineage batch has three columns: row id, created-at version, last-updated-at version.
     """
 
     _waiting: deque[pa.RecordBatch] = field(default_factory=deque)
 
     def add(self, lineage: pa.RecordBatch) -> None:
-        """Take note of rows that are about to be written."""
+        """Add the lineage of rows that are about to be written."""
         self._waiting.append(lineage)
 
     def given_to(self, fragment: Fragment) -> Fragment:
         """Return the next fragment with the lineage of its rows."""
         rows = fragment.physical_rows or 0
         if not 0 < rows <= sum(batch.num_rows for batch in self._waiting):
-            problem = f"{rows} rows were written, whose ids and versions are not known"
+            problem = f"{rows} rows were written whose row ids and versions are unknown"
             raise CorruptTableError(problem, fragment=fragment.id)
         ids, created, updated = self._next(rows)
         return replace(
@@ -59,7 +59,7 @@ class CarriedRows:
 
 
 def row_ids(ids: U64Array) -> RowIdSequence:
-    """Write ids as ranges where they come in few, else as one segment."""
+    """Encode ids as ranges if they form few ranges, else as one segment."""
     ends = np.flatnonzero(np.diff(ids) != 1) + 1
     if (len(ends) + 1) * _RANGE_BYTES > len(ids) * _ID_BYTES:
         return RowIdSequence.of(ids)
@@ -74,7 +74,7 @@ def row_ids(ids: U64Array) -> RowIdSequence:
 
 
 def versions(values: U64Array) -> VersionSequence:
-    """Write versions as runs."""
+    """Encode versions as runs."""
     starts = np.flatnonzero(np.concatenate(([True], values[1:] != values[:-1])))
     counts = np.diff(np.append(starts, len(values)))
     pairs = zip(counts.tolist(), values[starts].tolist(), strict=True)

@@ -1,4 +1,4 @@
-"""Rewritten fragments -> the next version; what others changed meanwhile is left to them."""
+"""Commit rewritten fragments; fragments that others changed in the meantime are skipped."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from lancelake.table.publish import CommitChoices, new_transaction, publish
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rewritten:
-    """Fragments as they were read, and those with their rows, which have no ids yet.
+    """Fragments as read, and the new fragments with their rows, which have no ids yet.
 
-    `is_sorted` says that the rows did not keep their order.
+    `is_sorted` means that the rows were reordered.
     """
 
     old: tuple[Fragment, ...]
@@ -32,9 +32,9 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Landing:
-    """What came of rewrites: the version, those that are in it, those that others made void.
+    """Result of committing rewrites: the version, and the rewrites that were committed and skipped.
 
-    `conflict` says why, if there was one.
+    `conflict` is the conflict that caused rewrites to be skipped, if any.
     """
 
     snapshot: Snapshot
@@ -46,22 +46,22 @@ class Landing:
 def land(
     base: Snapshot, done: Sequence[Rewritten], choices: CommitChoices, *, record_moves: bool = False
 ) -> Landing:
-    """Commit rewrites of fragments of `base`, all that still stand at once.
+    """Commit all rewrites of fragments of `base` that are still valid, in one version.
 
-    A fragment that was changed since is not replaced: its rewrite is void, the others land. Where
-    rows have no stable ids, `record_moves` says whether indices learn where their rows are now;
-    else they cover them no more.
+    A fragment that was changed since is not replaced: its rewrite is discarded, the others are
+    committed. Without stable row ids, `record_moves` records the new row addresses for indices;
+    otherwise indices no longer cover those rows.
     """
     if not done:
         return Landing(snapshot=base, landed=())
     reserved = _reserved(base, sum(len(rewrite.new) for rewrite in done), choices)
-    at, standing = base, _numbered(done, reserved.manifest.max_fragment_id or 0)
+    at, valid = base, _numbered(done, reserved.manifest.max_fragment_id or 0)
     void: list[Rewritten] = []
     conflict: RetryableConflictError | None = None
-    while standing:
-        groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in standing)
+    while valid:
+        groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in valid)
         version = max(reserved.version, at.version)
-        moves = _moves(at, standing, version, choices) if record_moves else None
+        moves = _moves(at, valid, version, choices) if record_moves else None
         chosen = replace(choices, fragment_reuse=moves)
         transaction = new_transaction(Rewrite(groups=groups), at.version, chosen)
         try:
@@ -69,17 +69,17 @@ def land(
         except RetryableConflictError as error:
             conflict = error
             at = open_snapshot(base.location, Latest(), main=base.main_location)
-            keeps = _Standing(at)
-            void += [rewrite for rewrite in standing if not keeps(rewrite)]
-            standing = [rewrite for rewrite in standing if keeps(rewrite)]
+            keeps = _StillValid(at)
+            void += [rewrite for rewrite in valid if not keeps(rewrite)]
+            valid = [rewrite for rewrite in valid if keeps(rewrite)]
         else:
-            landed = tuple(standing)
+            landed = tuple(valid)
             return Landing(snapshot=made, landed=landed, void=tuple(void), conflict=conflict)
     return Landing(snapshot=at, landed=(), void=tuple(void), conflict=conflict)
 
 
 def _reserved(base: Snapshot, count: int, choices: CommitChoices) -> Snapshot:
-    """Set ids aside for new fragments; they are the highest of the version."""
+    """Reserve ids for new fragments; they are the highest of the version."""
     operation = ReserveFragments(num_fragments=count)
     return publish(base, new_transaction(operation, base.version, choices), choices)
 
@@ -97,22 +97,22 @@ def _numbered(done: Sequence[Rewritten], highest: int) -> list[Rewritten]:
 
 
 def _moves(
-    at: Snapshot, standing: Sequence[Rewritten], version: int, choices: CommitChoices
+    at: Snapshot, valid: Sequence[Rewritten], version: int, choices: CommitChoices
 ) -> IndexMetadata | None:
-    """Record where rows go, if an index asks for it and they keep their order."""
+    """Record new row addresses if an index needs them and the rows keep their order."""
     if at.manifest.has_stable_row_ids:
         return None
     coverage = coverage_by_index(at)
     followed = [
         RewriteGroup(old_fragments=rewrite.old, new_fragments=rewrite.new)
-        for rewrite in standing
+        for rewrite in valid
         if not rewrite.is_sorted and covers_some(coverage, rewrite.old)
     ]
     return recorded_moves(at, followed, version, choices.surroundings) if followed else None
 
 
-class _Standing:
-    """Tells whether a rewrite still stands for what a version holds."""
+class _StillValid:
+    """Decides whether a rewrite is still valid for the contents of a version."""
 
     def __init__(self, at: Snapshot) -> None:
         self._fragments = {fragment.id: fragment for fragment in at.manifest.fragments}

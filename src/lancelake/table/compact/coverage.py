@@ -1,4 +1,4 @@
-"""Which fragments do indices cover, and what does that mean for moving their rows?"""
+"""Fragments covered by indices, and how that limits moving their rows."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from lancelake.txn import fragment_reuse
 
 
 def coverage_by_index(base: Snapshot) -> list[BitMap]:
-    """Return the fragments that each index covers, earlier moves of rows taken into account."""
+    """Return the fragments that each index covers, considering earlier compactions."""
     indices = fragment_reuse.followed(with_inline_moves(base))
     return [i.fragments() or BitMap() for i in indices if not i.is_system]
 
 
 def covers_some(coverage: Iterable[BitMap], fragments: Sequence[Fragment]) -> bool:
-    """Whether an index knows any of these fragments."""
+    """Whether an index covers any of these fragments."""
     moved = BitMap(f.id for f in fragments)
     return any(covered & moved for covered in coverage)
 
 
 def covers_part(coverage: Iterable[BitMap], fragments: Sequence[Fragment]) -> bool:
-    """Whether an index knows some of these fragments and not the others."""
+    """Whether an index covers some but not all of these fragments."""
     moved = BitMap(f.id for f in fragments)
     return any(covered & moved and not moved <= covered for covered in coverage)
 
 
 def ensure_known_coverage(base: Snapshot) -> None:
-    """Refuse to move rows of an index that does not say which fragments it covers."""
+    """Refuse to move rows of an index that does not record which fragments it covers."""
     for index in base.indices:
         if not index.is_system and index.fragments() is None:
             raise UnsupportedError(
-                f"index {index.name!r} does not say which fragments it covers",
+                f"index {index.name!r} does not record which fragments it covers",
                 table=base.location.uri,
-                action="Build the index anew, or drop it.",
+                action="Rebuild the index, or drop it.",
                 index=index.name,
             )

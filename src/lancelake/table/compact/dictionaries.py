@@ -1,4 +1,4 @@
-"""Dictionaries with nulls among their words, which Arrow cannot join, written without them."""
+"""Remove nulls from dictionary values, since Arrow cannot concatenate such dictionaries."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.format.schema import Field, Schema
 
 @dataclass(frozen=True)
 class Joinable:
-    """Makes batches such that they can be joined."""
+    """Rewrites batches so that they can be concatenated."""
 
     schema: Schema
     version: FileVersion

@@ -1,4 +1,4 @@
-"""Where did rows go that moved? The record that leads indices from old addresses to new ones."""
+"""Fragment reuse index: a record of old and new row addresses for indices."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ _FILES_AT_ONCE = 16
 def recorded_moves(
     base: Snapshot, groups: Sequence[RewriteGroup], version: int, surroundings: Surroundings
 ) -> IndexMetadata:
-    """Return the entry that leads from the addresses of old rows to those of new ones.
+    """Return the index entry that maps the addresses of old rows to those of new ones.
 
-    The rows of each group must have kept their order. `version` is one that the moves come after.
-    What was recorded before stays in.
+    The rows of each group must have kept their order. `version` is a version before the moves.
+    Earlier records are included.
     """
     details = _moves(base) or Moves()
     added = details.inline.versions.add(dataset_version=version)
@@ -61,7 +61,7 @@ def recorded_moves(
 
 
 def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
-    """Return the index entries, with moves that lie in a file read from there."""
+    """Return the index entries, with moves stored in a file loaded inline."""
     if not fragment_reuse.has_hidden_moves(base.indices):
         return base.indices
     moves = _moves(base) or Moves()
@@ -72,7 +72,7 @@ def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
 
 
 def _moves(base: Snapshot) -> Moves | None:
-    """Read what is recorded so far."""
+    """Read the existing record."""
     entry = next((i for i in base.indices if i.name == FRAGMENT_REUSE), None)
     if entry is None or entry.details is None:
         return None
@@ -92,7 +92,7 @@ def _moves(base: Snapshot) -> Moves | None:
 
 
 def _outside(base: Snapshot, entry: IndexMetadata, details: Moves) -> IndexMetadata:
-    """Put the record into a file, where it does not weigh on the manifest."""
+    """Store the record in a file, to keep the manifest small."""
     data = details.inline.SerializeToString()
     path = f"{layout.index_dir(entry.uuid)}/{_DETAILS_FILE}"
     open_store(base.location).create(path, data)
@@ -122,7 +122,7 @@ def _digest(base: Snapshot, fragment: Fragment) -> Moves.FragmentDigest:
 
 
 def _addresses(base: Snapshot, fragments: Sequence[Fragment]) -> bytes:
-    """Write the addresses of live rows as a Roaring treemap: fragments, a bitmap for each."""
+    """Encode the addresses of live rows as a Roaring treemap: one bitmap per fragment."""
     live: dict[int, BitMap] = {}
     for fragment in fragments:
         rows = physical_rows(base.files, base.manifest_at, fragment)

@@ -1,4 +1,4 @@
-"""Parts of an order with about as many rows each: where do they begin, which rows are in one?"""
+"""Split a sort order into key ranges with about the same number of rows."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from lancelake.scan.order import sorted_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS, Ordering
 
 Bound = tuple[pa.Scalar, ...]
-"""The keys of a row."""
+"""The sort keys of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortRange:
-    """The rows from one bound on and before another; None stands for no bound."""
+    """The rows from a lower bound (inclusive) to an upper bound (exclusive); None is unbounded."""
 
     lower: Bound | None = None
     upper: Bound | None = None
 
     @property
     def is_all(self) -> bool:
-        """Whether every row is in it."""
+        """Whether it contains every row."""
         return self.lower is None and self.upper is None
 
     def holds(self, keys: Sequence[pa.Array], directions: Sequence[Ordering]) -> Mask:
-        """Return true for the rows that are in it."""
+        """Return a mask of the rows it contains."""
         found = np.ones(len(keys[0]), dtype=np.bool_)
         if self.upper is not None:
             found &= _is_before(keys, self.upper, directions)
@@ -46,7 +46,7 @@ ALL = SortRange()
 def ranges(
     keys: Sequence[pa.Array], directions: Sequence[Ordering], count: int
 ) -> tuple[SortRange, ...]:
-    """Cut an order into at most `count` ranges, by the keys of some of its rows."""
+    """Split an order into at most `count` ranges, from the keys of sampled rows."""
     rows = len(keys[0])
     if count <= 1 or not rows:
         return (ALL,)
@@ -69,7 +69,7 @@ def _sorted(keys: Sequence[pa.Array], directions: Sequence[Ordering]) -> list[pa
 
 
 def named(directions: Sequence[Ordering], names: Sequence[str]) -> list[Ordering]:
-    """Return the directions for columns of these names."""
+    """Return the sort directions for columns with these names."""
     return [
         Ordering(column=name, ascending=d.ascending, nulls_first=d.nulls_first)
         for name, d in zip(names, directions, strict=True)
@@ -77,7 +77,7 @@ def named(directions: Sequence[Ordering], names: Sequence[str]) -> list[Ordering
 
 
 def _is_before(keys: Sequence[pa.Array], bound: Bound, directions: Sequence[Ordering]) -> Mask:
-    """Return true for rows that come before a bound: by the first key in which they differ."""
+    """Return a mask of the rows before a bound, by the first key that differs."""
     before = np.zeros(len(keys[0]), dtype=np.bool_)
     same = ~before
     for values, value, direction in zip(keys, bound, directions, strict=True):
@@ -95,7 +95,7 @@ def _is_same(values: pa.Array, value: pa.Scalar) -> Mask:
 
 
 def _precedes(values: pa.Array, value: pa.Scalar, direction: Ordering) -> Mask:
-    """Return true where a value comes before another; NaN is greater than all numbers."""
+    """Return a mask of values before another value; NaN is greater than all numbers."""
     is_null = to_mask(values.is_null())
     if not value.is_valid:
         return is_null & False if direction.nulls_first else ~is_null

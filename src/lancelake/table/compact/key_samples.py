@@ -1,4 +1,4 @@
-"""Keys of some rows, by which an order is cut into parts."""
+"""Sample sort keys, to split an order into ranges."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _FRAGMENTS = 256
 def sampled(
     source: Source, fragments: Sequence[Fragment], order: RowOrder, *, along_curve: bool
 ) -> tuple[RowOrder, list[pa.Array]]:
-    """Read the keys of some rows, the same each time; and return the order with its curve."""
+    """Read the keys of sampled rows, deterministically, and return the order with its curve."""
     values = _values(source, fragments, order)
     if not along_curve:
         return order, values

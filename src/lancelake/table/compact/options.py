@@ -1,4 +1,4 @@
-"""How is a table compacted? What callers ask for, and what the table's config says."""
+"""Compaction options, from the caller or the table's config."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SIZES = ("max_bytes_per_file", "target_bytes_per_fragment", "batch_size", "num_
 
 
 class CompactionMode(Enum):
-    """Whether values are decoded and encoded again, or pages are taken over as they are."""
+    """Whether values are decoded and encoded again, or pages are copied unchanged."""
 
     REENCODE = "reencode"
     TRY_BINARY_COPY = "try_binary_copy"
@@ -31,42 +31,44 @@ class CompactionMode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionSettings:
-    """What makes a fragment worth rewriting, and how it is rewritten.
+    """Conditions for rewriting a fragment, and how it is rewritten.
 
-    Names and defaults are those of official Lance as far as it has the option.
+    Names and defaults are those of official Lance for the options it has.
     """
 
     target_rows_per_fragment: int = _DEFAULT_TARGET_ROWS
-    """A fragment with fewer rows is merged with its neighbours."""
+    """A fragment with fewer rows is merged with adjacent fragments."""
 
     target_bytes_per_fragment: int | None = None
-    """A fragment of so many bytes is large enough, however few rows it has."""
+    """A fragment of this many bytes is large enough, however few rows it has."""
 
     settled_bytes: int = _DEFAULT_SETTLED_BYTES
-    """A fragment of so many bytes is merged only when its neighbours have a quarter of its rows.
+    """A fragment of this many bytes is merged only if adjacent fragments have a quarter of its
+    rows.
 
-    That way what is added to a large table does not make all of it be rewritten.
+    That way, appends to a large table do not cause all of it to be rewritten.
     """
 
     max_rows_per_group: int = _DEFAULT_ROWS_PER_GROUP
-    """Accepted for official Lance's sake; only files of the legacy format have groups."""
+    """Accepted for compatibility with official Lance; only files of the legacy format have groups.
+    """
 
     max_bytes_per_file: int | None = None
     materialize_deletions: bool = True
     materialize_deletions_threshold: float = _DEFAULT_THRESHOLD
-    """The part of a fragment's rows that must be deleted for it to be rewritten alone."""
+    """Fraction of deleted rows from which a fragment is rewritten on its own."""
 
     num_threads: int | None = None
     batch_size: int | None = None
     defer_index_remap: bool = False
-    """Whether indices follow rows through a record of where these went.
+    """Whether new row addresses are recorded for indices.
 
-    Else an index that finds rows by address covers what was rewritten no more; its answers stay
-    right, and it covers those rows again when it is next brought up to date.
+    Otherwise an index by row address no longer covers the rewritten rows; its results stay correct,
+    and it covers those rows again after its next update.
     """
 
     compaction_mode: CompactionMode | None = None
-    """Without it, pages are taken over as they are where that is possible and they are large."""
+    """Unset, pages are copied unchanged where that is possible and they are large."""
 
     max_source_fragments: int | None = None
     max_source_rows: int | None = None
@@ -75,15 +77,15 @@ class CompactionSettings:
     data_storage_version: str | None = None
 
     sort_by: tuple[Ordering, ...] = ()
-    """Rows are sorted; every fragment is rewritten then."""
+    """Sort rows by these columns; every fragment is rewritten."""
 
     z_order_by: tuple[str, ...] = ()
-    """Rows that are near in all these columns come together; every fragment is rewritten then."""
+    """Cluster rows along a Z-order curve through these columns; every fragment is rewritten."""
 
     def __post_init__(self) -> None:
-        """Refuse what means nothing."""
+        """Refuse invalid options."""
         if self.sort_by and self.z_order_by:
-            raise InvalidRequestError("rows are sorted by sort_by or by z_order_by, not by both")
+            raise InvalidRequestError("sort_by and z_order_by cannot be combined")
         for name in _LIMITS:
             if getattr(self, name) is not None and getattr(self, name) < 1:
                 msg = f"{name} must be greater than 0 (use None for no limit)"
@@ -94,19 +96,19 @@ class CompactionSettings:
 
     @property
     def orders_rows(self) -> bool:
-        """Whether rows do not keep their order."""
+        """Whether rows are reordered."""
         return bool(self.sort_by or self.z_order_by)
 
     @property
     def settled_at_bytes(self) -> float:
-        """Size from which a fragment counts as full although rows are missing."""
+        """Size from which a fragment counts as full although it has fewer rows."""
         sizes = [s for s in (self.target_bytes_per_fragment, self.max_bytes_per_file) if s]
-        # Files are cut by an estimate of their size, so full ones may be a little smaller.
+        # Files are split by an estimate of their size, so full ones may be a little smaller.
         return min(sizes) * 0.75 if sizes else float("inf")
 
 
 def from_config(config: Mapping[str, str]) -> CompactionSettings:
-    """Read the options that a table's config sets; the others have their defaults."""
+    """Read the options set in a table's config; the others have their defaults."""
     given: dict[str, Any] = {}
     for key, text in config.items():
         name = key.removeprefix(CONFIG_PREFIX)
@@ -116,7 +118,7 @@ def from_config(config: Mapping[str, str]) -> CompactionSettings:
 
 
 def mode_named(name: str) -> CompactionMode:
-    """Return the mode of this name."""
+    """Return the mode with this name."""
     try:
         return CompactionMode(name)
     except ValueError as error:
@@ -146,7 +148,7 @@ def _truth(key: str, text: str) -> bool:
 
 def _wrong(key: str, text: str, expected: str) -> InvalidRequestError:
     msg = f"Invalid value for {key}: '{text}' (expected {expected})"
-    return InvalidRequestError(msg, action="Set the table's config right, or remove the key.")
+    return InvalidRequestError(msg, action="Correct the table's config, or remove the key.")
 
 
 _READERS: dict[str, Callable[[str, str], object]] = {

@@ -1,4 +1,4 @@
-"""Fragments put behind each other without decoding a value, where that is possible and good."""
+"""Concatenate fragments by copying pages without decoding them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import TableFiles
 from lancelake.table.compact.options import CompactionMode
 
-# Small pages are slow to read, so most bytes must lie in large ones.
+# Small pages are slow to read, so most bytes must be in large ones.
 _LARGE_SHARE = 0.9
 
 
@@ -31,7 +31,7 @@ def planned_copy(
     write: WriteTask,
     mode: CompactionMode | None,
 ) -> PageCopy | None:
-    """Return how to put the fragments into one file; None where values are to be encoded again."""
+    """Return the plan to copy the fragments into one file; None if values must be encoded again."""
     if mode is CompactionMode.REENCODE or not is_copyable(fragments, write):
         return None
     if mode is None and not _may_have_large_pages(fragments):
@@ -51,7 +51,7 @@ def copied(plan: PageCopy, fragments: Sequence[Fragment], write: WriteTask, ids:
 
 
 def joined(fragments: Sequence[Fragment], name: str, size_bytes: int) -> Fragment:
-    """Describe the file that holds the pages of these fragments."""
+    """Describe the file that contains the pages of these fragments."""
     like = fragments[0].files[0]
     entry = DataFile(
         path=name,
@@ -66,16 +66,16 @@ def joined(fragments: Sequence[Fragment], name: str, size_bytes: int) -> Fragmen
 
 
 def is_copyable(fragments: Sequence[Fragment], write: WriteTask) -> bool:
-    """Whether all fragments are one file each, of the table's columns and nothing else."""
+    """Whether each fragment consists of one file with exactly the table's columns."""
     size_bytes = sum(f.file_size_bytes or 0 for fragment in fragments for f in fragment.files)
     return size_bytes <= write.max_bytes_per_file and all(map(WholeFiles.of(write), fragments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeFiles:
-    """Tells whether a fragment is one file of the table's columns and nothing else.
+    """Decides whether a fragment consists of one file with exactly the table's columns.
 
-    Without fields, because columns are of a kind that is not taken over as it is, none is.
+    Without fields, because some columns cannot be copied, no fragment qualifies.
     """
 
     version: FileVersion
@@ -84,7 +84,7 @@ class WholeFiles:
 
     @staticmethod
     def of(write: WriteTask) -> WholeFiles:
-        """Return what tells it for the files that a task would write."""
+        """Create the check for the files that a task would write."""
         fields = column_ids(write.schema, write.file_version)
         return WholeFiles(
             version=write.file_version,
@@ -111,7 +111,7 @@ def _may_have_large_pages(fragments: Sequence[Fragment]) -> bool:
 
 
 def _has_plain_columns(schema: Schema) -> bool:
-    """Whether no column is of a kind that is read by what its file looks like."""
+    """Whether no column has an encoding that depends on its file."""
     nodes = [node for field in schema.fields for node in field.walk()]
     special = any(node.is_json or node.is_packed for node in nodes)
     return not special and not any(has_blobs(field) for field in schema.fields)

@@ -1,4 +1,4 @@
-"""A version and options -> tasks that rewrite fragments."""
+"""Plan a compaction: the fragments to rewrite and their tasks."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from lancelake.table.compact.task import CompactFragments
 
 RewriteTask = CompactFragments | SortFragments
 
-# Less than that is not worth a task of its own, which reads the keys of all fragments.
+# Less than this is not worth its own task, since each task reads the keys of all fragments.
 _RANGE_BYTES = 64 << 20
 _RANGE_SLACK = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FragmentGroup:
-    """Fragments that are replaced together, and the tasks that write what takes their place.
+    """Fragments that are replaced together, and the tasks that write their replacement.
 
-    The fragments that the tasks return come one after the other, in the order of the tasks.
+    The fragments returned by the tasks are concatenated in task order.
     """
 
     fragments: tuple[Fragment, ...]
@@ -45,7 +45,7 @@ class FragmentGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewritePlan:
-    """What to rewrite, as seen in one version; the groups are of different fragments."""
+    """Groups of fragments to rewrite in one version; groups do not overlap."""
 
     read_version: int
     options: CompactionSettings
@@ -59,9 +59,9 @@ class RewritePlan:
 
 @names_table
 def plan(base: Snapshot, options: CompactionSettings, *, parallelism: int = 1) -> RewritePlan:
-    """Choose fragments that are worth rewriting, and group them.
+    """Choose fragments worth rewriting, and group them.
 
-    Sorting is cut into as many tasks as run at once, where there is enough of it.
+    Sorting is split into as many tasks as run in parallel, if there is enough to sort.
     """
     ensure_possible(base, options)
     ensure_known_coverage(base)
@@ -82,28 +82,28 @@ def group_for(
 
 @names_table
 def target_version(base: Snapshot, options: CompactionSettings) -> FileVersion:
-    """Return the format of new data files, which is that of the table."""
+    """Return the format version of new data files, which is that of the table."""
     own = base.manifest.data_version
     asked = options.data_storage_version
     if asked is not None and file_version.from_name(asked) is not own:
         raise UnsupportedError(
-            f"data files of this table have format {own.value}, and files of another format "
-            "beside them would lock out readers",
+            f"data files of this table have format version {own.value}; files of another "
+            "format version would make it unreadable for some readers",
             table=base.location.uri,
-            action="Leave out data_storage_version.",
+            action="Omit data_storage_version.",
         )
     return own
 
 
 @names_table
 def ensure_possible(base: Snapshot, options: CompactionSettings) -> None:
-    """Refuse what cannot be done with this table."""
+    """Refuse tables that cannot be compacted."""
     own = target_version(base, options)
     if own is FileVersion.LEGACY:
         raise UnsupportedError(
             "data files of the legacy format can be read, but not written",
             table=base.location.uri,
-            action="Write the rows into another table.",
+            action="Write the rows to a new table.",
         )
     asked_order(base.manifest.schema, options)
 
@@ -111,7 +111,7 @@ def ensure_possible(base: Snapshot, options: CompactionSettings) -> None:
 def _candidates(base: Snapshot, options: CompactionSettings) -> Iterator[CompactionCandidate]:
     coverage = coverage_by_index(base)
     if options.orders_rows and not base.manifest.has_stable_row_ids:
-        # Indices that know rows by address lose them all the same.
+        # Indices by row address lose all of their rows in either case.
         coverage = []
     for fragment in base.manifest.fragments:
         covering = (n for n, covered in enumerate(coverage) if fragment.id in covered)
@@ -137,7 +137,7 @@ def _group(
     fragments = tuple(candidate.fragment for candidate in group)
     files = _file_count(group, options)
     if options.orders_rows:
-        # Ranges hold about as many rows, and none of them may be too few for a file.
+        # Ranges have about the same number of rows, and none may be too small for a file.
         most = min(parallelism, int(files / _RANGE_SLACK))
         tasks = _sorting(base, group, options, most)
         return FragmentGroup(fragments=fragments, tasks=tasks)
@@ -156,7 +156,7 @@ def _group(
 def _sorting(
     base: Snapshot, group: Bin, options: CompactionSettings, most: int
 ) -> tuple[SortFragments, ...]:
-    """Return a task for each range of keys."""
+    """Return a task for each key range."""
     source = _source(base)
     fragments = tuple(candidate.fragment for candidate in group)
     size_bytes = sum(candidate.size_bytes for candidate in group)
@@ -207,7 +207,7 @@ def _write(base: Snapshot, options: CompactionSettings) -> WriteTask:
 
 
 def _file_count(group: Bin, options: CompactionSettings) -> int:
-    """Return how many files the rows of a group fill."""
+    """Return the number of files for the rows of a group."""
     rows = sum(c.live_rows for c in group)
     files = rows // max(1, options.target_rows_per_fragment)
     sizes = [s for s in (options.target_bytes_per_fragment, options.max_bytes_per_file) if s]

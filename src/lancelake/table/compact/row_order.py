@@ -1,4 +1,4 @@
-"""In which order do rows come? Keys are computed from columns, and rows are sorted by them."""
+"""Sort orders: sort keys computed from columns, and rows sorted by them."""
 
 from __future__ import annotations
 
@@ -34,30 +34,30 @@ _SIMPLE = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowOrder:
-    """Rows sorted by the values at some paths, or along a curve through these values."""
+    """Rows sorted by the values at some paths, or along a Z-order curve through these values."""
 
     paths: tuple[Path, ...]
     directions: tuple[Ordering, ...]
     curve: ZCurve | None = None
 
     def read_schema(self, schema: Schema) -> Schema:
-        """Cut a table's schema down to what the keys are computed from."""
+        """Restrict a table's schema to the columns that the keys are computed from."""
         return project(schema, self.paths)
 
     def values(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Return the values at the paths, of types that can be compared."""
+        """Return the values at the paths, in comparable types."""
         return [_comparable(_at(batch, path)) for path in self.paths]
 
     def keys(self, batch: pa.RecordBatch) -> list[pa.Array]:
-        """Return the columns to sort by, one for each direction."""
+        """Return the sort columns, one for each direction."""
         values = self.values(batch)
         return values if self.curve is None else [self.curve.positions(values)]
 
 
 def asked_order(schema: Schema, options: CompactionSettings) -> RowOrder:
-    """Return the order that is asked for; values may lie inside structs.
+    """Return the requested order; values may be nested in structs.
 
-    A curve is missing yet: it goes by values.
+    Its curve is not set yet, since that depends on values.
     """
     if options.z_order_by:
         names = options.z_order_by
@@ -73,7 +73,7 @@ def _path(schema: Schema, column: str) -> Path:
     leaf = trail[-1]
     if any(node.logical_type != "struct" for node in trail[:-1]) or not _is_sortable(leaf):
         raise InvalidRequestError(
-            f"rows cannot be sorted by column {column}, which is of type {leaf.logical_type}",
+            f"rows cannot be sorted by column {column} of type {leaf.logical_type}",
             action="Sort by numbers, times, text or binary values.",
             column=column,
         )
@@ -101,7 +101,7 @@ def _comparable(values: pa.Array) -> pa.Array:
     if pa.types.is_float16(values.type):
         return values.cast(pa.float32())
     if pa.types.is_floating(values.type):
-        # There is one zero then.
+        # Normalises negative zero.
         return pc.add(values, pa.scalar(0.0, values.type))
     if pa.types.is_fixed_size_binary(values.type):
         return values.cast(pa.binary())

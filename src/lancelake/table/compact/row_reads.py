@@ -1,4 +1,4 @@
-"""Rows of several fragments, one after the other: the next ones are opened while one is read."""
+"""Read the rows of several fragments in sequence, opening the next ones ahead."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import pyarrow as pa
 from lancelake.table.compact.staging import Unit
 
 Read = Callable[[int, Unit], Iterator[pa.RecordBatch]]
-"""Reads a fragment, which has this number among those that are read."""
+"""Reads a fragment, given its position among those that are read."""
 
 Begun = tuple[pa.RecordBatch | None, Iterator[pa.RecordBatch]]
-"""The first rows of a fragment, and the others."""
+"""The first rows of a fragment, and the remaining ones."""
 
 _MOST_AHEAD = 3
 _AHEAD_BYTES = 32 << 20
 
 
 def read_in_turn(units: Sequence[Unit], read: Read) -> Iterator[pa.RecordBatch]:
-    """Yield what `read` yields for each fragment, in order."""
+    """Yield the output of `read` for each fragment, in order."""
     sizes = [sum(file.file_size_bytes or 0 for file in f.files) for _, f in units]
     ahead = max(1, min(_MOST_AHEAD, int(_AHEAD_BYTES / max(1, *sizes))))
 

@@ -1,4 +1,4 @@
-"""A stream of batches, taken so many rows at a time."""
+"""A stream of batches consumed by number of rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.errors import CorruptTableError
 
 
 class RowStream:
-    """Hands out the rows of a stream in order."""
+    """Returns the rows of a stream in order."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         """Take rows from these batches."""
@@ -18,9 +18,9 @@ class RowStream:
         self._rest: pa.RecordBatch | None = None
 
     def next_rows(self, count: int) -> Iterator[pa.RecordBatch]:
-        """Yield the next rows, so many of them as long as there are any."""
+        """Yield the next `count` rows, fewer at the end of the stream."""
         if count < 0:
-            raise CorruptTableError(f"a fragment claims {count} rows")
+            raise CorruptTableError(f"a fragment claims {count} rows, but the stream has fewer")
         left = count
         while left:
             batch = next(self._batches, None) if self._rest is None else self._rest
@@ -33,6 +33,6 @@ class RowStream:
 
 
 def spread(rows: int, files: int) -> tuple[int, ...]:
-    """Spread rows evenly over files."""
+    """Distribute rows evenly over files."""
     least, more = divmod(rows, files)
     return tuple(least + (number < more) for number in range(files))

@@ -1,4 +1,4 @@
-"""A whole compaction: planned, run and committed, again where others came in between."""
+"""Plan, run and commit a compaction, with retries after conflicts."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MOST_ROUNDS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionCounts:
-    """How much was taken away and put in its place; files include deletion files."""
+    """Numbers of fragments and files removed and added; files include deletion files."""
 
     fragments_removed: int = 0
     fragments_added: int = 0
@@ -35,7 +35,7 @@ class CompactionCounts:
 
     @staticmethod
     def of(rewrites: Iterable[Rewritten]) -> CompactionCounts:
-        """Count what rewrites take away and put in its place."""
+        """Count the fragments and files that rewrites remove and add."""
         every = tuple(rewrites)
         old = [fragment for rewrite in every for fragment in rewrite.old]
         new = [fragment for rewrite in every for fragment in rewrite.new]
@@ -55,9 +55,9 @@ class CompactionCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
-    """The newest version that the compaction knows of, and what was done.
+    """The newest version known, and the work done.
 
-    `groups_left` are those that other writers changed again and again.
+    `groups_left` are groups that other writers kept changing.
     """
 
     snapshot: Snapshot
@@ -67,9 +67,10 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactionRun:
-    """Where a compaction runs and how it is committed.
+    """The engine of a compaction, and how it is committed.
 
-    With `groups_per_commit` so many groups land at a time, and stay when later ones fail.
+    With `groups_per_commit`, that many groups are committed at a time, and are kept if later ones
+    fail.
     """
 
     engine: Engine | None = None
@@ -84,9 +85,10 @@ def compact(
     options: CompactionSettings | None = None,
     run: CompactionRun | None = None,
 ) -> Compacted:
-    """Rewrite what is worth it and commit; without options, as the table's config says.
+    """Rewrite fragments worth it and commit; without options, those in the table's config apply.
 
-    Groups that other writers change meanwhile are planned and rewritten again, the others land.
+    Groups that other writers change in the meantime are planned and rewritten again; the others are
+    committed.
     """
     how = options or from_config(base.manifest.config)
     running = run or CompactionRun()
@@ -104,13 +106,13 @@ def compact(
     if metrics.fragments_removed:
         return Compacted(snapshot=at, metrics=metrics, groups_left=len(planned.groups))
     raise ContentionError(
-        f"every fragment was changed by others while it was rewritten, {_MOST_ROUNDS} times",
+        f"every fragment was changed by other writers while it was rewritten, {_MOST_ROUNDS} times",
         table=base.location.uri,
     )
 
 
 def rewritten(group: FragmentGroup, results: Iterable[bytes]) -> Rewritten:
-    """Read what the tasks of a group returned."""
+    """Decode the output of the tasks of a group."""
     new = tuple(fragment for result in results for fragment in from_bytes(result))
     is_sorted = any(isinstance(task, SortFragments) for task in group.tasks)
     return Rewritten(old=group.fragments, new=new, is_sorted=is_sorted)
@@ -119,7 +121,7 @@ def rewritten(group: FragmentGroup, results: Iterable[bytes]) -> Rewritten:
 def _round(
     base: Snapshot, planned: RewritePlan, run: CompactionRun, engine: Engine
 ) -> tuple[Snapshot, list[Rewritten], list[Rewritten]]:
-    """Run the tasks and commit; return the version, what landed and what did not."""
+    """Run the tasks and commit; return the version, and the groups committed and not committed."""
     at = base
     landed: list[Rewritten] = []
     void: list[Rewritten] = []
@@ -161,7 +163,7 @@ def _grouped(done: Iterable[Rewritten], size: int | None) -> Iterator[Sequence[R
 def _only(
     void: Sequence[Rewritten], at: Snapshot, options: CompactionSettings
 ) -> CompactionSettings:
-    """Return options that leave alone all but the fragments whose rewrite is void."""
+    """Return options that exclude all fragments except those whose rewrite was discarded."""
     again = {fragment.id for rewrite in void for fragment in rewrite.old}
     others = frozenset(f.id for f in at.manifest.fragments if f.id not in again)
     return replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)

@@ -1,4 +1,4 @@
-"""Rows of fragments sorted into others: all of them, or those of one range of keys."""
+"""Sort the rows of fragments into new fragments: all rows, or those of one key range."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ _KEY_ROWS = 1 << 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SortFragments:
-    """Fragments of which rows in a range of keys come, sorted, into others.
+    """Sorts the rows of a key range of fragments into new fragments.
 
-    A range that is not all reads the keys of every fragment first, then only its own rows. Rows
-    with the same keys keep their order.
+    A partial range reads the keys of every fragment first, then only its own rows. The sort is
+    stable.
     """
 
     source: Source
@@ -58,7 +58,7 @@ class SortFragments:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -73,7 +73,7 @@ class SortFragments:
     def _written(self, units: Sequence[Unit], carried: CarriedRows) -> Iterator[Fragment]:
         keyed = _Counted(read_in_turn(units, self._keyed))
         batches = self._sorted(keyed)
-        # Every row has been read when the first one comes out.
+        # Every row has been read before the first one is returned.
         first = next(batches, None)
         if first is None:
             return
@@ -87,14 +87,14 @@ class SortFragments:
 
     @property
     def _keyed_schema(self) -> pa.Schema:
-        """Schema of the rows that are sorted: columns, lineage, keys, place; numbered."""
+        """Schema of the sorted rows: columns, lineage, keys, position; numbered."""
         described = self.source.described_schema
         empty = pa.RecordBatch.from_pylist([], schema=described)
         types = [*described.types, *(key.type for key in self.order.keys(empty)), META_TYPE]
         return pa.schema([(str(number), kind) for number, kind in enumerate(types)])
 
     def _keyed(self, number: int, unit: Unit) -> Iterator[pa.RecordBatch]:
-        """Read the rows of a fragment that are in the range, with their keys and places."""
+        """Read the rows of a fragment in the range, with their keys and positions."""
         source, fragment = unit
         left_out = None if self.range.is_all else self._left_out(source, fragment)
         schema = self._keyed_schema
@@ -104,7 +104,7 @@ class SortFragments:
             yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
     def _left_out(self, source: Source, fragment: Fragment) -> BitMap:
-        """Find the rows that are not in the range, by reading keys alone."""
+        """Find the rows outside the range by reading only the keys."""
         schema = self.order.read_schema(source.schema)
         reader = FragmentReader(source.files, source.manifest_at, fragment, schema)
         found = BitMap()
@@ -127,7 +127,7 @@ class SortFragments:
     def _valued(
         self, rows: Iterable[pa.RecordBatch], units: Sequence[Unit], carried: CarriedRows
     ) -> Iterator[pa.RecordBatch]:
-        """Note the lineage of sorted rows, and yield them with their blobs."""
+        """Collect the lineage of sorted rows, and yield them with their blobs."""
         count = len(self.source.schema.fields)
         metas = [meta.value for meta in LINEAGE] if self.source.has_stable_row_ids else []
         described = self.source.described_schema
@@ -143,7 +143,7 @@ class SortFragments:
 
 
 class _Counted:
-    """Counts the rows of batches that pass."""
+    """Counts the rows of batches that pass through."""
 
     def __init__(self, batches: Iterator[pa.RecordBatch]) -> None:
         self._batches = batches
@@ -159,7 +159,7 @@ class _Counted:
 
 
 def _finder(units: Sequence[Unit], places: pa.UInt64Array) -> Find:
-    """Return what finds the blobs of rows that lie in these places."""
+    """Return a function that locates the blobs of rows at these positions."""
     numbers = fragment_of(places.to_numpy())
 
     def find(field: Field, descriptors: pa.StructArray) -> list[StoredBlob | None]:

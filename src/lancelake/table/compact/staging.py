@@ -1,4 +1,4 @@
-"""Many small files read as one: their pages are gathered in a local file first."""
+"""Read many small files as one, by first gathering their pages in a local file."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from lancelake.table.compact.page_copies import WholeFiles, joined
 from lancelake.table.compact.stored_rows import Source, lineage_of_all
 
 Unit = tuple[Source, Fragment]
-"""A fragment, and where its files lie."""
+"""A fragment, and the locations of its files."""
 
-# Opening a file costs about as much as copying so many bytes.
+# Opening a file takes about as long as copying this many bytes.
 _SMALL_BYTES = 128 << 10
 _FEWEST = 8
 _MOST = 256
@@ -34,7 +34,7 @@ _MOST = 256
 
 @contextmanager
 def staged(source: Source, fragments: Sequence[Fragment], write: WriteTask) -> Iterator[list[Unit]]:
-    """Return the same rows in fewer fragments, where opening each would take most of the time."""
+    """Return the same rows in fewer fragments if opening each would take most of the time."""
     with tempfile.TemporaryDirectory(prefix="lancelake-compact-") as folder:
         Path(folder, layout.DATA).mkdir()
         place = replace(source, files=TableFiles(root=Location.parse(folder)))
@@ -48,7 +48,7 @@ def staged(source: Source, fragments: Sequence[Fragment], write: WriteTask) -> I
 def _runs(
     fragments: Sequence[Fragment], write: WriteTask
 ) -> Iterator[tuple[bool, tuple[Fragment, ...]]]:
-    """Yield neighbours that are alike, and whether they are small, whole and many."""
+    """Yield runs of similar adjacent fragments, and whether they are small, whole and many."""
     is_whole = WholeFiles.of(write)
     for is_like, run in groupby(fragments, key=lambda f: _is_small(f) and is_whole(f)):
         alike = tuple(run)
@@ -62,7 +62,7 @@ def _is_small(fragment: Fragment) -> bool:
 
 
 def _joined(source: Source, place: Source, run: tuple[Fragment, ...]) -> Unit | None:
-    """Gather the pages of a run in one file; None where that is not possible."""
+    """Gather the pages of a run in one file; None if that is not possible."""
     plan = page_copy(_loaded(source, fragment) for fragment in run)
     if plan is None:
         return None

@@ -1,4 +1,4 @@
-"""The live rows of a fragment as data files keep them, with or without the bytes of blobs."""
+"""Live rows of a fragment in storage types, with or without blob bytes."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from lancelake.scan.row_width import Widths, column_widths, row_bytes
 from lancelake.storage.table_files import FileAt, TableFiles
 
 LINEAGE = (MetaColumn.ROW_ID, MetaColumn.CREATED_AT, MetaColumn.LAST_UPDATED_AT)
-"""What a row takes with it where row ids are stable."""
+"""Lineage columns that a row keeps if row ids are stable."""
 
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
 _WINDOW_BYTES = 16 << 20
 
-# Where fewer of the rows are wanted, they are read one by one.
+# Below this fraction of requested rows, rows are read individually.
 _SPARSE_SHARE = 0.25
-# So are rows of more bytes of which any is deleted: leaving it out of a batch copies the others.
+# Wide rows are also read individually if any is deleted: filtering a batch copies the others.
 _WIDE_ROW_BYTES = 2048
 
 
@@ -55,23 +55,23 @@ class Source:
 
     @computed_once
     def row_schema(self) -> pa.Schema:
-        """Schema of the rows as `stored_rows` yields them: columns, then lineage."""
+        """Schema of the rows that `stored_rows` yields: columns, then lineage."""
         return pa.schema([*self.columns, *self._lineage])
 
     @computed_once
     def described_schema(self) -> pa.Schema:
-        """Schema of the rows as `described_rows` yields them: columns, then lineage."""
+        """Schema of the rows that `described_rows` yields: columns, then lineage."""
         fields = [storage_field(described(field)) for field in self.schema.fields]
         return pa.schema([*fields, *self._lineage])
 
     @computed_once
     def widths(self) -> Widths:
-        """Bytes per row of each column, None where rows differ."""
+        """Bytes per row of each column, None if it varies."""
         return column_widths(self.schema)
 
     @computed_once
     def has_blobs(self) -> bool:
-        """Whether a column is, or holds, blobs."""
+        """Whether a column is, or contains, blobs."""
         return any(has_blobs(field) for field in self.schema.fields)
 
     @property
@@ -82,7 +82,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DescribedRows:
-    """Rows with descriptions of their blobs, and where they are in their fragment."""
+    """Rows with blob descriptors, and their positions in the fragment."""
 
     batch: pa.RecordBatch
     offsets: RowOffsets
@@ -107,7 +107,7 @@ def stored_rows(
 def described_rows(
     source: Source, fragment: Fragment, batch_rows: int | None, left_out: BitMap | None = None
 ) -> Iterator[DescribedRows]:
-    """Yield the live rows in order, but for those left out, with their lineage."""
+    """Yield the live rows in order, except excluded ones, with their lineage."""
     try:
         yield from _rows(source, fragment, batch_rows, left_out or BitMap())
     except LanceTableError as error:
@@ -120,7 +120,7 @@ def row_width(source: Source, fragment: Fragment) -> float:
 
 
 def lineage_of_all(source: Source, fragment: Fragment) -> pa.RecordBatch:
-    """Return the lineage of every row of a fragment, deleted or not."""
+    """Return the lineage of every row of a fragment, including deleted ones."""
     rows = fragment.physical_rows or 0
     meta = RowMeta(source.files, fragment, rows, source.has_stable_row_ids)
     columns = _lineage(meta, np.arange(rows, dtype=np.uint64))
@@ -144,7 +144,7 @@ def _rows(
 def _batches(
     reader: FragmentReader, live: LiveRows, step: int, source: Source
 ) -> Iterator[tuple[pa.RecordBatch, RowOffsets]]:
-    """Read live rows in order, and say where they are."""
+    """Read live rows in order, with their positions."""
     rows = reader.physical_rows
     kept = live.count(0, rows)
     is_wide = row_width(source, reader.fragment) > _WIDE_ROW_BYTES
@@ -176,7 +176,7 @@ def _single_rows(
 def _windowed(
     reader: FragmentReader, rows: int, step: int, source: Source
 ) -> Iterator[pa.RecordBatch]:
-    """Read all rows, never so many at once that what the codec reads ahead takes much memory."""
+    """Read all rows in windows that bound the memory of the codec's read-ahead."""
     width = row_width(source, reader.fragment)
     window = step * max(1, int(_WINDOW_BYTES / (width * step)))
     for start in range(0, rows, window):

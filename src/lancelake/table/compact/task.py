@@ -1,4 +1,4 @@
-"""Fragments read, and their live rows written into others."""
+"""Task that reads fragments and writes their live rows to new ones."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _TASK_BYTES = 320 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompactFragments:
-    """Neighbouring fragments whose rows come into fewer, or fuller, ones.
+    """Adjacent fragments whose rows are rewritten into fewer, or fuller, fragments.
 
-    `file_rows` says how many rows each new file takes; there may be more files of fewer rows, as
+    `file_rows` is the number of rows of each new file; there may be more files with fewer rows, as
     `write` limits their bytes.
     """
 
@@ -43,7 +43,7 @@ class CompactFragments:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -55,7 +55,7 @@ class CompactFragments:
         return to_bytes(fragments)
 
     def _copied(self, carried: CarriedRows) -> list[Fragment]:
-        """Take pages over as they are; return nothing where that is not possible."""
+        """Copy pages unchanged; return nothing if that is not possible."""
         plan = None
         if len(self.file_rows) == 1:
             plan = planned_copy(self.source.files, self.fragments, self.write, self.mode)
@@ -84,7 +84,7 @@ class CompactFragments:
         if self.mode is CompactionMode.FORCE_BINARY_COPY:
             ids = ", ".join(str(fragment.id) for fragment in self.fragments)
             raise UnsupportedError(
-                f"pages of fragments {ids} cannot be taken over as they are",
+                f"pages of fragments {ids} cannot be copied unchanged",
                 table=self.source.files.root.uri,
                 version=self.source.version,
                 action='Use compaction_mode="try_binary_copy".',

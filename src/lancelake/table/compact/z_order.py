@@ -1,4 +1,4 @@
-"""A curve through several columns, along which rows near in all of them lie near each other."""
+"""Z-order curve through several columns, which clusters rows with similar values."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Cells = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ZCurve:
-    """Cuts each column into cells of about as many rows, and takes turns with the bits of cells.
+    """Divides each column into cells of about the same number of rows, and interleaves their bits.
 
-    `edges` are, for each column, the values at which cells begin but for the first, in ascending
-    order. However many cells a column has, they fill the same bits.
+    `edges` are, for each column, the values at which cells begin except the first, in ascending
+    order. The cells of every column use the same number of bits.
     """
 
     edges: tuple[pa.Array, ...]
 
     @staticmethod
     def through(samples: Sequence[pa.Array]) -> ZCurve:
-        """Cut columns by some of their values."""
+        """Divide columns into cells by sampled values."""
         most = 1 << _bits(len(samples))
         return ZCurve(edges=tuple(_edges(_measured(sample), most) for sample in samples))
 
     def positions(self, columns: Sequence[pa.Array]) -> pa.UInt64Array:
-        """Return where on the curve rows are; null is as the smallest value, NaN as the largest."""
+        """Return the positions of rows on the curve; nulls sort first, NaN last."""
         found = np.zeros(len(columns[0]), dtype=np.uint64)
         count = len(columns)
         bits = _bits(count)
@@ -73,7 +73,7 @@ def _cells(values: pa.Array, edges: pa.Array) -> Cells:
 
 
 def _measured(values: pa.Array) -> pa.Array:
-    """Return values of a type that Arrow can search."""
+    """Return values in a type that Arrow can search."""
     if pa.types.is_decimal(values.type):
         return values.cast(pa.float64())
     return values.cast(pa.uint8()) if pa.types.is_boolean(values.type) else values

@@ -1,4 +1,4 @@
-"""Values of the format, manifests, transactions and refs as JSON documents."""
+"""Convert format values, manifests, transactions and refs to JSON documents."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROW_VERSIONS = ("created_at_versions", "last_updated_at_versions")
 
 
 def document(value: object) -> Json:
-    """Turn a value into plain objects, lists, texts and numbers."""
+    """Convert a value to plain objects, lists, strings and numbers."""
     match value:
         case None | bool() | int() | float() | str():
             return value
@@ -66,7 +66,7 @@ def manifest_document(snapshot: Snapshot) -> Json:
     for replaced in ("schema", "timestamp_ns", "version_aux_data"):
         body.pop(replaced, None)
     stored = {"name": snapshot.name.name, "size_bytes": snapshot.manifest_size}
-    # The longest list comes last.
+    # The longest list is last.
     fragments = body.pop("fragments")
     return {"file": stored, **body, "fragments": fragments}
 
@@ -83,7 +83,7 @@ def schema_document(snapshot: Snapshot) -> Json:
 
 
 def transaction_document(transaction: Transaction) -> Json:
-    """Return a transaction, its operation by name."""
+    """Return a transaction, with its operation by name."""
     return {**_fields(transaction), "operation": operation_document(transaction.operation)}
 
 
@@ -96,17 +96,17 @@ def operation_document(operation: Operation) -> Json:
 
 
 def tag_document(name: str, tag: Tag) -> Json:
-    """Return a tag under its name."""
+    """Return a tag with its name."""
     return {"kind": "tag", "name": name, **_fields(tag)}
 
 
 def branch_document(name: str, branch: Branch) -> Json:
-    """Return a branch under its name."""
+    """Return a branch with its name."""
     return {"kind": "branch", "name": name, **_fields(branch)}
 
 
 def field_document(field: Field) -> Json:
-    """Return a field of the schema with those below it."""
+    """Return a field of the schema with its children."""
     return {
         "name": field.name,
         "id": field.id,
@@ -120,7 +120,7 @@ def field_document(field: Field) -> Json:
 
 
 def writer_text(writer: WriterVersion | None) -> str | None:
-    """Say which library wrote a version."""
+    """Return the library and version that wrote a version."""
     if writer is None:
         return None
     extra = f"-{writer.prerelease}" if writer.prerelease else ""
@@ -128,14 +128,14 @@ def writer_text(writer: WriterVersion | None) -> str | None:
 
 
 def flag_names(flags: int) -> list[str]:
-    """Name the bits of a flag word; an unknown bit by its number."""
+    """Return the names of the bits of a flag word; an unknown bit by its number."""
     bits = [1 << i for i in range(flags.bit_length()) if flags >> i & 1]
     known = {int(flag): (flag.name or "").lower() for flag in FeatureFlags}
     return [known.get(bit, f"{bit:#x}") for bit in bits]
 
 
 def _fields(value: Any) -> dict[str, Json]:  # any dataclass
-    """Take a dataclass apart; bytes of newer writers are shown only where there are some."""
+    """Return the fields of a dataclass; unknown fields are included only if there are any."""
     named = {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     return {k: document(v) for k, v in named.items() if k != "unknown" or v}
 

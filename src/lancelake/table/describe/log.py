@@ -1,4 +1,4 @@
-"""The log of a table: its versions and what each one did."""
+"""The log of a table: its versions and their operations."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _THREADS = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEntry:
-    """A version in the log; without a snapshot when its manifest cannot be read."""
+    """A version in the log; without a snapshot if its manifest cannot be read."""
 
     version: int
     snapshot: Snapshot | None = None

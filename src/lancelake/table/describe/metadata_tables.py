@@ -1,4 +1,4 @@
-"""Facts about a table as tables: history, versions, fragments, files, refs, indices."""
+"""Metadata tables: history, versions, fragments, files, refs and indices."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _INDICES = pa.schema(
 
 
 def facts(name: str, snapshot: Snapshot, limit: int | None = None) -> pa.Table:
-    """Return a metadata table of a version by name, or its first rows."""
+    """Return the rows of a metadata table of a version, optionally only the first ones."""
     schema, rows = _TABLES[name]
     return pa.Table.from_pylist(list(islice(rows(snapshot), limit)), schema=schema)
 

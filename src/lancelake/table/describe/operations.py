@@ -1,4 +1,4 @@
-"""Operations in a few words: their names and details."""
+"""Short descriptions of operations: names and details."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from lancelake.format.operations.update_config import MapUpdate
 
 
 def details(operation: ops.Operation) -> str:  # noqa: C901  # one case per operation
-    """Say what is not in the name of the operation; empty when there is nothing to add."""
+    """Return details beyond the name of the operation; empty if there are none."""
     match operation:
         case ops.Delete():
             return operation.predicate
@@ -46,7 +46,7 @@ def details(operation: ops.Operation) -> str:  # noqa: C901  # one case per oper
 
 
 def name(operation: ops.Operation | None) -> str:
-    """Name an operation; `?` when the transaction is not there."""
+    """Return the name of an operation; `?` without a transaction."""
     if operation is None:
         return "?"
     is_unknown = isinstance(operation, ops.UnknownOperation)

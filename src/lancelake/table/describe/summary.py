@@ -1,4 +1,4 @@
-"""What is there to know about a version at a glance, and what should be done about it?"""
+"""Summary of a version with maintenance advice."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _MANY_VERSIONS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """Something that is not as it should be, and what to do."""
+    """A problem, and the recommended action."""
 
     code: str
     message: str
@@ -46,7 +46,7 @@ class Advice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexSummary:
-    """An index with all its segments; None where its entries do not tell."""
+    """An index with all its segments; None where its entries do not record a value."""
 
     name: str
     kind: str
@@ -61,7 +61,7 @@ class IndexSummary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TableSummary:
-    """A version and what surrounds it; `rows` is None when only data files know."""
+    """A version with its refs and history; `rows` is None if only data files record it."""
 
     uri: str
     version: int
@@ -80,12 +80,12 @@ class TableSummary:
 
 
 def describe(snapshot: Snapshot) -> TableSummary:
-    """Collect what the manifest, the list of versions, tags and branches tell."""
+    """Collect facts from the manifest, the list of versions, tags and branches."""
     return _Description(snapshot).summary()
 
 
 def exact_rows(snapshot: Snapshot, summary: TableSummary) -> int:
-    """Return the number of live rows, counted in files where the manifest does not say it."""
+    """Return the number of live rows, counted in the files if the manifest does not record it."""
     if summary.rows is not None:
         return summary.rows
     from lancelake.scan.count import count_rows  # noqa: PLC0415  # loads the codec, rarely needed
@@ -137,7 +137,7 @@ class _Description:
         self._fragments = snapshot.manifest.fragments
 
     def summary(self) -> TableSummary:
-        """Put everything together."""
+        """Assemble the summary."""
         snapshot = self._snapshot
         data_bytes, unsized_files = self._data_bytes
         return TableSummary(
@@ -171,7 +171,7 @@ class _Description:
 
     @cached_property
     def _data_bytes(self) -> tuple[int, int]:
-        """Bytes of all data files whose size is known, and how many others there are."""
+        """Bytes of all data files of known size, and the number of other files."""
         total = unknown = 0
         ask: list[FileAt] = []
         for file in (file for fragment in self._fragments for file in fragment.files):
@@ -222,14 +222,15 @@ class _Description:
         if unknown := unknown_writer_flags(manifest.writer_feature_flags):
             yield Advice(
                 code="read-only",
-                message=f"The table uses features that are not known here (flags {unknown:#x}).",
-                advice="It can be read. Write to it with the release that made it.",
+                message="The table uses features that this release does not support (flags "
+                f"{unknown:#x}).",
+                advice="It can be read. Write to it with the release that created it.",
             )
         if len({name.naming for name in self._line.newest_first}) > 1:
             names = " and ".join(scheme.value for scheme in ManifestNaming)
             yield Advice(
                 code="naming-mixed",
-                message=f"Manifests are named by two schemes ({names}).",
+                message=f"Manifests follow two naming schemes ({names}).",
                 advice="Finish the migration of manifest paths; some readers refuse the table.",
             )
         for finding in self._refs.damage:
@@ -256,16 +257,16 @@ class _Description:
         if versions > _MANY_VERSIONS:
             yield Advice(
                 code="many-versions",
-                message=f"The table keeps {versions:,} versions.",
-                advice="Run `lancelake cleanup` or `lancelake optimize`: space is freed.",
+                message=f"The table has {versions:,} versions.",
+                advice="Run `lancelake cleanup` or `lancelake optimize` to free space.",
             )
 
     def _index_warnings(self) -> Iterator[Advice]:
         if any(index.name == FRAGMENT_REUSE for index in self._indices):
             yield Advice(
                 code="deferred-index-work",
-                message="Indices still name rows where they lay before a compaction.",
-                advice="Optimize the indices: queries look up where each row went.",
+                message="Indices still refer to row addresses from before a compaction.",
+                advice="Optimize the indices: until then every query maps row addresses.",
             )
         for index in self._indices:
             if index.unindexed_fragments and not index.is_system:
@@ -275,12 +276,12 @@ class _Description:
                     code="unindexed-fragments",
                     message=f"Index {index.name} does not cover {count:,} "
                     f"{'fragment' if count == 1 else 'fragments'}{rows}.",
-                    advice="Optimize the indices: queries scan these rows one by one.",
+                    advice="Optimize the indices: until then queries scan these rows.",
                 )
 
 
 def _coverage(parts: list[IndexMetadata]) -> BitMap | None:
-    """Fragments that the segments cover together; None when one does not tell."""
+    """Fragments that the segments cover together; None if one does not record it."""
     covered = BitMap()
     for part in parts:
         try:

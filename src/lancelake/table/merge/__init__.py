@@ -1,1 +1,1 @@
-"""Rows of a source merged into a table by key."""
+"""Merge (upsert): rows of a source merged into a table by key."""

@@ -1,4 +1,4 @@
-"""Clauses of a merge as values, whatever kind of expression they use."""
+"""Merge clauses, for any type of expression."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.frozen import FrozenMap
 
 Expression = TypeVar("Expression")
-"""What conditions and values are: SQL text here, columns of Spark there."""
+"""Type of conditions and values: SQL text, or Spark columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdateAll(Generic[Expression]):
-    """Set every column that the source has to the source's value."""
+    """Set every column of the source to the source's value."""
 
     condition: Expression | None = None
 
@@ -30,28 +30,28 @@ class UpdateSet(Generic[Expression]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeleteRow(Generic[Expression]):
-    """Take the row out of the table."""
+    """Delete the row from the table."""
 
     condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fail(Generic[Expression]):
-    """Refuse the whole merge."""
+    """Fail the whole merge."""
 
     condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertAll(Generic[Expression]):
-    """Add the source's row; columns it lacks are null."""
+    """Insert the source row; missing columns are null."""
 
     condition: Expression | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InsertValues(Generic[Expression]):
-    """Add a row of the values of expressions; columns not named are null."""
+    """Insert a row with the values of expressions; other columns are null."""
 
     values: FrozenMap[str, Expression]
     condition: Expression | None = None
@@ -67,17 +67,17 @@ NotMatchedBySource = NotMatchedBySourceBy[str]
 
 
 class Duplicates(Enum):
-    """What to do when rows of the source share a key."""
+    """How source rows with the same key are handled."""
 
     REFUSE = "refuse"
     LAST_WINS = "last_wins"
     INSERT_ALL = "insert_all"
-    """New rows may share a key; a row of the table is still changed by one at most."""
+    """New rows may share a key; a table row is still updated by one source row at most."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clauses(Generic[Expression]):
-    """The clauses of a merge; of each kind the first whose condition holds acts."""
+    """The clauses of a merge; of each kind, the first whose condition is true applies."""
 
     matched: tuple[MatchedBy[Expression], ...] = ()
     not_matched: tuple[NotMatchedBy[Expression], ...] = ()
@@ -88,7 +88,7 @@ class Clauses(Generic[Expression]):
         if not (self.matched or self.not_matched or self.not_matched_by_source):
             raise InvalidRequestError(
                 "The merge insert job is not configured to change the data in any way",
-                action="Say what to do with rows that match, or with those that do not.",
+                action="Add a clause for matched, not matched, or not matched by source rows.",
             )
 
 
@@ -96,8 +96,8 @@ class Clauses(Generic[Expression]):
 class MergeSpec(Clauses[str]):
     """A merge: the key, and the clauses.
 
-    Conditions and values name columns as `source.x` and `target.x`; those for rows that the
-    source does not match name the table's columns alone.
+    Conditions and values refer to columns as `source.x` and `target.x`; those for rows not matched
+    by the source refer to the table's columns alone.
     """
 
     on: tuple[str, ...]
@@ -106,7 +106,7 @@ class MergeSpec(Clauses[str]):
     """Whether columns that only the source has are added to the table."""
 
     casts: bool = False
-    """Whether source values of another type are converted when nothing is lost."""
+    """Whether source values of another type are cast if the cast is lossless."""
 
     def __post_init__(self) -> None:
         """Refuse a merge without a key, or one that changes nothing."""

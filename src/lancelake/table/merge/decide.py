@@ -1,4 +1,4 @@
-"""Which clause acts on which row?"""
+"""Decide which merge clause applies to each row."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _CHUNK_ROWS = 1 << 16
 
 NO_CLAUSE = -1
 Choice = npt.NDArray[np.int16]
-"""The number of the clause that acts on each row, or `NO_CLAUSE`."""
+"""The number of the clause that applies to each row, or `NO_CLAUSE`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Incoming:
-    """The rows of the source, their key, and what to do when they share one."""
+    """The source rows, their keys, and how rows with the same key are handled."""
 
     rows: SourceRows
     fields: tuple[Field, ...]
@@ -39,20 +39,20 @@ class Incoming:
     duplicates: Duplicates
 
     def shown_key(self, number: int) -> str:
-        """Return the key of a row as people read it."""
+        """Return the key of a row as text for messages."""
         row = self.rows.columns(self.names).slice(number, 1).to_pylist()[0]
         return shown([row[name] for name in self.names], self.fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decided:
-    """Pairs on which a clause acts, and its number."""
+    """Pairs to which a clause applies, and its number."""
 
     pairs: Pairs
     choice: Choice
 
     def of(self, number: int) -> Pairs:
-        """Return the pairs on which one clause acts."""
+        """Return the pairs to which one clause applies."""
         return self.pairs.where(self.choice == number)
 
 
@@ -63,7 +63,7 @@ def decide_matched(
     incoming: Incoming,
     scope: Scope,
 ) -> Decided:
-    """Let the first clause whose condition holds act on each pair."""
+    """Apply the first clause whose condition is true to each pair."""
     choice = _matched_choice(base, clauses, pairs, incoming.rows, scope)
     acting = choice >= 0
     decided = Decided(pairs=pairs.where(acting), choice=choice[acting])
@@ -79,7 +79,7 @@ def decide_matched(
 def decide_unmatched(
     conditions: Sequence[ScopedCondition | None], numbers: RowNumbers, source: SourceRows
 ) -> Choice:
-    """Let the first clause whose condition holds act on each row of the source."""
+    """Apply the first clause whose condition is true to each source row."""
     choice = np.full(len(numbers), NO_CLAUSE, dtype=np.int16)
     for start, part in _chunks(numbers):
         left = np.ones(len(part), dtype=np.bool_)
@@ -94,7 +94,7 @@ def decide_unmatched(
 
 
 def without_shared_keys(numbers: RowNumbers, keys: SourceKeys, incoming: Incoming) -> RowNumbers:
-    """Refuse new rows that share a key, or let the last of them win; null keys share nothing."""
+    """Refuse new rows that share a key, or keep the last of them; null keys are never equal."""
     if incoming.duplicates is Duplicates.INSERT_ALL or keys.are_unique:
         return numbers
     chosen = keys.table.take(pa.array(numbers)).append_column("row", pa.array(numbers))
@@ -139,7 +139,7 @@ def _matched_choice(
 def _holding(
     base: Snapshot, pairs: Pairs, source: SourceRows, condition: ScopedCondition
 ) -> npt.NDArray[np.bool_]:
-    """Evaluate a condition for pairs."""
+    """Evaluate a condition on pairs."""
     mask = np.zeros(len(pairs), dtype=np.bool_)
     needs = condition.needs
     target = TargetRows.of(base, needs[TARGET]) if needs[TARGET] else None
@@ -153,7 +153,7 @@ def _holding(
 
 
 def _one_per_target(decided: Decided, clauses: Sequence[Matched], incoming: Incoming) -> Decided:
-    """Refuse two source rows that would change one row; deleting it twice is no harm."""
+    """Refuse two source rows that change one target row; deleting it twice is allowed."""
     target = decided.pairs.target
     repeated = np.zeros(len(target), dtype=np.bool_)
     repeated[:-1] = target[1:] == target[:-1]
@@ -173,7 +173,7 @@ def _one_per_target(decided: Decided, clauses: Sequence[Matched], incoming: Inco
 def _ambiguous(what: str) -> InvalidRequestError:
     return InvalidRequestError(
         f"Ambiguous merge inserts are prohibited: {what}",
-        action="Leave one source row for each key, or let the last one win.",
+        action="Deduplicate the source by key, or let the last row win.",
     )
 
 

@@ -1,4 +1,4 @@
-"""A merge in words."""
+"""Describe a merge as text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.table.merge.clauses import (
 
 @names_table
 def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = None) -> str:
-    """Describe what a merge will do, the last step first."""
+    """Describe the steps of a merge, the last one first."""
     head = (
         f"MergeInsert: on=[{', '.join(spec.on)}], "
         f"when_matched={_named(spec.matched, 'DoNothing')}, "
@@ -32,7 +32,7 @@ def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = N
     columns = "all columns" if source is None else ", ".join(source)
     steps = [
         head,
-        "  Write: changed rows with their ids, then new rows",
+        "Write: changed rows with their row ids, then new rows",
         "    Fetch: columns of matching rows that the clauses need",
         f"      HashJoin: source.[{', '.join(spec.on)}] = target.[{', '.join(spec.on)}]",
         f"        LanceScan: uri={base.location.uri}, version={base.version}, "

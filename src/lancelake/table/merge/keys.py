@@ -1,4 +1,4 @@
-"""Keys that can be compared: plain columns in which equal keys are equal in bits."""
+"""Comparable keys: key columns normalised so that equal keys are bitwise equal."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from lancelake.suggest import suggestion
 
 
 def key_fields(on: Sequence[str], schema: Schema) -> tuple[Field, ...]:
-    """Find the columns of a key; case decides only where there are two."""
+    """Find the key columns; names are case-sensitive only if they are ambiguous otherwise."""
     fields = tuple(_found(name, schema.fields) for name in on)
     if len({field.id for field in fields}) < len(fields):
-        raise InvalidRequestError(f"a key names a column twice: {', '.join(on)}")
+        raise InvalidRequestError(f"a key contains a column twice: {', '.join(on)}")
     for field in fields:
         comparable_type(field)
     return fields
@@ -30,8 +30,12 @@ def comparable_type(field: Field) -> pa.DataType:
     if pa.types.is_dictionary(found):
         found = found.value_type
     if field.is_json or pa.types.is_nested(found) or pa.types.is_null(found):
-        problem = f"column {field.name} of type {field.logical_type} cannot be part of a key"
-        raise UnsupportedError(problem, column=field.name, action="Use a key of another type.")
+        problem = (
+            f"column {field.name} of type {field.logical_type} is not supported as a merge key"
+        )
+        raise UnsupportedError(
+            problem, column=field.name, action="Choose a key column of another type."
+        )
     if pa.types.is_float16(found):
         return pa.int16()
     if pa.types.is_floating(found):
@@ -50,7 +54,7 @@ def is_comparable(field: Field) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparer:
-    """Turns the values of a key column into values that are equal in bits when they are equal."""
+    """Normalises the values of a key column so that equal values are bitwise equal."""
 
     name: str
     plain: pa.DataType
@@ -58,13 +62,13 @@ class Comparer:
 
     @staticmethod
     def of(field: Field) -> Comparer:
-        """Look at the type of a key column."""
+        """Choose the normalisation from the type of a key column."""
         plain = storage_field(field).type
         plain = plain.value_type if pa.types.is_dictionary(plain) else plain
         return Comparer(name=field.name, plain=plain, target=comparable_type(field))
 
     def __call__(self, values: pa.Array) -> pa.Array:
-        """Return the values as they are compared; floats by their bits."""
+        """Return the normalised values; floats by their bits."""
         if isinstance(values, pa.ExtensionArray):
             values = values.storage
         if pa.types.is_dictionary(values.type):
@@ -78,12 +82,12 @@ class Comparer:
         return values if self.plain.equals(self.target) else values.view(self.target)
 
     def whole(self, column: pa.ChunkedArray) -> pa.ChunkedArray:
-        """Return a whole column as it is compared."""
+        """Return a whole column normalised."""
         return pa.chunked_array([self(chunk) for chunk in column.chunks], self.target)
 
 
 def shown(key: Iterable[object], fields: Sequence[Field]) -> str:
-    """Return a key as people read it."""
+    """Return a key as text for messages."""
     return ", ".join(f"{f.name} = {v!r}" for f, v in zip(fields, key, strict=True))
 
 
@@ -112,7 +116,7 @@ def _cast(values: pa.Array, target: pa.DataType) -> pa.Array:
 
 
 def _kind(dtype: pa.DataType) -> str:
-    """Return what kind of values a type holds; those of one kind may be equal."""
+    """Return the kind of values of a type; only values of the same kind can be equal."""
     types = pa.types
     if types.is_null(dtype) or types.is_boolean(dtype):
         return str(dtype)

@@ -1,4 +1,4 @@
-"""Which rows of a version have the keys of a source?"""
+"""Match the keys of a source with the rows of a version."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from lancelake.table.row_steps.find import divided
 
 Addresses = npt.NDArray[np.uint64]
 
-# More keys than this are looked for in several passes over the table.
+# More keys than this are matched in several passes over the table.
 _KEYS_AT_ONCE = 8 << 20
 _BATCH_ROWS = 1 << 17
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
@@ -38,7 +38,7 @@ _ADDRESS = MetaColumn.ROW_ADDRESS.value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pairs:
-    """Rows that match: a source row's number and a target row's address, by address."""
+    """Matching rows: source row numbers and target row addresses, ordered by address."""
 
     source: RowNumbers
     target: Addresses
@@ -47,24 +47,24 @@ class Pairs:
         return len(self.source)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Pairs:
-        """Return some of the pairs."""
+        """Return the selected pairs."""
         return Pairs(source=self.source[mask], target=self.target[mask])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatchKeys:
-    """Keys of a source looked up among the rows of some fragments."""
+    """Look up keys of a source among the rows of some fragments."""
 
     scans: tuple[ScanTask, ...]
     fields: tuple[Field, ...]
     keys: pa.Table
-    """Keys as they are compared, and the source row of each."""
+    """Normalised keys, and the source row of each."""
 
     are_unique: bool
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return 4 * int(self.keys.nbytes) + (64 << 20)
 
     def run(self) -> bytes:
@@ -87,7 +87,7 @@ class MatchKeys:
         """Yield the keys and addresses of rows that may match."""
         columns = ScanColumns.of(self.scans[0].spec)
         comparers = [Comparer.of(field) for field in self.fields]
-        # Each look at a batch has a price, however few rows it has.
+        # Each batch has a fixed cost, however few rows it has.
         for batch in gathered(rows for scan in self.scans for rows in execute(scan, columns)):
             keys = [compare(batch.column(i)) for i, compare in enumerate(comparers)]
             address = batch.column(batch.num_columns - 1)
@@ -105,7 +105,7 @@ def match_keys(
     *,
     progress: Progress | None = None,
 ) -> Pairs:
-    """Find the live rows whose key a source row has; keys with a null match nothing."""
+    """Find the live rows with the key of a source row; keys with a null never match."""
     request = ScanRequest(
         columns=tuple(field.name for field in fields),
         with_row_address=True,
@@ -125,7 +125,7 @@ def match_keys(
 
 
 def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
-    """Join rows with keys of one column of fixed width that are all different."""
+    """Look up rows by unique keys of one fixed-width column."""
     known, sources = _ordered(keys)
     schema = pa.schema([(_ADDRESS, pa.uint64()), (SOURCE_ROW, pa.int64())])
     found: list[pa.RecordBatch] = []
@@ -142,7 +142,7 @@ def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
 
 
 def _ordered(keys: pa.Table) -> tuple[Numbers, RowNumbers]:
-    """Return keys in order, and the source row of each."""
+    """Return sorted keys, and the source row of each."""
     known = np.concatenate([key_numbers(chunk) for chunk in keys.column(0).chunks])
     sources = keys.column(SOURCE_ROW).to_numpy()
     if bool((known[1:] > known[:-1]).all()):
@@ -152,7 +152,7 @@ def _ordered(keys: pa.Table) -> tuple[Numbers, RowNumbers]:
 
 
 def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) -> pa.Table:
-    """Join the stream of the target's keys with the source's, of which a hash table is made."""
+    """Hash join of the stream of target keys with the source keys, which are the build side."""
     join = acero.Declaration(
         "hashjoin",
         acero.HashJoinNodeOptions(
@@ -173,7 +173,7 @@ def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) 
 
 
 def _balanced(scans: Sequence[ScanTask], count: int) -> list[tuple[ScanTask, ...]]:
-    """Deal tasks into groups of about as many rows each."""
+    """Distribute tasks over groups of about the same number of rows."""
     groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(scans)))]
     sizes = [0] * len(groups)
     for scan in scans:

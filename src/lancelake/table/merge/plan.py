@@ -1,4 +1,4 @@
-"""What a merge does to the rows of a version, worked out before anything is written."""
+"""Plan a merge: the rows to write and delete, computed before anything is written."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from lancelake.txn.inserted_keys import InsertedKeys, collected
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergePlan:
-    """Rows to write, rows to take out, and the keys of new rows."""
+    """Rows to write, rows to delete, and the keys of new rows."""
 
     portions: tuple[Portion, ...]
     gone: FoundRows
@@ -64,7 +64,7 @@ def find_outcome(
     *,
     progress: Progress | None = None,
 ) -> MergePlan:
-    """Match keys and let the clauses decide."""
+    """Match keys and apply the clauses."""
     return _Merge(base, source, spec, engine, progress).outcome()
 
 
@@ -114,7 +114,7 @@ class _Merge:
         )
 
     def _matched(self, pairs: Pairs) -> tuple[list[Changed], Addresses]:
-        """Return the rows that matching source rows change, and those that they delete."""
+        """Return the matched rows that are updated, and those that are deleted."""
         clauses = self._spec.matched
         decided = decide_matched(self._base, clauses, pairs, self._incoming, self._both)
         changed: list[Changed] = []
@@ -142,7 +142,7 @@ class _Merge:
         if needed or keeps_row_ids:
             target = TargetRows.of(self._base, needed, with_row_id=keeps_row_ids)
         elif numbers is not None:
-            # No row of the table is read, and those of the source best one after the other.
+            # No table row is read, and source rows are best read sequentially.
             numbers = np.sort(numbers)
         return Changed(
             recipe=made,
@@ -154,7 +154,7 @@ class _Merge:
         )
 
     def _not_matched_by_source(self, pairs: Pairs) -> tuple[list[Changed], list[Addresses]]:
-        """Return the rows without a source row that are changed, and those that are deleted."""
+        """Return the rows not matched by the source that are updated, and those deleted."""
         clauses = self._spec.not_matched_by_source
         handled = by_fragment(pairs.target) if clauses else {}
         changed: list[Changed] = []
@@ -204,7 +204,7 @@ class _Merge:
         return computed(self._schema, clause.values, self._theirs, otherwise=Missing())
 
     def _inserted_keys(self, new: list[New]) -> InsertedKeys:
-        """Record the keys of new rows, so that another writer's same keys are noticed."""
+        """Record the keys of new rows, so that concurrent inserts of the same keys are detected."""
         fields = self._incoming.fields
         names = [field.name for field in fields]
         made = (rows for part in new for rows in part.keys(names))
@@ -227,7 +227,7 @@ def _incoming(spec: MergeSpec, schema: Schema, source: SourceRows) -> Incoming:
 
 
 def _ensure_source_fits(spec: MergeSpec, schema: Schema, source: pa.Schema) -> None:
-    """Check the columns that are copied as they are; only new rows need all that lack no value."""
+    """Check the columns that are copied unchanged; only new rows need all non-nullable columns."""
     copies = any(isinstance(c, UpdateAll) for c in spec.matched)
     inserts = any(isinstance(c, InsertAll) for c in spec.not_matched)
     if inserts:

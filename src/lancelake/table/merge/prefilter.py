@@ -1,4 +1,4 @@
-"""Which rows certainly have no key of a source? A cheap look before the join."""
+"""Prefilter of keys before the join, similar to a Bloom filter."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import pyarrow as pa
 
 from lancelake.scan.live_rows import Mask
 
-# Slots for each key: about one in as many strange keys passes.
+# Slots per key: about one in this many other keys passes.
 _SLOTS_PER_KEY = 16
 _LEAST_BITS = 16
 _MOST_BITS = 26
-# Keys within a range of so many slots have one each.
+# Keys within a range of this many slots have one slot each.
 _RANGE_BITS = 25
 _FACTOR = 0x9E3779B97F4A7C15
 _WORD = (1 << 64) - 1
@@ -25,10 +25,10 @@ Numbers = npt.NDArray[np.uint64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sieve:
-    """Slots that the keys of a source take; a key whose slot is free is not among them.
+    """Slots occupied by the keys of a source; a key whose slot is free is not among them.
 
-    Keys that follow each other take slots that follow each other, so that a table in the order
-    of its key is looked up in the order of memory.
+    Consecutive keys occupy consecutive slots, so that a table sorted by key is looked up in memory
+    order.
     """
 
     columns: tuple[int, ...]
@@ -38,7 +38,7 @@ class Sieve:
 
     @staticmethod
     def of(keys: Sequence[pa.ChunkedArray]) -> Sieve | None:
-        """Note the keys by their columns of fixed width; None when there is no such column."""
+        """Insert the keys by their fixed-width columns; None if there is no such column."""
         columns = tuple(i for i, column in enumerate(keys) if _is_plain(column.type))
         if not columns:
             return None
@@ -72,7 +72,7 @@ class Sieve:
 
 
 def _range(keys: pa.ChunkedArray) -> tuple[int, int]:
-    """Return the least key as a number, and how far the greatest is from it."""
+    """Return the smallest key as a number, and its distance to the greatest."""
     ends = [key_numbers(chunk).view(np.int64) for chunk in keys.drop_null().chunks if len(chunk)]
     if not ends:
         return 0, 0
@@ -85,7 +85,7 @@ def _is_plain(dtype: pa.DataType) -> bool:
 
 
 def key_numbers(array: pa.Array) -> Numbers:
-    """Return the bits of values of fixed width as numbers; a null may have any."""
+    """Return the bits of fixed-width values as numbers; the number of a null is arbitrary."""
     width = array.type.bit_width // 8
     data = np.frombuffer(array.buffers()[1], dtype=f"<i{width}")
     values = data[array.offset : array.offset + len(array)]

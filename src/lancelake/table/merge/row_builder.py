@@ -1,4 +1,4 @@
-"""How is a row made that a merge writes?"""
+"""Build the rows that a merge writes from source and target columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.table.merge.scope import SOURCE, TARGET, Scope, ScopedValue, Side
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copied:
-    """The value that a side has in a column."""
+    """The value of a column on one side."""
 
     side: str
     column: str
@@ -24,7 +24,7 @@ class Copied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Missing:
-    """No value."""
+    """A null value."""
 
 
 Ingredient = Copied | Missing | ScopedValue
@@ -32,13 +32,13 @@ Ingredient = Copied | Missing | ScopedValue
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """An ingredient for each column of the table."""
+    """The source of the value of each column of the table."""
 
     schema: pa.Schema
     ingredients: tuple[Ingredient, ...]
 
     def needs(self, side: str) -> tuple[str, ...]:
-        """Return the columns of a side that go into a row."""
+        """Return the columns of a side that a row needs."""
         found: dict[str, None] = {}
         for ingredient in self.ingredients:
             if isinstance(ingredient, ScopedValue):
@@ -48,7 +48,7 @@ class Recipe:
         return tuple(found)
 
     def only(self, names: Sequence[str]) -> Recipe:
-        """Return the recipe of some columns, in this order."""
+        """Return the recipe restricted to some columns, in this order."""
         places = [self.schema.get_field_index(name) for name in names]
         return Recipe(
             schema=pa.schema([self.schema.field(i) for i in places]),
@@ -56,7 +56,7 @@ class Recipe:
         )
 
     def make(self, sides: Sides) -> pa.RecordBatch:
-        """Return the rows."""
+        """Build the rows."""
         rows = next(iter(sides.values())).num_rows
         arrays = [
             fitted(_value(ingredient, sides, rows), field)
@@ -68,7 +68,7 @@ class Recipe:
 def copied_from_source(
     schema: Schema, source: Sequence[str], *, otherwise: Ingredient | None
 ) -> Recipe:
-    """Take the columns that the source has; `otherwise` stands for the rest, None for target."""
+    """Copy the columns that the source has; `otherwise` is used for the rest, None for target."""
     by_name = {name: name for name in source}
     ingredients = tuple(
         Copied(side=SOURCE, column=by_name[field.name])
@@ -82,14 +82,14 @@ def copied_from_source(
 def computed(
     schema: Schema, values: Mapping[str, str], scope: Scope, *, otherwise: Ingredient | None
 ) -> Recipe:
-    """Compute some columns; `otherwise` stands for the rest, None for the target's value."""
+    """Compute some columns; `otherwise` is used for the rest, None for the target's value."""
     unknown = [name for name in values if name not in schema.names]
     if unknown:
         problem = f"Column {unknown[0]!r} does not exist in the table"
         advice = suggestion(unknown[0], schema.names, "columns")
         raise InvalidRequestError(problem, column=unknown[0], action=advice)
     if not values:
-        raise InvalidRequestError("No updates provided", action="Name at least one column.")
+        raise InvalidRequestError("No updates provided", action="Set at least one column.")
     ingredients = tuple(
         scope.value(values[field.name], cast_target(field))
         if field.name in values
@@ -100,12 +100,12 @@ def computed(
 
 
 def output_schema(schema: Schema) -> pa.Schema:
-    """Return the types in which rows are handed to the writer; nulls are its concern."""
+    """Return the schema of rows passed to the writer, which checks for nulls."""
     return pa.schema([public_field(field).with_nullable(True) for field in schema.fields])
 
 
 def cast_target(field: Field) -> pa.DataType | None:
-    """Return the type to which a computed value is cast; None where writing converts it."""
+    """Return the type to which a computed value is cast; None if the writer converts it."""
     found = public_field(field).type
     if isinstance(found, pa.BaseExtensionType) or field.is_json:
         return None
@@ -113,7 +113,7 @@ def cast_target(field: Field) -> pa.DataType | None:
 
 
 def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
-    """Return an array as the type of a field."""
+    """Cast an array to the type of a field."""
     target = field.type
     if array.type.equals(target):
         return array
@@ -136,7 +136,7 @@ def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
 
 
 def fitted_storage(storage: pa.Array, target: pa.BaseExtensionType) -> pa.Array:
-    """Return an array as the type in which an extension type stores its values."""
+    """Cast an array to the storage type of an extension type."""
     return (
         storage if storage.type.equals(target.storage_type) else storage.cast(target.storage_type)
     )

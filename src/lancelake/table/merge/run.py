@@ -1,4 +1,4 @@
-"""A source merged into a version: what changes, and the commit of it."""
+"""Run and commit a merge."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lancelake.table.merge.source import MEMORY_BYTES, SourceRows, kept
 from lancelake.table.merge.write import write_merged
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.files import row_files
-from lancelake.table.row_steps.mark_deleted import TakenOut, take_out_beside
+from lancelake.table.row_steps.mark_deleted import ChangedFragments, mark_deleted_during
 from lancelake.table.write import widened, widened_schema
 from lancelake.txn.inserted_keys import InsertedKeys
 from lancelake.txn.rules import AffectedRows
@@ -36,7 +36,7 @@ class MergeCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """A merge that only has to be committed."""
+    """A merge that is ready to be committed."""
 
     transaction: Transaction
     affected: AffectedRows
@@ -64,10 +64,10 @@ def merge(
     memory_bytes: int = MEMORY_BYTES,
     progress: Progress | None = None,
 ) -> Merged:
-    """Merge rows into a table and commit; after a conflict it is done again on the newest version.
+    """Merge rows into a table and commit; after a conflict it is retried on the newest version.
 
-    Only the key columns of the table are read, and those columns of matching rows that the
-    clauses need. A source of more than `memory_bytes` is kept on disk.
+    Only the key columns of the table are read, and those columns of matching rows that the clauses
+    need. A source of more than `memory_bytes` is spilled to disk.
     """
     runs_on = engine or LocalEngine()
     with kept(source, memory_bytes=memory_bytes) as rows:
@@ -93,10 +93,10 @@ def prepare(
     choices: CommitChoices = DEFAULT_CHOICES,
     progress: Progress | None = None,
 ) -> Prepared:
-    """Do all of a merge but its commit."""
+    """Perform all steps of a merge except its commit."""
     runs_on = engine or LocalEngine()
     outcome = find_outcome(base, source, spec, runs_on, progress=progress)
-    gone, added = take_out_beside(
+    gone, added = mark_deleted_during(
         base,
         outcome.gone,
         choices.surroundings.ids,
@@ -114,7 +114,7 @@ def prepare(
 def _with_columns(
     base: Snapshot, source: SourceRows, spec: MergeSpec, engine: Engine, choices: CommitChoices
 ) -> Snapshot:
-    """Add the source's columns to the table, once it is sure that the merge can be done."""
+    """Add the source's columns to the table, once the merge has been validated."""
     schema = widened_schema(base, source.schema)
     if schema == base.manifest.schema:
         return base
@@ -125,11 +125,11 @@ def _with_columns(
 
 def update_operation(
     base: Snapshot,
-    gone: TakenOut,
+    gone: ChangedFragments,
     added: tuple[Fragment, ...],
     inserted_keys: InsertedKeys | None,
 ) -> Update:
-    """Return the operation of a merge that took out rows and wrote others."""
+    """Return the operation of a merge that deleted and wrote rows."""
     return Update(
         removed_fragment_ids=gone.removed,
         updated_fragments=gone.updated,
@@ -142,7 +142,7 @@ def update_operation(
 def with_changes(
     choices: CommitChoices, affected: AffectedRows, inserted_keys: InsertedKeys | None
 ) -> CommitChoices:
-    """Return choices that say which rows a merge takes out, and which keys it inserts."""
+    """Return choices that record the rows a merge deletes, and the keys it inserts."""
     hashes = None if inserted_keys is None else inserted_keys.hashes
     return replace(choices, affected_rows=affected, inserted_keys=hashes)
 

@@ -1,4 +1,4 @@
-"""Which columns may an expression of a merge name, and with which values?"""
+"""Name resolution of merge expressions: `source.x`, `target.x` and unqualified columns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = "source"
 TARGET = "target"
 
 Sides = Mapping[str, pa.RecordBatch]
-"""Rows of each side, one beside the other."""
+"""Rows of each side, side by side."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +31,7 @@ class Scope:
     sides: FrozenMap[str, pa.Schema]
 
     def condition(self, text: str) -> ScopedCondition:
-        """Check a condition."""
+        """Validate a condition."""
         schema, path_of = self._schema, partial(self._qualified, text)
         try:
             found = predicate(text, schema, expression_schema(schema), (), path_of)
@@ -40,13 +40,13 @@ class Scope:
         return ScopedCondition(predicate=found, needs=self._needs(found.paths))
 
     def value(self, text: str, target: pa.DataType | None) -> ScopedValue:
-        """Check an expression, whose values are cast to a type."""
+        """Validate an expression, whose values are cast to a type."""
         found = self._bound(text)
         Evaluator(found, target=target).result_field("value", expression_schema(self._schema))
         return ScopedValue(expression=found, target=target, needs=self._needs(found.paths))
 
     def _bound(self, text: str) -> BoundExpression:
-        """Resolve columns, each to its side."""
+        """Resolve each column to its side."""
         try:
             return bind(text, self._schema, path_of=partial(self._qualified, text))
         except InvalidExpressionError as error:
@@ -61,7 +61,7 @@ class Scope:
         return expression_scope(pa.schema([*structs, *self._plain().values()]))
 
     def _plain(self) -> dict[str, pa.Field]:
-        """Return the columns that need no side before their name."""
+        """Return the columns that are unambiguous without a qualifier."""
         found: dict[str, pa.Field] = {}
         every = [field.name.lower() for schema in self.sides.values() for field in schema]
         for schema in self.sides.values():
@@ -72,7 +72,7 @@ class Scope:
         return found
 
     def _qualified(self, text: str, path: tuple[str, ...]) -> tuple[str, ...]:
-        """Put the side before a column; the bare name of a side means a column of that name."""
+        """Qualify a column; a side's name on its own is a column of that name."""
         if path[0] in self.sides and len(path) > 1:
             return path
         found = [
@@ -86,7 +86,7 @@ class Scope:
         return (*found[0], *path[1:]) if found else path
 
     def _explained(self, error: InvalidExpressionError) -> InvalidExpressionError:
-        """Say of a column that both sides have that its side must be named."""
+        """Explain that an ambiguous column must be qualified."""
         name = str(error.facts.get("column", ""))
         shared = [side for side, schema in self.sides.items() if name in schema.names]
         return error if len(shared) <= 1 else _ambiguous(name, shared, error.facts.get("text"))
@@ -101,26 +101,26 @@ class Scope:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedCondition:
-    """A condition, and the columns of each side that it looks at."""
+    """A condition, and the columns of each side that it refers to."""
 
     predicate: Predicate
     needs: FrozenMap[str, tuple[str, ...]]
 
     def holds(self, sides: Sides) -> pa.BooleanArray:
-        """Whether it holds for each row."""
+        """Evaluate the condition for each row."""
         return self.predicate(_joint(sides, self.needs))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScopedValue:
-    """An expression, and the columns of each side that it looks at."""
+    """An expression, and the columns of each side that it refers to."""
 
     expression: BoundExpression
     target: pa.DataType | None
     needs: FrozenMap[str, tuple[str, ...]]
 
     def of(self, sides: Sides) -> pa.Array:
-        """Return its value for each row."""
+        """Evaluate the expression for each row."""
         return Evaluator(self.expression, target=self.target)(_joint(sides, self.needs))
 
 
@@ -135,7 +135,7 @@ def _ambiguous(name: str, sides: Sequence[str], text: object) -> InvalidExpressi
 
 
 def _joint(sides: Sides, needs: Mapping[str, tuple[str, ...]]) -> pa.RecordBatch:
-    """Put the needed columns of all sides into one batch, as a struct for each side."""
+    """Combine the needed columns of all sides in one batch, as a struct for each side."""
     arrays: list[pa.Array] = []
     fields: list[pa.Field] = []
     for side, names in needs.items():

@@ -1,4 +1,4 @@
-"""The rows of a source, kept so that they can be read twice and by number."""
+"""Source rows of a merge, stored for repeated reads by row number."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _BATCH_BYTES = 16 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRows:
-    """Rows in memory, or in a file of this machine that is mapped when it is read."""
+    """Rows in memory, or in a local file that is memory-mapped for reading."""
 
     rows: pa.Table | Path
     num_rows: int
@@ -30,7 +30,7 @@ class SourceRows:
     nbytes: int
 
     def table(self) -> pa.Table:
-        """Return all rows; those in a file are read as they are touched."""
+        """Return all rows; those in a file are loaded on access."""
         if isinstance(self.rows, pa.Table):
             return self.rows
         with pa.memory_map(str(self.rows)) as mapped:
@@ -50,19 +50,19 @@ class SourceRows:
 
     @property
     def batch_rows(self) -> int:
-        """How many rows fit in a batch of bounded size."""
+        """Number of rows of a batch of bounded size."""
         width = self.nbytes / self.num_rows if self.num_rows else 0
         return max(1, min(_BATCH_ROWS, int(_BATCH_BYTES / width))) if width else _BATCH_ROWS
 
 
 def parts(numbers: RowNumbers, size: int) -> Iterator[RowNumbers]:
-    """Cut numbers into runs of this length."""
+    """Split numbers into runs of this length."""
     for start in range(0, len(numbers), size):
         yield numbers[start : start + size]
 
 
 def taken(table: pa.Table, numbers: RowNumbers) -> pa.RecordBatch:
-    """Return single rows of a table as one batch."""
+    """Return the selected rows of a table as one batch."""
     if not table.num_columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(numbers), pa.struct([])))
     is_run = len(numbers) > 0 and int(numbers[-1]) - int(numbers[0]) == len(numbers) - 1
@@ -85,7 +85,7 @@ def as_batch(table: pa.Table) -> pa.RecordBatch:
 
 @contextmanager
 def kept(reader: pa.RecordBatchReader, *, memory_bytes: int = MEMORY_BYTES) -> Iterator[SourceRows]:
-    """Read a source to its end; once it needs more memory than allowed, it goes to disk."""
+    """Read a source to its end; beyond the memory limit it is spilled to disk."""
     rows = _read(reader, memory_bytes)
     try:
         yield rows

@@ -1,4 +1,4 @@
-"""The keys of a source, as they are compared."""
+"""Normalised keys of a source."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class SourceKeys:
 
     table: pa.Table
     are_unique: bool
-    """Whether it is sure that no two complete keys are the same."""
+    """Whether complete keys are known to be unique."""
 
     @staticmethod
     def of(source: SourceRows, fields: Sequence[Field], names: Sequence[str]) -> SourceKeys:
@@ -36,7 +36,7 @@ class SourceKeys:
         return SourceKeys(table=table, are_unique=len(columns) == 1 and _are_unique(columns[0]))
 
     def parts(self, size: int) -> Iterator[pa.Table]:
-        """Yield the keys without a null, with the numbers of their rows, so many at once."""
+        """Yield the keys without a null, with their row numbers, this many at a time."""
         numbers = pa.array(np.arange(self.table.num_rows))
         numbered = self.table.append_column(SOURCE_ROW, numbers)
         columns = self.table.columns

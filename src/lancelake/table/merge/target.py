@@ -1,4 +1,4 @@
-"""Rows of a version by address."""
+"""Read target rows of a merge by address."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ROW_ID = MetaColumn.ROW_ID.value
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetRows:
-    """Chosen columns of a version, with row ids if asked."""
+    """Selected columns of a version, optionally with row ids."""
 
     scans: dict[FragmentId, ScanTask]
     columns: ScanColumns | None
@@ -47,7 +47,7 @@ class TargetRows:
         )
 
     def at(self, addresses: Addresses) -> pa.RecordBatch:
-        """Return the rows at addresses, which ascend and may repeat."""
+        """Return the rows at addresses, which must ascend and may repeat."""
         fragments = fragment_of(addresses).astype(np.int64)
         found = [
             self._of_fragment(FragmentId(int(i)), addresses[fragments == i])
@@ -68,6 +68,6 @@ class TargetRows:
 
 
 def row_ids(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.Array]:
-    """Return rows without their ids, and the ids."""
+    """Split rows into rows without ids, and the ids."""
     position = rows.schema.get_field_index(_ROW_ID)
     return rows.remove_column(position), rows.column(position)

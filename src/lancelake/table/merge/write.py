@@ -1,4 +1,4 @@
-"""Rows of a merge written: changed ones first, with their ids, then new ones."""
+"""Write the rows of a merge: changed rows with their row ids first, then new rows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ from lancelake.table.row_steps.files import with_row_ids
 _TASK_BYTES = 256 << 20
 
 Made = tuple[pa.RecordBatch, pa.Array | None]
-"""Rows to write, and the ids they keep."""
+"""Rows to write, and the row ids they keep."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changed:
-    """Rows of the table with new values; without a source row, `numbers` is None."""
+    """Updated rows of the table; `numbers` is None without source rows."""
 
     recipe: Recipe
     target: TargetRows | None
@@ -44,7 +44,7 @@ class Changed:
         return len(self.addresses)
 
     def part(self, start: int, stop: int) -> Changed:
-        """Return a run of the rows."""
+        """Return a range of the rows."""
         return Changed(
             recipe=self.recipe,
             target=self.target,
@@ -55,7 +55,7 @@ class Changed:
         )
 
     def rows(self) -> Iterator[Made]:
-        """Make the rows."""
+        """Build the rows."""
         theirs = None if self.numbers is None else self.source.columns(self.recipe.needs(SOURCE))
         step = self.source.batch_rows
         if self.target is not None:
@@ -85,16 +85,16 @@ class New:
         return len(self.numbers)
 
     def part(self, start: int, stop: int) -> New:
-        """Return a run of the rows."""
+        """Return a range of the rows."""
         return New(recipe=self.recipe, numbers=self.numbers[start:stop], source=self.source)
 
     def rows(self) -> Iterator[Made]:
-        """Make the rows."""
+        """Build the rows."""
         for batch in self.source.batches(self.numbers, self.recipe.needs(SOURCE)):
             yield self.recipe.make({SOURCE: batch}), None
 
     def keys(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        """Make some columns of the rows only."""
+        """Build only some columns of the rows."""
         part = self.recipe.only(names)
         for batch in self.source.batches(self.numbers, part.needs(SOURCE)):
             yield part.make({SOURCE: batch})
@@ -112,7 +112,7 @@ class WriteMerged:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -139,7 +139,7 @@ def write_merged(
     *,
     progress: Progress | None = None,
 ) -> tuple[Fragment, ...]:
-    """Write portions, in files as full as they may be, and return their fragments."""
+    """Write portions, in files as full as allowed, and return their fragments."""
     tasks = [
         WriteMerged(portions=group, write=write)
         for group in _grouped(portions, write.max_rows_per_file)
@@ -149,13 +149,13 @@ def write_merged(
 
 
 def by_target(pairs: Pairs) -> tuple[Addresses, RowNumbers]:
-    """Return pairs in the order of the table."""
+    """Return pairs in table order."""
     order = np.argsort(pairs.target, kind="stable")
     return pairs.target[order], pairs.source[order]
 
 
 def _grouped(portions: Sequence[Portion], most: int) -> Iterator[tuple[Portion, ...]]:
-    """Cut portions into groups of one file each, in order."""
+    """Split portions into groups of one file each, in order."""
     group: list[Portion] = []
     room = most
     for portion in portions:

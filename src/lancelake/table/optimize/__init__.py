@@ -1,4 +1,4 @@
-"""Keep a table in shape: compaction, indices and cleanup, when they are worth it."""
+"""Table maintenance: compaction, index updates and cleanup, run when worthwhile."""
 
 from lancelake.table.optimize.run import OptimizeRun, OptimizeSummary, optimize
 from lancelake.table.optimize.settings import OptimizeSettings, from_config

@@ -1,4 +1,4 @@
-"""Who keeps indices up to date when a table is optimized?"""
+"""Index maintenance that runs when a table is optimized."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from lancelake.engine.port import Engine
 from lancelake.table.publish import CommitChoices
 
 
-class IndexUpkeep(Protocol):
-    """Work on indices that is worth doing from time to time."""
+class IndexMaintenance(Protocol):
+    """Index maintenance to run from time to time."""
 
     def due(self, at: Snapshot) -> tuple[str, ...]:
-        """Say in words what there is to do for a version; nothing when there is not."""
+        """Describe the pending work for a version; empty if there is none."""
         ...
 
     def run(self, at: Snapshot, engine: Engine | None, choices: CommitChoices) -> Snapshot:
-        """Do it, and return the version it made."""
+        """Run it, and return the resulting version."""
         ...
 
 
-INDEX_UPKEEP: tuple[IndexUpkeep, ...] = ()
-"""What is done for indices, in this order."""
+INDEX_MAINTENANCE: tuple[IndexMaintenance, ...] = ()
+"""Index maintenance steps, in this order."""

@@ -1,4 +1,4 @@
-"""A table kept in shape in one call: compacted, its indices kept up, and cleaned up."""
+"""Optimize a table in one call: compact it, maintain its indices, and clean it up."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import CompactionCounts, CompactionRun, compact
 from lancelake.table.compact.task import CompactFragments
-from lancelake.table.optimize.index_maintenance import INDEX_UPKEEP, IndexUpkeep
+from lancelake.table.optimize.index_maintenance import INDEX_MAINTENANCE, IndexMaintenance
 from lancelake.table.optimize.settings import OptimizeSettings, from_config
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeRun:
-    """Where the work runs, and how it is committed."""
+    """The engine of the work, and how it is committed."""
 
     engine: Engine | None = None
     choices: CommitChoices = DEFAULT_CHOICES
     progress: Progress | None = None
-    upkeep: tuple[IndexUpkeep, ...] = INDEX_UPKEEP
+    index_maintenance: tuple[IndexMaintenance, ...] = INDEX_MAINTENANCE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeSummary:
-    """What was done, or would be, and why other things were not.
+    """What was done, or would be, and why other steps were skipped.
 
-    `snapshot` is the newest version known of. `conflict` says what another writer did first: the
+    `snapshot` is the newest version known. `conflict` describes a conflict with another writer: the
     work is left to the next call.
     """
 
@@ -46,14 +46,14 @@ class OptimizeSummary:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything was done, or would be."""
+        """Whether any work was done, or would be."""
         removed = self.cleanup is not None and bool(
             self.cleanup.files_removed or self.cleanup.versions
         )
         return self.compaction is not None or bool(self.indices) or removed
 
     def without(self, what: str) -> OptimizeSummary:
-        """Return the summary with a reason why something was not done."""
+        """Return the summary with a reason for a skipped step."""
         return replace(self, skipped=(*self.skipped, what))
 
 
@@ -64,17 +64,17 @@ def optimize(
     dry_run: bool = False,
     run: OptimizeRun | None = None,
 ) -> OptimizeSummary:
-    """Do what is worth it; without settings, as the table's config says.
+    """Run the steps that are worthwhile; without settings, those in the table's config apply.
 
-    Nothing to do makes no version. Several calls at once do no harm: what one has done the others
-    leave alone. With `dry_run` nothing is done.
+    Without pending work no version is created. Concurrent calls are safe: work done by one is
+    skipped by the others. With `dry_run` nothing is changed.
     """
     how = settings or from_config(base.manifest.config)
     running = run or OptimizeRun()
     summary = OptimizeSummary(before=base, snapshot=base, is_dry_run=dry_run)
     try:
         summary = _compacted(summary, how, running)
-        summary = _kept_up(summary, running)
+        summary = _with_index_maintenance(summary, running)
     except ConflictError as conflict:
         summary = replace(summary, conflict=conflict.problem)
     return _cleaned_up(summary, how, running)
@@ -94,25 +94,26 @@ def _compacted(
         return summary.without("no fragment is worth rewriting")
     if saved < how.min_fragments_saved and not deleted:
         return summary.without(
-            f"a compaction would save {saved} of at least {how.min_fragments_saved} fragments"
+            f"a compaction would save {saved} fragments, fewer than the minimum of "
+            f"{how.min_fragments_saved}"
         )
     if summary.is_dry_run:
         return replace(summary, compaction=_expected(planned))
     running = CompactionRun(engine=run.engine, choices=run.choices, progress=run.progress)
     done = compact(summary.snapshot, how.compaction, running)
-    # Another call may have been first with all of it.
+    # Another call may have done all of it first.
     metrics = done.metrics if done.metrics.fragments_removed else None
     return replace(summary, snapshot=done.snapshot, compaction=metrics)
 
 
-def _kept_up(summary: OptimizeSummary, run: OptimizeRun) -> OptimizeSummary:
-    for upkeep in run.upkeep:
-        due = upkeep.due(summary.snapshot)
+def _with_index_maintenance(summary: OptimizeSummary, run: OptimizeRun) -> OptimizeSummary:
+    for step in run.index_maintenance:
+        due = step.due(summary.snapshot)
         if not due:
             continue
         at = summary.snapshot
         if not summary.is_dry_run:
-            at = upkeep.run(at, run.engine, run.choices)
+            at = step.run(at, run.engine, run.choices)
         summary = replace(summary, snapshot=at, indices=(*summary.indices, *due))
     return summary
 
@@ -125,7 +126,7 @@ def _cleaned_up(
     versions = len(list_versions(summary.snapshot.location))
     if versions < how.min_versions:
         return summary.without(
-            f"the table keeps {versions} versions; it is cleaned up from {how.min_versions} on"
+            f"the table has {versions} versions; cleanup starts at {how.min_versions}"
         )
     running = CleanupRun() if run.engine is None else CleanupRun(engine=run.engine)
     report = clean_up(
@@ -139,14 +140,14 @@ def _cleaned_up(
 
 
 def _gain(planned: RewritePlan) -> tuple[int, int]:
-    """Return how many fragments would be saved, and how many deleted rows would go."""
+    """Return the number of fragments saved, and of deleted rows removed."""
     saved = len([f for task in planned.tasks for f in task.fragments]) - _files_made(planned)
     fragments = (f for task in planned.tasks for f in task.fragments)
     return saved, sum(f.num_deleted_rows or 0 for f in fragments)
 
 
 def _expected(planned: RewritePlan) -> CompactionCounts:
-    """Return what a compaction would take away, and how many fragments it would make."""
+    """Return what a compaction would remove, and the number of fragments it would create."""
     old = [fragment for task in planned.tasks for fragment in task.fragments]
     return CompactionCounts(
         fragments_removed=len(old),
@@ -158,7 +159,7 @@ def _expected(planned: RewritePlan) -> CompactionCounts:
 
 
 def _files_made(planned: RewritePlan) -> int:
-    """Count the files that tasks are to write; one that sorts writes about as many as it reads."""
+    """Count the files that tasks write; a sorting task writes about as many as it reads."""
     return sum(
         len(task.file_rows if isinstance(task, CompactFragments) else task.fragments)
         for task in planned.tasks

@@ -1,4 +1,4 @@
-"""When is it time to compact, and to clean up? What callers ask for, and what the config says."""
+"""Settings of optimize: thresholds for compaction and cleanup, from the caller or the config."""
 
 from __future__ import annotations
 
@@ -26,32 +26,33 @@ def _careful() -> CleanupPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OptimizeSettings:
-    """What is done, and from when on it is worth it."""
+    """The steps to run, and their thresholds."""
 
     compact: bool = True
     cleanup: bool = True
 
     min_fragments_saved: int = _FEW_FRAGMENTS
-    """A compaction that makes fewer fragments go waits, unless it gets rid of deleted rows."""
+    """Minimum number of fragments saved by a compaction, unless it removes deleted rows."""
 
     min_versions: int = _FEW_VERSIONS
-    """A table that keeps fewer versions is not cleaned up."""
+    """Minimum number of versions for a cleanup."""
 
     compaction: CompactionSettings = field(default_factory=CompactionSettings)
     policy: CleanupPolicy = field(default_factory=_careful)
 
     def __post_init__(self) -> None:
-        """Refuse numbers that mean nothing."""
+        """Refuse invalid numbers."""
         for name in ("min_fragments_saved", "min_versions"):
             if getattr(self, name) < 0:
                 raise InvalidRequestError(f"{name} must not be negative", found=getattr(self, name))
 
 
 def from_config(config: Mapping[str, str]) -> OptimizeSettings:
-    """Read what a table's config sets; the rest has its defaults.
+    """Read the settings in a table's config; the others have their defaults.
 
-    How to compact is told by `lance.compaction.*`, what a cleanup keeps by `lance.auto_cleanup.*`.
-    Versions younger than two weeks stay when the config names no age.
+    Compaction options are read from `lance.compaction.*`, cleanup options from
+    `lance.auto_cleanup.*`. Versions younger than two weeks are retained unless the config sets an
+    age.
     """
     given: dict[str, Any] = {}
     for key, text in config.items():
@@ -66,7 +67,7 @@ def from_config(config: Mapping[str, str]) -> OptimizeSettings:
 
 def _number(key: str, text: str) -> int:
     if not text.isascii() or not text.isdigit():
-        raise _wrong(key, text, "a number from 0 up")
+        raise _wrong(key, text, "a non-negative number")
     return int(text)
 
 
@@ -78,8 +79,8 @@ def _truth(key: str, text: str) -> bool:
 
 def _wrong(key: str, text: str, expected: str) -> InvalidRequestError:
     return InvalidRequestError(
-        f"config {key} is {text!r}, and must be {expected}",
-        action="Set the table's config right, or remove the key.",
+        f"config {key} is {text!r}, but must be {expected}",
+        action="Correct the table's config, or remove the key.",
     )
 
 

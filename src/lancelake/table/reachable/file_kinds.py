@@ -1,4 +1,4 @@
-"""Which kinds of files does a table have, and what are they known by?"""
+"""Kinds of files of a table, recognised by folder and name."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from lancelake.format import layout
 
 
 class FileKind(StrEnum):
-    """What a file is for."""
+    """Purpose of a file."""
 
     MANIFEST = "manifest"
     TRANSACTION = "transaction"
@@ -22,7 +22,7 @@ class FileKind(StrEnum):
 
 
 FOLDERS = (layout.DATA, layout.DELETIONS, layout.INDICES, layout.TRANSACTIONS)
-"""Where files lie that versions refer to."""
+"""Folders of the files that versions refer to."""
 
 _UUID = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 _BLOB = re.compile(r"([^/]+)/[01]{32}\.blob")
@@ -30,16 +30,16 @@ _DELETION = re.compile(r"\d+-(\d+-\d+)\.(?:arrow|bin)")
 _INDEX = re.compile(rf"({_UUID})/.+", re.DOTALL)
 _TRANSACTION = re.compile(r"\d+-[^/]+\.txn")
 _UNFINISHED = ".tmp"
-# The codec writes a file of a disk under such a name, and renames it when it is whole.
+# The codec writes a local file under such a temporary name, and renames it when it is complete.
 _UNFINISHED_DATA = re.compile(r"\.tmp[0-9A-Za-z]{6}")
 _DATA_SUFFIX = ".lance"
 
 
 def classify(path: str) -> tuple[FileKind, str]:
-    """Return the kind of a file in one of the folders, and the name that versions know it by.
+    """Return the kind of a file in one of the folders, and the name that versions refer to it by.
 
-    Names that no writer gives are of no known kind. A deletion file is known by the numbers in its
-    name but for that of the fragment, which are drawn at random.
+    Names that no writer generates have no known kind. A deletion file is identified by the numbers
+    in its name except the fragment id, since they are random.
     """
     folder, _, name = path.partition("/")
     match folder:
@@ -65,7 +65,7 @@ def _data(name: str) -> tuple[FileKind, str]:
     blob = _BLOB.fullmatch(name)
     if blob is None:
         return FileKind.UNKNOWN, name
-    # The blobs of a data file lie in a folder of its name.
+    # The blobs of a data file are stored in a folder of the same name.
     return FileKind.BLOB, blob[1] + _DATA_SUFFIX
 
 

@@ -1,4 +1,4 @@
-"""Which files lie in the folders of a table?"""
+"""List the files in the folders of a table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from lancelake.storage.open import open_store
 from lancelake.table.reachable.file_kinds import FOLDERS, FileKind, classify
 
 _TASK_BYTES = 64 << 20
-# Strangers may have put files here whose names hold anything but this.
+# Other programs may store files here, and their names may contain any other character.
 _SEPARATOR = "\0"
 _ANY_BYTES = "surrogateescape"
 
 
-# A tuple: made by the thousand, in a third of the time of a frozen dataclass.
+# A tuple, since thousands are created: it takes a third of the time of a frozen dataclass.
 class ListedFile(NamedTuple):
-    """A file, what it is, and what versions know it by."""
+    """A file with its kind and the name that versions refer to it by."""
 
     path: str
     kind: FileKind
@@ -30,18 +30,18 @@ class ListedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListFolder:
-    """A folder of a table, to be listed."""
+    """A folder of a table to list."""
 
     location: Location
     folder: str
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """List the folder and return its files as `list_files` reads them."""
+        """List the folder and return the bytes that `list_files` reads."""
         found = open_store(self.location).list(self.folder)
         lines = (f"{info.size_bytes} {info.modified_ns} {info.path}" for info in found)
         return _SEPARATOR.join(lines).encode(errors=_ANY_BYTES)

@@ -1,4 +1,4 @@
-"""Which files do versions need, and which of the versions may go?"""
+"""Read versions to find the files they need, and the versions that may be removed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from lancelake.table.reachable.version_lines import ReachableLine
 
 _TASK_BYTES = 64 << 20
 _LEAST_VERSIONS = 250
-# Manifests that are asked for at once where each answer takes its time.
+# Number of manifests requested in parallel from a store with high latency.
 _REQUESTS = 32
 _LOCAL = {"file", "memory"}
 _KNOWN_FLAGS = int(READABLE | WRITABLE)
@@ -38,7 +38,7 @@ _V1, _V2 = ManifestNaming.V1, ManifestNaming.V2
 
 @dataclass(slots=True)
 class Reach:
-    """The names of files that versions need, by how they are known."""
+    """Names of the files that versions need, by kind."""
 
     data: set[str] = field(default_factory=set)
     deletions: set[str] = field(default_factory=set)
@@ -51,13 +51,13 @@ class Reach:
         return not (self.data or self.deletions or self.indices or self.transactions)
 
     def add(self, names: FileNames) -> None:
-        """Take in names of files."""
+        """Add names of files."""
         self.data.update(names.data)
         self.deletions.update(names.deletions)
         self.indices.update(names.indices)
 
     def update(self, other: Reach) -> None:
-        """Take in what other versions need."""
+        """Add the files that other versions need."""
         self.data |= other.data
         self.deletions |= other.deletions
         self.indices |= other.indices
@@ -68,7 +68,7 @@ class Reach:
         return known_as in self.names(kind)
 
     def names(self, kind: FileKind) -> set[str]:
-        """Return the names of the files of a kind that are needed."""
+        """Return the names of the needed files of a kind."""
         match kind:
             case FileKind.DATA | FileKind.BLOB:
                 return self.data
@@ -82,7 +82,7 @@ class Reach:
                 return set()
 
     def settle(self) -> Reach:
-        """Know files by their last name too: some lie below a base that is a folder of files."""
+        """Also register files by their last path segment, for bases that are a folder of files."""
         self.data |= {path.rpartition("/")[2] for path in self.data if "/" in path}
         return self
 
@@ -92,13 +92,13 @@ class Reach:
 
     @staticmethod
     def from_json(body: Sequence[Iterable[str]]) -> Reach:
-        """Undo `to_json`."""
+        """Decode the output of `to_json`."""
         return Reach(*(set(names) for names in body))
 
 
 @dataclass(slots=True)
 class _Gathering:
-    """What some versions need, gathered one by one: what two have in common is decoded once."""
+    """Collects the files that versions need; entries that versions share are decoded once."""
 
     reach: Reach = field(default_factory=Reach)
     _fragments: set[bytes] = field(default_factory=set)
@@ -119,9 +119,9 @@ class _Gathering:
             self.reach.transactions.add(outline.transaction_file)
 
 
-# A tuple: made by the thousand, in a third of the time of a frozen dataclass.
+# A tuple, since thousands are created: it takes a third of the time of a frozen dataclass.
 class FoundVersion(NamedTuple):
-    """A version as its manifest tells; `is_old` when its time and number let it go."""
+    """A version as read from its manifest; `is_old` if its age and number allow its removal."""
 
     name: str
     version: int
@@ -133,7 +133,7 @@ class FoundVersion(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What reading versions told: `kept` and `dropped` are what those that stay and go need."""
+    """Result of reading versions: the files needed by kept and by dropped versions."""
 
     versions: tuple[FoundVersion, ...] = ()
     kept: Reach = field(default_factory=Reach)
@@ -142,9 +142,10 @@ class Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadVersions:
-    """Some versions of a line, to be read.
+    """Versions of a line to read.
 
-    `old` are those whose number lets them go, `held` those that something else keeps.
+    `old` are those whose number allows their removal, `held` those that are retained for other
+    reasons.
     """
 
     location: Location
@@ -155,13 +156,13 @@ class ReadVersions:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Read the versions and return what `read_versions` puts together.
+        """Read the versions and return the bytes that `read_versions` merges.
 
-        Those that vanished meanwhile need nothing.
+        Versions that were removed in the meantime need nothing.
         """
         kept, dropped = _Gathering(), _Gathering()
         found: list[FoundVersion] = []
@@ -182,7 +183,7 @@ class ReadVersions:
     def _is_old(self, name: str, outline: VersionOutline) -> bool:
         if name not in self.old or not self._is_early(outline.timestamp_ns):
             return False
-        # A manifest that states another number than its name stands for that number.
+        # If the version in a manifest differs from its name, the manifest takes precedence.
         number = outline.version
         return name == manifest_name(number, _V2) or name == manifest_name(number, _V1)
 
@@ -203,7 +204,7 @@ class ReadVersions:
 def needed_by(
     lines: Iterable[ReachableLine], engine: Engine, progress: Progress | None = None
 ) -> Reach:
-    """Return the files that all versions of lines need."""
+    """Return the files that all versions of the lines need."""
     tasks = tuple(
         ReadVersions(location=line.location, names=names)
         for line in lines
@@ -215,7 +216,7 @@ def needed_by(
 def read_versions(
     tasks: Sequence[ReadVersions], engine: Engine, progress: Progress | None = None
 ) -> Reading:
-    """Read versions and put together what they need."""
+    """Read versions and merge the files they need."""
     if not tasks:
         return Reading()
     description = f"read versions of {tasks[0].location.uri}"
@@ -223,13 +224,13 @@ def read_versions(
 
 
 def parts(names: tuple[str, ...], engine: Engine) -> Iterator[tuple[str, ...]]:
-    """Cut versions into as many parts as are read at once."""
+    """Split versions into as many parts as are read in parallel."""
     size = max(_LEAST_VERSIONS, -(-len(names) // engine.parallelism))
     return (names[start : start + size] for start in range(0, len(names), size))
 
 
 def _from_bytes(results: Iterable[bytes]) -> Reading:
-    """Put together what runs of `ReadVersions` returned."""
+    """Merge the results of runs of `ReadVersions`."""
     versions: list[FoundVersion] = []
     kept, dropped = Reach(), Reach()
     for result in results:
@@ -248,12 +249,12 @@ def _manifest(store: ObjectStore, name: str) -> tuple[str, bytes] | None:
 
 
 def _ensure_known(outline: VersionOutline) -> None:
-    """Refuse features that are not known: their files would not be found."""
+    """Refuse unknown features, since their files would not be found."""
     flags = outline.reader_feature_flags | outline.writer_feature_flags
     if unknown := flags & ~_KNOWN_FLAGS:
         raise UnsupportedError(
-            f"the table has features that are not supported (flags {unknown:#x}), "
-            "so it is not known which files they need",
+            f"the table has unsupported features (flags {unknown:#x}), so the files they need "
+            "are unknown",
             version=outline.version,
             flags=unknown,
         )

@@ -1,4 +1,4 @@
-"""Which lines of versions may need files of a table: its own, its branches, clones within it?"""
+"""Version lines that may need files of a table: its own, its branches, and clones within it."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from lancelake.table.refs import branch_location, list_branches, list_tags
 
 _OWN = frozenset({*FOLDERS, layout.VERSIONS})
 _MANIFEST = re.compile(r"d?\d{1,20}\.manifest")
-# Folders of folders in which a clone is looked for.
+# Depth of nested folders that are searched for clones.
 _DEPTH = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReachableLine:
-    """The manifests below one root, by the names of their files."""
+    """The manifests below one root, by file name."""
 
     location: Location
     names: tuple[str, ...]
@@ -39,17 +39,17 @@ class KnownRefs:
 
     @staticmethod
     def load(main: Location) -> KnownRefs:
-        """Read them."""
+        """Read all tags and branches."""
         return KnownRefs(tags=list_tags(main), branches=list_branches(main))
 
     def tagged(self, branch: str | None) -> dict[str, int]:
-        """Return the tags of a line and the versions they name."""
+        """Return the tags of a line and the versions they refer to."""
         return {
             tag: found.version for tag, found in self.tags.items() if _same(found.branch, branch)
         }
 
     def forks(self, branch: str | None) -> dict[str, int]:
-        """Return the branches that begin on a line, and at which version."""
+        """Return the branches forked from a line, and the version of each fork."""
         return {
             name: found.parent_version
             for name, found in self.branches.items()
@@ -57,7 +57,7 @@ class KnownRefs:
         }
 
     def held(self, branch: str | None) -> frozenset[int]:
-        """Return the versions of a line that a tag names or where a branch begins."""
+        """Return the versions of a line that a tag refers to or a branch was forked from."""
         return frozenset((*self.tagged(branch).values(), *self.forks(branch).values()))
 
 
@@ -71,9 +71,10 @@ class Family:
 
     @staticmethod
     def load(location: Location, main: Location) -> Family:
-        """Find all lines of the table at `main`; `location` may be a branch that is being made.
+        """Find all lines of the table at `main`; `location` may be a branch being created.
 
-        Tags and branches are read before versions are listed: what they name is then there.
+        Tags and branches are read before versions are listed, so that the versions they refer to
+        are in the listing.
         """
         refs = KnownRefs.load(main)
         roots = {main.uri: main}
@@ -85,7 +86,7 @@ class Family:
 
 
 def is_manifest(name: str) -> bool:
-    """Whether a file in the folder of versions is a manifest by its name."""
+    """Whether a file in the versions folder has the name of a manifest."""
     return _MANIFEST.fullmatch(name) is not None
 
 
@@ -96,14 +97,14 @@ def _same(recorded: str | None, branch: str | None) -> bool:
 def _line(location: Location) -> ReachableLine:
     handler = open_line(location).handler
     if isinstance(handler, ExternalHandler):
-        # A version that the service recorded comes under its own name.
+        # A version recorded by the commit service is listed under its own name.
         handler.latest()
     names = open_store(location).list_names(layout.VERSIONS)
     return ReachableLine(location=location, names=tuple(filter(is_manifest, names)))
 
 
 def _tables_within(root: Location, depth: int) -> Iterator[Location]:
-    """Yield the roots of tables in folders that are none of the table's own."""
+    """Yield the roots of tables in folders that do not belong to the table itself."""
     for folder in _own_folders(root):
         if folder in _OWN or (folder.startswith("_") and folder != layout.TREE):
             continue
@@ -121,7 +122,7 @@ def _tables_at(place: Location, depth: int) -> Iterator[Location]:
 
 
 def _own_folders(place: Location) -> list[str]:
-    """Return the folders directly at a place; links lead elsewhere and are left out."""
+    """Return the folders directly at a location; links are skipped."""
     folders = open_store(place).list_dirs("")
     if place.scheme != "file":
         return folders

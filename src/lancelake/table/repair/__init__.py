@@ -1,19 +1,19 @@
-"""Set a damaged table right: what can be rebuilt is, in a new version."""
+"""Repair a damaged table: metadata that can be rebuilt is rebuilt in a new version."""
 
-from lancelake.table.repair.healthy import WayBack, go_back, way_back
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.healthy import HealthyVersion, find_healthy, restore_healthy
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import Left, RepairPlan, plan
 from lancelake.table.repair.run import Repaired, apply, repair
 
 __all__ = [
+    "HealthyVersion",
     "Left",
+    "RepairOptions",
     "RepairPlan",
     "Repaired",
-    "WayBack",
-    "Wishes",
     "apply",
-    "go_back",
+    "find_healthy",
     "plan",
     "repair",
-    "way_back",
+    "restore_healthy",
 ]

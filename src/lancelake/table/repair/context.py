@@ -1,4 +1,4 @@
-"""What does a repair work on: a draft of a version, and what is known around it?"""
+"""Context of a repair: the draft of a version, and its findings."""
 
 from __future__ import annotations
 
@@ -13,34 +13,34 @@ from lancelake.table.check.footers import check_footers
 from lancelake.table.check.rows import INVALID_TEXT, check_rows
 from lancelake.table.check.subject import Subject
 from lancelake.table.repair.draft import Draft
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.past import Past
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairContext:
-    """A draft to be made better; `found` is what is wrong with it."""
+    """A draft to repair; `found` has its findings."""
 
     head: Snapshot
     draft: Draft
     subject: Subject
     deletions: Deletions
     past: Past
-    wishes: Wishes
+    options: RepairOptions
     found: tuple[Finding, ...]
 
     @property
     def codes(self) -> frozenset[str]:
-        """What is found wrong, by code."""
+        """The codes of the findings."""
         return frozenset(finding.code for finding in self.found)
 
     def is_readable(self, fragment: Fragment) -> bool:
-        """Whether all values of a fragment can be read, and are as many as it says.
+        """Whether all values of a fragment can be read, and match its row count.
 
-        Strings that are not UTF-8 do not count: they can be replaced.
+        Invalid UTF-8 is ignored, since it can be replaced.
         """
         alone = replace(self.draft, fragments=(fragment,)).on(self.head)
         subject = Subject(alone, self.subject.sizes)
-        # Readers may be kept open; the ends of files are always read from the store.
+        # Readers may be cached; footers are always read from the store.
         found = chain(check_footers(subject), check_rows(subject, set()))
         return all(finding.code == INVALID_TEXT for finding in found)

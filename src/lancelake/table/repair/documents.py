@@ -1,4 +1,4 @@
-"""Files beside the versions that are wrong: the hint, tags, branches, names of manifests."""
+"""Repair files next to the versions: the version hint, tags, branches and manifest names."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from lancelake.storage.open import open_store
 from lancelake.table.check.finding import Finding
 from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.refs import branch_location, load_tag
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RightHint:
-    """The hint names the newest version."""
+class CorrectHint:
+    """Set the version hint to the newest version."""
 
     location: Location
 
     @property
     def step(self) -> str:
-        """Say it."""
-        return "the hint at the newest version is written anew"
+        """Describe the action."""
+        return "version hint: rewritten"
 
     def carry_out(self) -> None:
         """Write the hint."""
@@ -39,19 +39,19 @@ class RightHint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RightTag:
-    """A tag says how large the manifest it names is."""
+class CorrectTag:
+    """Correct the manifest size recorded in a tag."""
 
     main: Location
     name: str
 
     @property
     def step(self) -> str:
-        """Say it."""
-        return f"tag {self.name!r}: the size of its manifest"
+        """Describe the action."""
+        return f"tag {self.name!r}: manifest size corrected"
 
     def carry_out(self) -> None:
-        """Write the tag, for the version that it names."""
+        """Write the tag for the version it refers to."""
         tag = load_tag(self.main, self.name)
         place = branch_location(self.main, tag.branch)
         name = find_version(place, tag.version).name
@@ -62,102 +62,104 @@ class RightTag:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedTag:
-    """A tag that leads nowhere goes."""
+    """Delete a tag that refers to nothing."""
 
     main: Location
     name: str
 
     @property
     def step(self) -> str:
-        """Say it."""
-        return f"tag {self.name!r} is removed"
+        """Describe the action."""
+        return f"tag {self.name!r}: deleted"
 
     def carry_out(self) -> None:
-        """Remove the document."""
+        """Delete the document."""
         ref_files.remove_tag(open_store(self.main), self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedBranch:
-    """A branch without versions goes."""
+    """Delete a branch without versions."""
 
     main: Location
     name: str
 
     @property
     def step(self) -> str:
-        """Say it."""
-        return f"branch {self.name!r} is removed"
+        """Describe the action."""
+        return f"branch {self.name!r}: deleted"
 
     def carry_out(self) -> None:
-        """Remove the document."""
+        """Delete the document."""
         ref_files.remove_branch(open_store(self.main), self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RenamedManifests:
-    """All manifests get names of the current scheme."""
+    """Rename all manifests to the current naming scheme."""
 
     location: Location
 
     @property
     def step(self) -> str:
-        """Say it."""
-        return "manifests are named by the current scheme"
+        """Describe the action."""
+        return "manifests: renamed to the current naming scheme"
 
     def carry_out(self) -> None:
-        """Rename."""
+        """Rename the manifests."""
         migrate_manifest_names(self.location)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenTransaction:
-    """The file with the transaction of the newest version is there."""
+    """Write the transaction file of the newest version."""
 
     location: Location
     version: int
 
     @property
     def step(self) -> str:
-        """Say it."""
-        return f"the transaction file of version {self.version} is written anew"
+        """Describe the action."""
+        return f"transaction file of version {self.version}: rewritten"
 
     def carry_out(self) -> None:
-        """Copy it from the manifest."""
+        """Copy the transaction from the manifest."""
         name = find_version(self.location, self.version)
         rewrite_transaction_file(open_line(self.location), name)
 
 
-Action = WrittenTransaction | RightHint | RightTag | RemovedTag | RemovedBranch | RenamedManifests
+Action = (
+    WrittenTransaction | CorrectHint | CorrectTag | RemovedTag | RemovedBranch | RenamedManifests
+)
 
 
-def action_for(finding: Finding, main: Location, wishes: Wishes) -> Action | None:
-    """Return what helps against a finding, as far as it is asked for."""
+def action_for(finding: Finding, main: Location, options: RepairOptions) -> Action | None:
+    """Return the action for a finding, if the options allow it."""
     name = _name(finding)
     here = branch_location(main, finding.branch)
     match finding.code:
         case "hint-ahead":
-            return RightHint(location=here)
-        case "hint-damaged" if wishes.notes:
-            return RightHint(location=here)
-        case "transaction-file-missing" if wishes.notes and finding.version is not None:
+            return CorrectHint(location=here)
+        case "hint-damaged" if options.notes:
+            return CorrectHint(location=here)
+        case "transaction-file-missing" if options.notes and finding.version is not None:
             return WrittenTransaction(location=here, version=finding.version)
         case "tag-manifest-size":
-            return RightTag(main=main, name=name)
-        case "tag-target-missing" if wishes.remove_refs:
+            return CorrectTag(main=main, name=name)
+        case "tag-target-missing" if options.remove_refs:
             return RemovedTag(main=main, name=name)
-        case "branch-root-missing" if wishes.remove_refs:
+        case "branch-root-missing" if options.remove_refs:
             return RemovedBranch(main=main, name=name)
-        case "ref-damaged" if wishes.remove_refs:
+        case "ref-damaged" if options.remove_refs:
             return _removed(finding, main, name)
-        case "naming-mixed" if wishes.rename_manifests:
+        case "naming-mixed" if options.rename_manifests:
             return RenamedManifests(location=here)
         case _:
             return None
 
 
 def carried_out(actions: tuple[Action, ...]) -> Iterator[str]:
-    """Carry out what is to be done, and tell; what is gone already needs nothing."""
+    """Perform the actions and return their descriptions; missing documents need no action."""
     for action in actions:
         try:
             action.carry_out()
@@ -167,7 +169,7 @@ def carried_out(actions: tuple[Action, ...]) -> Iterator[str]:
 
 
 def _removed(finding: Finding, main: Location, name: str) -> Action | None:
-    """Remove a document that cannot be read; that of a branch only if nothing lies there."""
+    """Delete an unreadable document; that of a branch only if the branch has no files."""
     path = finding.path or ""
     if path.startswith(f"{layout.TAGS}/"):
         return RemovedTag(main=main, name=name) if layout.tag(name) == path else None

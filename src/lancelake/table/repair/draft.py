@@ -1,4 +1,4 @@
-"""How should a version be, and by which changes does it become so?"""
+"""Draft of a repaired version, and the changes that lead to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftChange:
-    """A change to commit, and what it sets right in the version before."""
+    """A change to commit, and what it corrects in the previous version."""
 
     operation: Operation
     mending: Mending = NOTHING_TO_MEND
@@ -29,7 +29,7 @@ class DraftChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextReplacement:
-    """A top-level column of a fragment that is to be written again as valid UTF-8."""
+    """A top-level column of a fragment to rewrite as valid UTF-8."""
 
     fragment_id: FragmentId
     column: str
@@ -39,10 +39,10 @@ class TextReplacement:
 class Draft:
     """A version as it should be.
 
-    `files` are deletion files to be written first, by their path below the root. `text` are
-    columns to be written first; their files are not among the fragments yet. `is_renewed`
-    asks for a new version even if nothing else differs: every commit sets some things right.
-    `steps` says in words what was set right.
+    `files` are deletion files to write first, by their path below the root. `text` are columns to
+    write first, whose files are not in the fragments yet. `is_renewed` requests a new version even
+    without other differences, since every commit corrects some fields. `steps` describes the
+    corrections.
     """
 
     fragments: tuple[Fragment, ...]
@@ -55,7 +55,7 @@ class Draft:
 
     @staticmethod
     def of(head: Snapshot) -> Draft:
-        """Start from a version as it is."""
+        """Start from an existing version."""
         manifest = head.manifest
         return Draft(
             fragments=tuple(manifest.fragments),
@@ -64,20 +64,20 @@ class Draft:
         )
 
     def with_fragments(self, changed: Iterable[Fragment], steps: Iterable[str]) -> Draft:
-        """Return the draft with other entries for some fragments."""
+        """Return the draft with new entries for some fragments."""
         by_id = {fragment.id: fragment for fragment in changed}
         fragments = tuple(by_id.get(f.id, f) for f in self.fragments)
         return replace(self, fragments=fragments, steps=(*self.steps, *steps))
 
     def on(self, head: Snapshot) -> Snapshot:
-        """Return a version that says what the draft says; it lies nowhere but in memory."""
+        """Return a version with the contents of the draft; it exists in memory only."""
         manifest = replace(head.manifest, fragments=self.fragments, next_row_id=self.next_row_id)
         section = index_meta.encode_section(self.indices) if self.indices else None
         return replace(head, file=replace(head.file, manifest=manifest, index_section=section))
 
 
 def changes(head: Snapshot, draft: Draft) -> Iterator[DraftChange]:
-    """Yield the changes that lead from a version to a draft; nothing when they are the same."""
+    """Yield the changes from a version to a draft; none if they are the same."""
     before = {fragment.id: fragment for fragment in head.manifest.fragments}
     kept = {fragment.id for fragment in draft.fragments}
     gone = tuple(number for number in before if number not in kept)
@@ -102,7 +102,7 @@ def changes(head: Snapshot, draft: Draft) -> Iterator[DraftChange]:
 def _entries(
     before: tuple[IndexMetadata, ...], after: tuple[IndexMetadata, ...]
 ) -> FrozenMap[UUID, IndexMetadata | None]:
-    """Return the entries that change by their uuid; None for those that go."""
+    """Return the changed index entries by uuid; None for removed ones."""
     wanted = {index.uuid: index for index in after}
     counts = Counter(index.uuid for index in before)
     return FrozenMap(

@@ -1,4 +1,4 @@
-"""Entries of data files that are wrong: columns, versions and sizes."""
+"""Repair data file entries: columns, versions and sizes."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ CODES = frozenset(
 )
 
 
-def mend_file_entries(case: RepairContext) -> Draft:
-    """Take entries from earlier versions, and sizes of files that can be read from the store."""
+def repair_file_entries(case: RepairContext) -> Draft:
+    """Take entries from earlier versions, and the sizes of readable files from the store."""
     if not case.codes & CODES:
         return case.draft
     changed, steps = [], []
     for fragment in case.subject.fragments:
-        right = replace(fragment, files=tuple(_mended(case, fragment, f) for f in fragment.files))
+        right = replace(fragment, files=tuple(_repaired(case, fragment, f) for f in fragment.files))
         if right != fragment and case.is_readable(right):
             changed.append(right)
-            steps += list(_told(fragment, right))
+            steps += list(_steps(fragment, right))
     return case.draft.with_fragments(changed, steps)
 
 
-def _mended(case: RepairContext, fragment: Fragment, file: DataFile) -> DataFile:
+def _repaired(case: RepairContext, fragment: Fragment, file: DataFile) -> DataFile:
     if _is_faulty(case, file):
         found = (_renewed(file, then) for then in case.past.file(fragment, file))
         file = next((each for each in found if not _is_faulty(case, each)), file)
@@ -53,7 +53,7 @@ def _mended(case: RepairContext, fragment: Fragment, file: DataFile) -> DataFile
 
 
 def _renewed(now: DataFile, then: DataFile) -> DataFile:
-    """Return the earlier entry; columns that are dropped by now stay so."""
+    """Return the earlier entry; columns dropped since stay dropped."""
     if len(now.fields) != len(then.fields):
         return then
     pairs = zip(now.fields, then.fields, strict=True)
@@ -82,10 +82,10 @@ def _version(file: DataFile) -> FileVersion | None:
         return None
 
 
-def _told(before: Fragment, after: Fragment) -> Iterator[str]:
+def _steps(before: Fragment, after: Fragment) -> Iterator[str]:
     for old, new in zip(before.files, after.files, strict=True):
         sized = replace(old, file_size_bytes=new.file_size_bytes)
         if sized != new:
-            yield f"data file {new.path}: its columns and version as an earlier version has them"
+            yield f"data file {new.path}: columns and version restored from an earlier version"
         if old.file_size_bytes != new.file_size_bytes:
             yield f"data file {new.path}: {new.file_size_bytes} bytes, not {old.file_size_bytes}"

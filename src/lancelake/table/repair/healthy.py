@@ -1,4 +1,4 @@
-"""The newest version that is in order, made the newest of all."""
+"""Restore the newest consistent version."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from lancelake.txn import migrations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WayBack:
-    """The newest version that is in order, and those after it.
+class HealthyVersion:
+    """The newest consistent version, and those after it.
 
-    `unreadable` are the newest if nothing can be committed after them: their manifests are set
-    aside, and the number of the oldest of them is given out again.
+    `unreadable` are the newest versions if nothing can be committed after them: their manifests are
+    quarantined, and the number of the oldest is assigned again.
     """
 
     target: Snapshot
@@ -39,12 +39,12 @@ class WayBack:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the newest version is another one."""
+        """Whether the newest version is not consistent."""
         return bool(self.newer)
 
 
-def way_back(location: Location, *, data: bool = False) -> WayBack:
-    """Look for the newest version without errors; with `data`, every value is read."""
+def find_healthy(location: Location, *, data: bool = False) -> HealthyVersion:
+    """Find the newest version without errors; with `data`, every value is read."""
     sizes = FileSizes()
     newer: list[ManifestName] = []
     unreadable: list[ManifestName] = []
@@ -56,27 +56,27 @@ def way_back(location: Location, *, data: bool = False) -> WayBack:
         elif not any(
             f.severity is Severity.ERROR for f in findings(snapshot, sizes, {}, data=data)
         ):
-            return WayBack(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
+            return HealthyVersion(target=snapshot, newer=tuple(newer), unreadable=tuple(unreadable))
         newer.append(name)
-    problem = "no version of the table is in order"
+    problem = "the table has no consistent version"
     raise VersionNotFoundError(
-        problem, table=location.uri, action="Bring its files back from a copy."
+        problem, table=location.uri, action="Restore its files from a backup."
     )
 
 
-def go_back(way: WayBack, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
-    """Restore the version; manifests that cannot be read are moved to `_damaged` before."""
-    if not way.is_needed:
-        return way.target
-    _ensure_untagged(way)
-    line = open_line(way.target.location)
-    for name in way.unreadable:
+def restore_healthy(healthy: HealthyVersion, choices: CommitChoices = DEFAULT_CHOICES) -> Snapshot:
+    """Restore the version; unreadable manifests are moved to `_damaged` first."""
+    if not healthy.is_needed:
+        return healthy.target
+    _ensure_untagged(healthy)
+    line = open_line(healthy.target.location)
+    for name in healthy.unreadable:
         set_aside(line, name)
-    return restore(way.target, choices)
+    return restore(healthy.target, choices)
 
 
 def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
-    """Load a version as a commit after it would; None when that fails."""
+    """Load a version as a commit would; None if that fails."""
     try:
         migrations.wanted(open_line(location).load(name).state)
         return Snapshot.load(location, name)
@@ -86,14 +86,14 @@ def _loaded(location: Location, name: ManifestName) -> Snapshot | None:
         return None
 
 
-def _ensure_untagged(way: WayBack) -> None:
-    """Refuse to give out a number that a tag names."""
-    gone = {name.version for name in way.unreadable}
-    here = way.target.branch
-    for tag, named in list_tags(way.target.main_location).items():
+def _ensure_untagged(healthy: HealthyVersion) -> None:
+    """Refuse to assign a version number again that a tag refers to."""
+    gone = {name.version for name in healthy.unreadable}
+    here = healthy.target.branch
+    for tag, named in list_tags(healthy.target.main_location).items():
         if named.version in gone and named.branch in (here, here or "main"):
             raise InvalidRequestError(
-                f"tag {tag} names version {named.version}, whose manifest cannot be read",
-                table=way.target.location.uri,
-                action="Remove the tag, or let it name another version.",
+                f"tag {tag} refers to version {named.version}, whose manifest cannot be read",
+                table=healthy.target.location.uri,
+                action="Delete the tag, or move it to another version.",
             )

@@ -1,4 +1,4 @@
-"""Index entries that cannot be used, or claim what is not so."""
+"""Repair index entries that are unusable or incorrect."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ UNUSABLE = frozenset(
 )
 
 
-def mend_indices(case: RepairContext) -> Draft:
-    """Drop entries that no query can use; they say what to build again."""
+def repair_indices(case: RepairContext) -> Draft:
+    """Drop unusable entries; the steps name the indices to rebuild."""
     kept: list[IndexMetadata] = []
     steps: list[str] = []
     covered: dict[str, BitMap] = {}
     for index in case.draft.indices:
         reason = None if index.is_system else _reason(case.subject, index, kept, covered)
         if reason is not None:
-            steps.append(f"index {index.name!r}: a segment is dropped: {reason}")
+            steps.append(f"index {index.name!r}: segment dropped: {reason}")
             continue
         right = _undated(index, case.head.version)
         if right != index:
@@ -46,25 +46,25 @@ def mend_indices(case: RepairContext) -> Draft:
 
 
 def prune_coverage(case: RepairContext) -> Draft:
-    """Let indices cover only fragments that exist, when notes are to be mended, too."""
-    if not case.wishes.notes or any(i.name == FRAGMENT_REUSE for i in case.draft.indices):
+    """Remove fragments that do not exist from index coverage, if infos are repaired as well."""
+    if not case.options.notes or any(i.name == FRAGMENT_REUSE for i in case.draft.indices):
         return case.draft
     existing = BitMap(fragment.id for fragment in case.draft.fragments)
     found = tuple(_pruned(index, existing) for index in case.draft.indices)
     names = (o.name for o, n in zip(case.draft.indices, found, strict=True) if o != n)
-    steps = tuple(f"index {name!r}: covers only fragments that exist" for name in names)
+    steps = tuple(f"index {name!r}: coverage limited to existing fragments" for name in names)
     return replace(case.draft, indices=found, steps=(*case.draft.steps, *steps))
 
 
 def _reason(
     subject: Subject, index: IndexMetadata, kept: list[IndexMetadata], covered: dict[str, BitMap]
 ) -> str | None:
-    """Say why an entry is of no use beside those that are kept; None when it is of use."""
+    """Return why an entry is unusable given those that are kept; None if it is usable."""
     if any(other.uuid == index.uuid for other in kept):
-        return "it is listed twice"
+        return "it is a duplicate"
     for finding in check_entry_alone(subject, index):
         if finding.code in UNUSABLE:
-            return f"{finding.message}; build it again"
+            return f"{finding.message}; rebuild it"
     mine = index.fragments()
     others = covered.setdefault(index.name, BitMap())
     if mine is not None and mine & others & BitMap(f.id for f in subject.fragments):

@@ -1,4 +1,4 @@
-"""Fragments of which a file is gone or cannot be read."""
+"""Drop fragments with missing or unreadable files."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ CODES = frozenset(
 
 
 def drop_lost(case: RepairContext) -> Draft:
-    """Leave out fragments that cannot be read, when asked to; rows of the others stay."""
-    if not case.wishes.drop_lost or not case.codes & CODES:
+    """Drop unreadable fragments if that is allowed; the rows of the others are kept."""
+    if not case.options.drop_lost or not case.codes & CODES:
         return case.draft
     lost = {f.id for f in case.subject.fragments if _is_lost(case, f)}
     if not lost:
         return case.draft
     kept = tuple(f for f in case.draft.fragments if f.id not in lost)
     steps = (
-        f"fragment {f.id}: given up, with {_rows(f)}" for f in case.draft.fragments if f.id in lost
+        f"fragment {f.id}: dropped, with {_rows(f)}" for f in case.draft.fragments if f.id in lost
     )
     return replace(case.draft, fragments=kept, steps=(*case.draft.steps, *steps))
 
@@ -54,4 +54,4 @@ def _is_lost(case: RepairContext, fragment: Fragment) -> bool:
 
 def _rows(fragment: Fragment) -> str:
     rows = fragment.live_rows
-    return "rows that nobody counted" if rows is None else f"{rows:,} rows"
+    return "an unknown number of rows" if rows is None else f"{rows:,} rows"

@@ -1,4 +1,4 @@
-"""What may a repair do? What costs something is done only when it is asked for."""
+"""Options of a repair; lossy repairs are disabled by default."""
 
 from __future__ import annotations
 
@@ -6,29 +6,29 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wishes:
-    """What a caller asks for beyond what costs nothing."""
+class RepairOptions:
+    """Repairs to perform beyond the lossless ones."""
 
     data: bool = False
-    """Read every value, so that wrong row counts and unreadable files are found."""
+    """Read every value, to find wrong row counts and unreadable files."""
 
     notes: bool = False
-    """Mend also what is harmless."""
+    """Also repair harmless findings."""
 
     drop_lost: bool = False
-    """Give up fragments of which a file is gone or cannot be read, with all their rows."""
+    """Drop fragments with missing or unreadable files, with all their rows."""
 
     replace_invalid_utf8: bool = False
-    """Put U+FFFD in place of bytes of strings that are not UTF-8; every value is read for it."""
+    """Replace invalid UTF-8 bytes of strings with U+FFFD; every value is read."""
 
     new_row_ids: bool = False
-    """Give fresh ids to rows whose ids are lost; what remembers the old ones finds them no more."""
+    """Assign new row ids to rows with lost ids; references to the old ids become invalid."""
 
     remove_refs: bool = False
-    """Remove tags and branches that lead nowhere."""
+    """Delete tags and branches that refer to nothing."""
 
     rename_manifests: bool = False
-    """Name all manifests by one scheme; nobody may commit meanwhile."""
+    """Rename all manifests to one naming scheme; there must be no other writers in the meantime."""
 
     @property
     def reads_data(self) -> bool:

@@ -1,4 +1,4 @@
-"""What did earlier versions say about a fragment or a file?"""
+"""Metadata of fragments and files in earlier versions."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ Place = tuple[BaseId | None, str]
 
 
 class Past:
-    """The versions before one, newest first; those that cannot be read are passed over."""
+    """The versions before one, newest first; unreadable versions are skipped."""
 
     def __init__(self, head: Snapshot) -> None:
-        """Look back from a version; nothing is read before it is asked for."""
+        """Start before a version; nothing is read until it is requested."""
         self._head = head
         self._seen: list[Mapping[FragmentId, Fragment]] = []
         self._reading = self._read()
 
     def fragments(self, now: Fragment) -> Iterator[Fragment]:
-        """Yield what earlier versions said of a fragment with the same first file."""
+        """Yield earlier entries of a fragment with the same first file."""
         for by_id in self._versions():
             try:
                 then = by_id.get(now.id)
@@ -37,7 +37,7 @@ class Past:
                 yield then
 
     def file(self, now: Fragment, file: DataFile) -> Iterator[DataFile]:
-        """Yield what earlier versions said of a data file."""
+        """Yield earlier entries of a data file."""
         for then in self.fragments(now):
             yield from (f for f in then.files if (f.base_id, f.path) == (file.base_id, file.path))
 

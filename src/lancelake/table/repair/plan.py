@@ -1,4 +1,4 @@
-"""What is wrong with a table, what can be set right, and what else is to be done?"""
+"""Plan a repair: findings, planned corrections and remaining problems."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.refs import branch_location
 from lancelake.table.repair.advice import advice
 from lancelake.table.repair.documents import Action, action_for
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.version_line import LinePlan, is_problem, plan_line
 
-# What concerns a version's place in its line, and not what it holds.
+# Findings about the position of a version in its line, not about its contents.
 _OF_THE_LINE = frozenset(
     {"manifest-name", "timestamp-order", "manifest-damaged", "transaction-file-missing"}
 )
@@ -25,7 +25,7 @@ _OF_THE_LINE = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """What stays wrong, and what to do about it."""
+    """A remaining problem with advice."""
 
     finding: Finding
     advice: str
@@ -33,7 +33,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RepairPlan:
-    """What would be done; nothing of it is yet."""
+    """The planned corrections; none is made yet."""
 
     location: Location
     findings: tuple[Finding, ...]
@@ -43,11 +43,11 @@ class RepairPlan:
 
     @property
     def has_work(self) -> bool:
-        """Whether anything would be done."""
+        """Whether any correction is planned."""
         return bool(self.lines or self.actions)
 
     def steps(self) -> Iterator[tuple[str | None, str]]:
-        """Yield what would be done in words, each with the branch it is done on."""
+        """Yield descriptions of the corrections, each with its branch."""
         for line in self.lines:
             for step in line.draft.steps:
                 yield line.head.branch, step
@@ -55,9 +55,9 @@ class RepairPlan:
             yield None, action.step
 
 
-def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
-    """Check the newest versions of a table and its branches, and plan what can be set right."""
-    asked = wishes or Wishes()
+def plan(location: Location, options: RepairOptions | None = None) -> RepairPlan:
+    """Check the newest versions of a table and its branches, and plan corrections."""
+    asked = options or RepairOptions()
     found = tuple(check(location, data=asked.reads_data))
     problems = tuple(f for f in found if is_problem(f, asked))
     if not problems:
@@ -92,7 +92,7 @@ def plan(location: Location, wishes: Wishes | None = None) -> RepairPlan:
 def _heads(
     location: Location, problems: tuple[Finding, ...]
 ) -> tuple[Location, dict[str | None, Snapshot]]:
-    """Return the table's root, and the newest versions in which something is wrong."""
+    """Return the table's root, and the newest versions with findings."""
     heads: dict[str | None, Snapshot] = {}
     own = _opened(location)
     main = location if own is None else own.main_location
@@ -105,7 +105,7 @@ def _heads(
 
 
 def _opened(location: Location) -> Snapshot | None:
-    """Open the newest version; None when nothing can be committed after it."""
+    """Open the newest version; None if nothing can be committed after it."""
     try:
         head = open_snapshot(location, Latest())
         tuple(head.manifest.fragments)

@@ -1,4 +1,4 @@
-"""Which version would a draft lead to, and what would still be wrong with it?"""
+"""Preview the version of a draft, and check it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from lancelake.txn.state import TableState
 
 
 def previewed(head: Snapshot, draft: Draft) -> Snapshot:
-    """Build, in memory, the version that commits of a draft would make; raise as they would."""
+    """Build, in memory, the version that commits of the draft would create."""
     after = head
     for change in changes(head, draft):
         after = _next(after, change)
@@ -30,7 +30,7 @@ def previewed(head: Snapshot, draft: Draft) -> Snapshot:
 
 
 def planned_deletions(head: Snapshot, draft: Draft) -> Mapping[FileAt, Loaded]:
-    """Return the deletion files that are yet to be written."""
+    """Return the deletion files that are planned but not yet written."""
     return {
         FileAt(root=head.location, path=path): decoded(path, data)
         for path, data in draft.files.items()
@@ -40,14 +40,14 @@ def planned_deletions(head: Snapshot, draft: Draft) -> Mapping[FileAt, Loaded]:
 def findings(
     snapshot: Snapshot, sizes: FileSizes, known: Mapping[FileAt, Loaded], *, data: bool
 ) -> tuple[Finding, ...]:
-    """Check one version, which need not lie in the store, and nor need its transaction."""
+    """Check one version; neither it nor its transaction has to be stored."""
     checks = VersionChecks(data=data, deletions=Deletions(known))
     found = checks(Subject(snapshot, sizes))
-    return told_once(f for f in found if f.code != "transaction-file-missing")
+    return without_duplicates(f for f in found if f.code != "transaction-file-missing")
 
 
-def told_once(found: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Return each finding once."""
+def without_duplicates(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return the findings without duplicates."""
     return tuple({(f.code, f.path, f.message): f for f in found}.values())
 
 

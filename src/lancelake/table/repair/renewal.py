@@ -1,4 +1,4 @@
-"""What does every commit set right by itself?"""
+"""Fields that every commit corrects."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
 _PROBLEMS = {
-    "flag-missing": "feature flags by what the version holds",
-    "flag-words-differ": "feature flags for readers and writers alike",
+    "flag-missing": "feature flags recomputed from the contents of the version",
+    "flag-words-differ": "feature flags set for both readers and writers",
     "fragment-id-range": "the highest fragment id",
-    "fragment-empty": "fragments without rows leave the list",
-    "row-count-missing": "row counts, read from the files",
-    "transaction-missing": "a newest version whose transaction is recorded",
-    "transaction-damaged": "a newest version whose transaction can be read",
-    "transaction-order": "a newest version whose transaction is in order",
+    "fragment-empty": "fragments without rows removed from the list",
+    "row-count-missing": "row counts read from the files",
+    "transaction-missing": "new version with a recorded transaction",
+    "transaction-damaged": "new version with a readable transaction",
+    "transaction-order": "new version with a valid transaction",
 }
 _NOTES = {
-    "flag-idle": "feature flags by what the version holds",
-    "file-dead": "files without live columns leave the list",
-    "file-size-missing": "sizes of data files, as the store tells them",
-    "operation-unknown": "a newest version whose operation is known",
+    "flag-idle": "feature flags recomputed from the contents of the version",
+    "file-dead": "files without live columns removed from the list",
+    "file-size-missing": "sizes of data files read from the store",
+    "operation-unknown": "new version with a known operation",
 }
 
 
 def renew(case: RepairContext) -> Draft:
-    """Ask for a new version where that alone helps."""
-    helped = _PROBLEMS | (_NOTES if case.wishes.notes else {})
+    """Request a new version if that alone corrects a finding."""
+    helped = _PROBLEMS | (_NOTES if case.options.notes else {})
     steps = tuple(dict.fromkeys(what for code, what in helped.items() if code in case.codes))
     if not steps:
         return case.draft

@@ -1,4 +1,4 @@
-"""Counts of rows and of deleted rows that are wrong."""
+"""Repair counts of rows and of deleted rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lancelake.table.repair.draft import Draft
 COUNTS = frozenset({"deletion-count", "deletion-range", "row-ids-length", "row-count"})
 
 
-def mend_row_counts(case: RepairContext) -> Draft:
+def repair_row_counts(case: RepairContext) -> Draft:
     """Count the rows of files, and of deletion files, where the manifest may be wrong."""
     if not case.codes & COUNTS:
         return case.draft
@@ -33,8 +33,8 @@ def mend_row_counts(case: RepairContext) -> Draft:
     return case.draft.with_fragments(changed, steps)
 
 
-def mend_deletions(case: RepairContext) -> Draft:
-    """Let entries say how many rows deletion files delete, and delete only rows that exist."""
+def repair_deletions(case: RepairContext) -> Draft:
+    """Correct the counts of deletion files, and remove rows that do not exist from them."""
     if not case.codes & {"deletion-count", "deletion-range"}:
         return case.draft
     changed: list[Fragment] = []
@@ -57,7 +57,7 @@ def mend_deletions(case: RepairContext) -> Draft:
 
 
 def _is_suspect(case: RepairContext, fragment: Fragment) -> bool:
-    if case.wishes.reads_data:
+    if case.options.reads_data:
         return True
     rows = case.deletions.of(case.subject, fragment)
     physical = fragment.physical_rows
@@ -67,7 +67,7 @@ def _is_suspect(case: RepairContext, fragment: Fragment) -> bool:
 
 
 def _stored(case: RepairContext, fragment: Fragment) -> int | None:
-    """Count the rows of a fragment's files; None when they cannot be opened or do not agree."""
+    """Count the rows of a fragment's files; None if they cannot be opened or disagree."""
     try:
         counts = set(_counts(case, fragment))
     except StorageUnavailableError:
@@ -91,7 +91,7 @@ def _existing(rows: BitMap, physical: int | None) -> BitMap:
 def _rewritten(
     case: RepairContext, fragment: Fragment, rows: BitMap, files: dict[str, bytes]
 ) -> DeletionFile | None:
-    """Plan a deletion file of these rows; none is needed when there are none."""
+    """Plan a deletion file for these rows; None if there are no rows."""
     if not rows:
         return None
     kind = DeletionFileType.BITMAP
@@ -104,7 +104,7 @@ def _rewritten(
 
 
 def decoded(path: str, data: bytes) -> BitMap | LanceTableError:
-    """Read a planned deletion file."""
+    """Decode a planned deletion file."""
     try:
         return deletion.decode(data, DeletionFileType(path.rpartition(".")[2]))
     except LanceTableError as error:

@@ -1,4 +1,4 @@
-"""Row ids that are lost, used twice, or above the next one to be given out."""
+"""Repair row ids that are lost, duplicate, or above the next row id."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ TWICE = "row-ids-twice"
 RANGE = "row-ids-range"
 
 
-def mend_row_ids(case: RepairContext) -> Draft:
-    """Take ids from earlier versions where they are lost here, or are those of other rows."""
+def repair_row_ids(case: RepairContext) -> Draft:
+    """Restore row ids from earlier versions where they are lost or belong to other rows."""
     if not case.codes & (LOST | {TWICE}):
         return case.draft
     changed, steps = [], []
@@ -32,13 +32,13 @@ def mend_row_ids(case: RepairContext) -> Draft:
         right = next((f for f in found if _ids(f) is not None), fragment)
         if right != fragment:
             changed.append(right)
-            steps.append(f"fragment {fragment.id}: row ids as an earlier version has them")
+            steps.append(f"fragment {fragment.id}: row ids restored from an earlier version")
     return case.draft.with_fragments(changed, steps)
 
 
 def renew_row_ids(case: RepairContext) -> Draft:
-    """Give fresh ids to the rows of fragments whose ids are lost or taken, when asked to."""
-    if not case.wishes.new_row_ids or not case.codes & (LOST | {TWICE}):
+    """Assign new ids to rows of fragments whose ids are lost or duplicate, if allowed."""
+    if not case.options.new_row_ids or not case.codes & (LOST | {TWICE}):
         return case.draft
     first = max(case.draft.next_row_id, _highest(case) + 1)
     taken = BitMap64()
@@ -55,17 +55,17 @@ def renew_row_ids(case: RepairContext) -> Draft:
         end = first + fragment.physical_rows
         fresh = codec.encode_row_ids((Range(start=first, end=end),))
         changed.append(replace(fragment, row_ids=fresh))
-        steps.append(f"fragment {fragment.id}: fresh row ids, from {first} on")
+        steps.append(f"fragment {fragment.id}: new row ids, starting at {first}")
         first = end
     return replace(case.draft.with_fragments(changed, steps), next_row_id=first)
 
 
 def raise_next_row_id(case: RepairContext) -> Draft:
-    """Let the next id be one that no row has."""
+    """Raise the next row id above all existing ids."""
     needed = _highest(case) + 1
     if RANGE not in case.codes or needed <= case.draft.next_row_id:
         return case.draft
-    step = f"the next row id: {needed}, not {case.draft.next_row_id}"
+    step = f"next row id: {needed}, not {case.draft.next_row_id}"
     return replace(case.draft, next_row_id=needed, steps=(*case.draft.steps, step))
 
 
@@ -75,7 +75,7 @@ def _highest(case: RepairContext) -> int:
 
 
 def _ids(fragment: Fragment) -> np.ndarray | None:
-    """Return the row ids of a fragment; None when they cannot be used."""
+    """Return the row ids of a fragment; None if they are unusable."""
     if not isinstance(fragment.row_ids, bytes):
         return None
     try:

@@ -1,4 +1,4 @@
-"""Versions in which rows were made or changed, where they cannot be read or cannot be."""
+"""Repair created-at and last-updated-at versions of rows."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ CODES = frozenset({"row-versions-damaged", "row-versions-length", "row-versions-
 Runs = tuple[tuple[int, int], ...]
 
 
-def mend_row_versions(case: RepairContext) -> Draft:
-    """Take versions from earlier versions of the table, else let them fit the rows there are."""
+def repair_row_versions(case: RepairContext) -> Draft:
+    """Restore row versions from earlier versions, or else adjust them to the number of rows."""
     if not case.codes & CODES:
         return case.draft
     changed, steps = [], []
     for fragment in case.subject.fragments:
-        made = _mended(case, fragment, "created_at_versions")
-        touched = _mended(case, fragment, "last_updated_at_versions")
+        made = _repaired(case, fragment, "created_at_versions")
+        touched = _repaired(case, fragment, "last_updated_at_versions")
         if made is None and touched is None:
             continue
         changed.append(
@@ -33,12 +33,12 @@ def mend_row_versions(case: RepairContext) -> Draft:
                 last_updated_at_versions=touched or fragment.last_updated_at_versions,
             )
         )
-        steps.append(f"fragment {fragment.id}: the versions in which its rows were written")
+        steps.append(f"fragment {fragment.id}: versions in which its rows were written")
     return case.draft.with_fragments(changed, steps)
 
 
-def _mended(case: RepairContext, fragment: Fragment, name: str) -> bytes | None:
-    """Return the sequence as it should be; None when it is in order, or not known."""
+def _repaired(case: RepairContext, fragment: Fragment, name: str) -> bytes | None:
+    """Return the corrected sequence; None if it is valid, or unknown."""
     now: Sequenced = getattr(fragment, name)
     if not isinstance(now, bytes) or fragment.physical_rows is None:
         return None
@@ -60,7 +60,7 @@ def _is_sound(data: bytes, rows: int, newest: int) -> bool:
 
 
 def _fitted(runs: Runs, rows: int, newest: int) -> Runs:
-    """Return as many as there are rows; what is not known is read as the first version."""
+    """Adjust the sequence to the number of rows; unknown versions become the first version."""
     found: list[tuple[int, int]] = []
     for count, version in runs:
         fitting = min(count, rows)

@@ -1,4 +1,4 @@
-"""A table set right: planned, committed, and looked at again."""
+"""Plan, commit and verify a repair."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lancelake.storage.open import open_store
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
-from lancelake.table.repair.options import Wishes
+from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import RepairPlan, plan
 from lancelake.table.repair.text import with_replaced_text
 from lancelake.table.repair.version_line import LinePlan
@@ -21,7 +21,7 @@ _MOST_ROUNDS = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What was planned and done, the versions this made, and what is found since."""
+    """The plan, the corrections made, the versions created, and the findings afterwards."""
 
     done: RepairPlan
     versions: tuple[Snapshot, ...]
@@ -29,28 +29,32 @@ class Repaired:
 
 
 def repair(
-    location: Location, wishes: Wishes | None = None, choices: CommitChoices = DEFAULT_CHOICES
+    location: Location,
+    options: RepairOptions | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Repaired:
-    """Set right what can be, in new versions; a table that is in order stays as it is."""
-    return apply(plan(location, wishes), wishes, choices)
+    """Commit all possible corrections in new versions; a consistent table is unchanged."""
+    return apply(plan(location, options), options, choices)
 
 
 def apply(
-    planned: RepairPlan, wishes: Wishes | None = None, choices: CommitChoices = DEFAULT_CHOICES
+    planned: RepairPlan,
+    options: RepairOptions | None = None,
+    choices: CommitChoices = DEFAULT_CHOICES,
 ) -> Repaired:
-    """Do what was planned; when others change the table meanwhile, it is planned anew."""
+    """Apply a plan; if others change the table in the meantime, it is planned again."""
     for _ in range(_MOST_ROUNDS):
         made: list[Snapshot] = []
         try:
             made.extend(_committed(line, choices) for line in planned.lines)
         except RetryableConflictError:
-            planned = plan(planned.location, wishes)
+            planned = plan(planned.location, options)
             continue
         tuple(carried_out(planned.actions))
-        since = plan(planned.location, wishes) if planned.has_work else planned
+        since = plan(planned.location, options) if planned.has_work else planned
         return Repaired(done=planned, versions=tuple(made), since=since)
     raise ContentionError(
-        f"the table was changed by others while it was repaired, {_MOST_ROUNDS} times",
+        f"the table was changed by other writers while it was repaired, {_MOST_ROUNDS} times",
         table=planned.location.uri,
     )
 

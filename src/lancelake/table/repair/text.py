@@ -1,4 +1,4 @@
-"""Strings that are not UTF-8, replaced in a new data file of their column."""
+"""Replacement of invalid UTF-8 in a new data file of the column."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from lancelake.table.repair.draft import Draft, TextReplacement
 
 
 def replace_invalid_text(case: RepairContext) -> Draft:
-    """Plan to write columns again without the bytes that are not UTF-8, when asked to."""
-    if not case.wishes.replace_invalid_utf8 or INVALID_TEXT not in case.codes:
+    """Plan to rewrite columns without invalid UTF-8, if the options request it."""
+    if not case.options.replace_invalid_utf8 or INVALID_TEXT not in case.codes:
         return case.draft
     planned = [each for each in _replacements(case) if each not in case.draft.text]
     kept = tuple(i for i in case.draft.indices if not _is_built_from(case, i, planned))
@@ -32,7 +32,7 @@ def replace_invalid_text(case: RepairContext) -> Draft:
         if index not in kept
     )
     written = (
-        f"fragment {each.fragment_id}: column {each.column!r} is written again, with U+FFFD in "
+        f"fragment {each.fragment_id}: column {each.column!r} is rewritten, with U+FFFD in "
         "place of bytes that are not UTF-8"
         for each in planned
     )
@@ -45,19 +45,19 @@ def replace_invalid_text(case: RepairContext) -> Draft:
 
 
 def is_replaced(finding: Finding, draft: Draft) -> bool:
-    """Whether a draft mends strings that a check has found."""
+    """Whether a draft replaces the strings of a finding."""
     if finding.code != INVALID_TEXT:
         return False
     return any((finding.fragment, finding.column) == (r.fragment_id, r.column) for r in draft.text)
 
 
 def with_replaced_text(head: Snapshot, draft: Draft, ids: Ids) -> Draft:
-    """Write the columns that a draft asks for, and return it with their files."""
+    """Write the columns of a draft, and return it with their files."""
     fragments = {fragment.id: fragment for fragment in draft.fragments}
     changed: dict[FragmentId, Fragment] = {}
     for each in draft.text:
         fragment = changed.get(each.fragment_id) or fragments.get(each.fragment_id)
-        # It may have been given up together with a file that is lost.
+        # The fragment may have been dropped because of a lost file.
         if fragment is not None:
             (field,) = head.manifest.schema.select((each.column,)).fields
             column = StoredText(
@@ -78,7 +78,7 @@ def _replacements(case: RepairContext) -> Iterator[TextReplacement]:
 
 
 def _has_blobs(field: Field) -> bool:
-    """Whether values lie outside of the column, so that it cannot be written alone."""
+    """Whether values are stored outside the column, so that it cannot be written alone."""
     return any(node.is_blob_v1 or node.is_blob_v2 for node in field.walk())
 
 

@@ -1,1 +1,1 @@
-"""Steps that changes of rows share: find them, mark them deleted, read and write them again."""
+"""Shared steps of row changes: find, mark as deleted, and rewrite rows."""

@@ -1,4 +1,4 @@
-"""Files of rows that belong to a version: how they are written, and the ids their rows keep."""
+"""Data files of rewritten rows: write settings and row ids."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from lancelake.format.rowids.sequence import RowIdSequence
 
 
 def row_files(base: Snapshot) -> WriteTask:
-    """Say how rows that belong to a version are written."""
+    """Return the write settings for rows of a version."""
     return WriteTask(
         root=base.location,
         schema=base.manifest.schema,
         file_version=base.manifest.data_version,
         casts=True,
         allow_external_blobs=True,
-        # The table has such columns already.
+        # The table already has such columns.
         newest_readers_only=True,
     )
 
@@ -30,7 +30,7 @@ def row_files(base: Snapshot) -> WriteTask:
 def with_row_ids(
     fragments: Sequence[Fragment], row_ids: Sequence[pa.Array]
 ) -> tuple[Fragment, ...]:
-    """Give row ids to the first rows of fragments that were written from one stream."""
+    """Assign row ids to the first rows of fragments written from one stream."""
     parts = [np.asarray(ids, dtype=np.uint64) for ids in row_ids]
     given = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
     found: list[Fragment] = []

@@ -1,4 +1,4 @@
-"""Which rows of a version does a condition hold for?"""
+"""Find the rows of a version that match a condition."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from lancelake.scan.request import ScanRequest
 from lancelake.scan.scan_columns import ScanColumns
 
 FoundRows = dict[FragmentId, BitMap]
-"""Offsets of rows by fragment; no fragment without rows."""
+"""Row offsets by fragment; fragments without rows are omitted."""
 
-# Smaller parts would each decode the same pages again.
+# Smaller parts would decode the same pages repeatedly.
 _LEAST_ROWS = 1 << 20
 _TASK_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 14
@@ -30,13 +30,13 @@ _LENGTH_BYTES = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FindRows:
-    """Rows of some fragments for which the predicate of a scan holds."""
+    """Rows of some fragments that match the predicate of a scan."""
 
     scans: tuple[ScanTask, ...]
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -54,7 +54,7 @@ def find_rows(
     *,
     progress: Progress | None = None,
 ) -> FoundRows:
-    """Return the live rows for which a condition holds, reading only the columns it names."""
+    """Return the live rows that match a condition, reading only the columns it refers to."""
     request = ScanRequest(
         columns=(), filter="true" if condition is None else condition, remembers_small=True
     )
@@ -73,7 +73,7 @@ def find_rows(
 
 
 def _bitmaps(data: bytes) -> Iterator[BitMap]:
-    """Read what a task returned."""
+    """Decode the output of a task."""
     start = 0
     while start < len(data):
         first = start + _LENGTH_BYTES
@@ -82,7 +82,7 @@ def _bitmaps(data: bytes) -> Iterator[BitMap]:
 
 
 def _grouped(scans: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, ...]]:
-    """Put small fragments together, in order: each task has a price."""
+    """Group small fragments, in order, since each task has a fixed cost."""
     group: list[ScanTask] = []
     rows = 0
     for scan in scans:
@@ -97,7 +97,7 @@ def _grouped(scans: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, ...]]:
 
 
 def divided(tasks: Sequence[ScanTask], parallelism: int) -> list[ScanTask]:
-    """Cut the tasks of large fragments, while there are fewer tasks than can run at once."""
+    """Split the tasks of large fragments while there are fewer tasks than can run in parallel."""
     if len(tasks) >= parallelism:
         return list(tasks)
     return [part for task in tasks for part in _parts(task, parallelism)]
@@ -119,7 +119,7 @@ def count_rows(found: FoundRows) -> int:
 
 
 def condition_text(condition: Filter | None) -> str:
-    """Return a condition as people read it in a transaction."""
+    """Return the text of a condition as recorded in a transaction."""
     if condition is None:
         return "true"
     return condition.text if isinstance(condition, Predicate) else str(condition)

@@ -1,4 +1,4 @@
-"""Rows out of their fragments: deletion files written, emptied fragments named."""
+"""Mark rows as deleted: write deletion files, and drop emptied fragments."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TakenOut:
-    """What an operation that deletes or moves rows says about existing fragments."""
+class ChangedFragments:
+    """Updated and removed fragments of an operation that deletes or moves rows."""
 
     updated: tuple[Fragment, ...]
     removed: tuple[FragmentId, ...]
@@ -36,8 +36,8 @@ class TakenOut:
     rows: int
 
 
-def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> TakenOut:
-    """Write the deletion files of a version without these rows, which must be live in it."""
+def mark_deleted(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> ChangedFragments:
+    """Write the deletion files for these rows, which must be live in the version."""
     by_id = {fragment.id: fragment for fragment in base.manifest.fragments}
     missing = sorted(set(rows) - set(by_id))
     if missing:
@@ -55,7 +55,7 @@ def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> Tak
     affected: dict[FragmentId, RowOffsets] = {
         i: bytes(offsets.serialize()) for i, offsets in rows.items()
     }
-    return TakenOut(
+    return ChangedFragments(
         updated=tuple(fragment for fragment in left if fragment is not None),
         removed=tuple(
             before.id for before, after in zip(chosen, left, strict=True) if after is None
@@ -65,18 +65,18 @@ def take_out(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) -> Tak
     )
 
 
-def take_out_beside(
+def mark_deleted_during(
     base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids, work: Callable[[], Done]
-) -> tuple[TakenOut, Done]:
-    """Take out rows while other work is done: both wait for the disk, not for each other."""
+) -> tuple[ChangedFragments, Done]:
+    """Mark rows as deleted while other work runs, since both wait for the disk."""
     with ThreadPoolExecutor(1, thread_name_prefix="take-out") as pool:
-        gone = pool.submit(take_out, base, rows, ids)
+        gone = pool.submit(mark_deleted, base, rows, ids)
         done = work()
         return gone.result(), done
 
 
 def _without(base: Snapshot, fragment: Fragment, rows: BitMap, ids: Ids) -> Fragment | None:
-    """Return a fragment with more deleted rows; None when no row is left."""
+    """Return a fragment with more deleted rows; None if no row is left."""
     gone = load_deletions(base.files, fragment) | rows
     if len(gone) >= physical_rows(base.files, base.manifest_at, fragment):
         return None

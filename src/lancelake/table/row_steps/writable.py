@@ -1,4 +1,4 @@
-"""Rows as a scan gives them -> rows that can be written again: blobs by value."""
+"""Convert scanned rows to rows that can be written again, with blobs by value."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lancelake.scan.plan import ScanTask
 def writable(
     task: ScanTask, batches: Iterator[pa.RecordBatch], *, without: Collection[str] = ()
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task; blobs of columns in `without` stay descriptions."""
+    """Yield the rows of a task; blobs of columns in `without` remain descriptors."""
     schema = task.spec.table_schema
     held = {f.name: f for f in schema.fields if has_blobs(f) and f.name not in without}
     for batch in batches:

@@ -1,1 +1,1 @@
-"""Rows of a table found, taken out, changed."""
+"""Find, delete and update rows."""

@@ -1,4 +1,4 @@
-"""New values for columns, from SQL expressions over the row."""
+"""Assignments of new column values from SQL expressions."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class Assignment:
 
 
 def bind_assignments(updates: Mapping[str, str], schema: Schema) -> tuple[Assignment, ...]:
-    """Check columns and expressions against a schema."""
+    """Validate columns and expressions against a schema."""
     if not updates:
-        raise InvalidRequestError("No updates provided", action="Name at least one column.")
+        raise InvalidRequestError("No updates provided", action="Set at least one column.")
     return tuple(_bound(column, text, schema) for column, text in updates.items())
 
 
 def assigned(batch: pa.RecordBatch, assignments: Sequence[Assignment]) -> pa.RecordBatch:
-    """Return a batch with new values; all expressions see the old ones."""
+    """Return a batch with new values; all expressions read the old ones."""
     values = {a.column: a.values(batch) for a in assignments}
     for column, array in values.items():
         position = batch.schema.get_field_index(column)
@@ -56,13 +56,13 @@ def _bound(column: str, text: str, schema: Schema) -> Assignment:
         raise InvalidRequestError(problem, column=column, action=advice)
     expression = bind(text, schema)
     target = _cast_target(field)
-    # An expression that can never be cast, such as a text that is no number, fails here.
+    # An expression that can never be cast, such as non-numeric text to a number, fails here.
     Evaluator(expression, target=target).result_field(column, expression_schema(schema))
     return Assignment(column=column, field_id=field.id, expression=expression, target=target)
 
 
 def _cast_target(field: Field) -> pa.DataType | None:
-    """Return the type to cast to; None where writing converts values by itself."""
+    """Return the type to cast to; None if the writer converts values."""
     found = public_field(field).type
     if isinstance(found, pa.BaseExtensionType) or field.is_json:
         return None

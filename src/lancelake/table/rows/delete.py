@@ -1,4 +1,4 @@
-"""Rows out: those for which a condition holds."""
+"""Delete rows that match a condition."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from lancelake.format.operations import Delete
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.find import condition_text, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out
+from lancelake.table.row_steps.mark_deleted import mark_deleted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """The version without the rows, and how many they were."""
+    """The new version, and the number of deleted rows."""
 
     snapshot: Snapshot
     rows: int
@@ -34,9 +34,9 @@ def delete(
     progress: Progress | None = None,
     commits_nothing: bool = True,
 ) -> Deleted:
-    """Delete rows and commit; None deletes all. Fragments without rows left are dropped.
+    """Delete rows and commit; None deletes all. Fragments without remaining rows are dropped.
 
-    Without `commits_nothing`, a condition that holds for no row makes no version.
+    Without `commits_nothing`, a condition that matches no row creates no version.
     """
     runs_on = engine or LocalEngine()
 
@@ -44,7 +44,7 @@ def delete(
         found = find_rows(version, condition, runs_on, progress=progress)
         if not found and not commits_nothing:
             return Deleted(snapshot=version, rows=0)
-        gone = take_out(version, found, choices.surroundings.ids)
+        gone = mark_deleted(version, found, choices.surroundings.ids)
         operation = Delete(
             updated_fragments=gone.updated,
             deleted_fragment_ids=gone.removed,

@@ -1,4 +1,4 @@
-"""Chosen rows of a version -> new fragments, with other values."""
+"""Rewrite selected rows of a version into new fragments with other values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TASK_BYTES = 256 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RewriteRows:
-    """Rows read, changed and written to new files; stable row ids go with them."""
+    """Rows read, changed and written to new files; they keep their stable row ids."""
 
     scans: tuple[ScanTask, ...]
     assignments: tuple[Assignment, ...]
@@ -44,7 +44,7 @@ class RewriteRows:
 
     @property
     def memory_bytes(self) -> int:
-        """About how much memory a run takes."""
+        """Estimated memory of a run."""
         return _TASK_BYTES
 
     def run(self) -> bytes:
@@ -53,7 +53,7 @@ class RewriteRows:
         with closing(read_ahead(self._batches(row_ids))) as batches:
             first = next(batches, None)
             if first is None:
-                raise CorruptTableError("the rows to change are not in the fragment that has them")
+                raise CorruptTableError("the rows to change are not in their fragment")
             reader = pa.RecordBatchReader.from_batches(first.schema, chain([first], batches))
             fragments = write_fragments(self.write, reader, ids=SystemIds())
         if self.keeps_row_ids:
@@ -61,7 +61,7 @@ class RewriteRows:
         return to_bytes(fragments)
 
     def _batches(self, row_ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
-        # Each evaluation has a price, so it is given as much as the codec is.
+        # Each evaluation has a fixed cost, so batches are as large as those of the codec.
         for batch in gathered(self._rows()):
             changed = assigned(batch, self.assignments)
             if self.keeps_row_ids:
@@ -85,7 +85,7 @@ def rewrite_rows(
     *,
     progress: Progress | None = None,
 ) -> tuple[Fragment, ...]:
-    """Write the chosen rows anew and return their fragments, not yet part of the table."""
+    """Rewrite the selected rows and return their uncommitted fragments."""
     keeps_row_ids = base.manifest.has_stable_row_ids
     request = ScanRequest(with_row_id=keeps_row_ids, fragment_ids=tuple(sorted(rows)))
     write = row_files(base)
@@ -104,7 +104,7 @@ def rewrite_rows(
 
 
 def _grouped(scans: Sequence[ScanTask], most: int) -> Iterator[tuple[ScanTask, ...]]:
-    """Put the rows of fragments together until a group fills a file."""
+    """Group the scans of fragments until a group fills a file."""
     group: list[ScanTask] = []
     count = 0
     for scan in scans:

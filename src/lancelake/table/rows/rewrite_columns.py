@@ -1,4 +1,4 @@
-"""Chosen rows of a version -> new data files of the assigned columns, beside the others."""
+"""Rewrite the assigned columns of fragments into new data files next to the others."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from lancelake.table.row_steps.find import FoundRows
 from lancelake.table.rows.assign import Assignment
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
-# Files beside each other cost every reader, so columns are rewritten only for a clear advantage
-# and for more than a few rows.
+# Additional files per fragment cost every reader, so columns are rewritten only for a clear
+# advantage and for more than a few rows.
 _ADVANTAGE = 2.0
 _LEAST_SHARE = 0.05
 
@@ -46,7 +46,7 @@ class AssignedValues:
     schema: pa.Schema
 
     def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Yield the values of all live rows, in their order."""
+        """Yield the values of all live rows, in row order."""
         return read_ahead(self._batches(scan))
 
     def _batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
@@ -75,7 +75,7 @@ class AssignedValues:
 
 
 def can_rewrite_columns(assignments: Sequence[Assignment], schema: Schema) -> bool:
-    """Whether the values of expressions are what a scan gives for the same columns."""
+    """Whether values of expressions have the same form as scanned values of the columns."""
     return all(
         a.target is not None and public_field(field).type.equals(a.target) and not has_blobs(field)
         for a, field in zip(assignments, _assigned(assignments, schema), strict=True)
@@ -83,7 +83,7 @@ def can_rewrite_columns(assignments: Sequence[Assignment], schema: Schema) -> bo
 
 
 def is_cheaper(base: Snapshot, rows: FoundRows, assignments: Sequence[Assignment]) -> bool:
-    """Whether writing the columns for all rows of the fragments moves clearly fewer bytes."""
+    """Whether rewriting the columns for all rows of the fragments writes clearly fewer bytes."""
     schema = base.manifest.schema
     widths = column_widths(schema)
     written = replace(schema, fields=_assigned(assignments, schema))
@@ -108,7 +108,7 @@ def rewrite_columns(
     *,
     progress: Progress | None = None,
 ) -> tuple[Fragment, ...]:
-    """Write the assigned columns anew and return the fragments with these files."""
+    """Rewrite the assigned columns and return the fragments with the new files."""
     if not rows:
         return ()
     schema = base.manifest.schema
@@ -124,7 +124,7 @@ def rewrite_columns(
         schema=replace(schema, fields=fields),
         version=base.manifest.data_version,
         casts=True,
-        # The table has such columns already.
+        # The table already has such columns.
         newest_readers_only=True,
     )
     tasks = [
@@ -154,7 +154,7 @@ def _assigned(assignments: Sequence[Assignment], schema: Schema) -> tuple[Field,
 
 
 def _needed(assignments: Sequence[Assignment], schema: Schema) -> tuple[Field, ...]:
-    """Return the columns that are assigned or named by an expression."""
+    """Return the columns that are assigned, or used by an expression."""
     named = {path[0] for a in assignments for path in a.expression.paths}
     named |= {a.column for a in assignments}
     return tuple(field for field in schema.fields if field.name in named)

@@ -1,4 +1,4 @@
-"""Rows changed: columns set to the values of expressions, where a condition holds."""
+"""Update columns of the rows that match a condition."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from lancelake.format.operations.update import UpdateMode
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 from lancelake.table.row_steps.find import FoundRows, count_rows, find_rows
-from lancelake.table.row_steps.mark_deleted import take_out_beside
+from lancelake.table.row_steps.mark_deleted import mark_deleted_during
 from lancelake.table.rows.assign import Assignment, bind_assignments
 from lancelake.table.rows.rewrite import rewrite_rows
 from lancelake.table.rows.rewrite_columns import can_rewrite_columns, is_cheaper, rewrite_columns
@@ -25,10 +25,10 @@ from lancelake.txn.rules import AffectedRows
 
 
 class Rewriting(Enum):
-    """What is written anew: the changed rows, or the assigned columns of their fragments."""
+    """What an update rewrites: the changed rows, or the assigned columns of their fragments."""
 
     AUTO = "auto"
-    """Whichever moves fewer bytes."""
+    """Whichever writes fewer bytes."""
 
     ROWS = "rewrite_rows"
     COLUMNS = "rewrite_columns"
@@ -36,7 +36,7 @@ class Rewriting(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Updated:
-    """The version with the new values, and how many rows have them."""
+    """The new version, and the number of updated rows."""
 
     snapshot: Snapshot
     rows: int
@@ -54,7 +54,7 @@ def update(
     retries: Retries = DEFAULT,
     progress: Progress | None = None,
 ) -> Updated:
-    """Set columns and commit; None as condition changes every row."""
+    """Set columns and commit; without a condition every row is updated."""
     runs_on = engine or LocalEngine()
 
     def work(version: Snapshot) -> Updated:
@@ -75,7 +75,7 @@ def update(
 
 @dataclass(frozen=True, slots=True)
 class _Rewrite:
-    """Rows of a version that get new values."""
+    """Rows of a version that are updated."""
 
     base: Snapshot
     found: FoundRows
@@ -85,8 +85,8 @@ class _Rewrite:
     progress: Progress | None
 
     def rows(self) -> tuple[Update, AffectedRows | None]:
-        """Write the rows to new fragments, and take them out of their old ones."""
-        gone, added = take_out_beside(
+        """Write the rows to new fragments, and mark them as deleted in their old ones."""
+        gone, added = mark_deleted_during(
             self.base,
             self.found,
             self.choices.surroundings.ids,
@@ -103,7 +103,7 @@ class _Rewrite:
         return operation, gone.affected
 
     def columns(self) -> tuple[Update, AffectedRows | None]:
-        """Write the columns beside the others of their fragments; no row moves."""
+        """Write the columns to new files of their fragments; no row moves."""
         fragments = rewrite_columns(
             self.base, self.found, self.assignments, self.engine, progress=self.progress
         )
@@ -117,7 +117,7 @@ class _Rewrite:
             update_mode=UpdateMode.REWRITE_COLUMNS,
             unknown=updated_offsets.encode(offsets) if is_stable else b"",
         )
-        # Rows to be taken out: none.
+        # No rows are deleted.
         return operation, None
 
 
@@ -128,7 +128,7 @@ def _ensure_possible(
         assignments, base.manifest.schema
     ):
         columns = ", ".join(a.column for a in assignments)
-        problem = f"columns of these types cannot be rewritten alone: {columns}"
+        problem = f"columns of these types cannot be rewritten separately: {columns}"
         raise UnsupportedError(problem, action="Rewrite the rows.", table=base.location.uri)
 
 

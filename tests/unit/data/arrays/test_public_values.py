@@ -1,4 +1,4 @@
-"""Do users see JSON as text and extension types as themselves, at every depth?"""
+"""JSON as text and extension types in results, at every depth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are batches cut and joined to a size, without losing a row?"""
+"""Batches are split and joined to a size without losing rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are values the same under another, structurally equal type, also in slices?"""
+"""Values are unchanged under a structurally equal type, also in slices."""
 
 from __future__ import annotations
 

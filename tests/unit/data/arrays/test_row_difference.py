@@ -1,4 +1,4 @@
-"""Are columns compared row by row, whatever their type?"""
+"""Row-by-row comparison of columns of every type."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do values of live rows come to lie at the places of these rows?"""
+"""Values of live rows are placed at their row offsets."""
 
 from __future__ import annotations
 

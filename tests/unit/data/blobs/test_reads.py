@@ -1,4 +1,4 @@
-"""Where do blobs lie, and how often is a store asked for them?"""
+"""Locations of blobs, and the number of store calls to read them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do the pages of several files, put behind each other, hold the rows of all?"""
+"""Concatenated pages of several files hold the rows of all."""
 
 from __future__ import annotations
 

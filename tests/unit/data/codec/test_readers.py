@@ -1,4 +1,4 @@
-"""Are files opened once, and is it said what is wrong with those that do not open?"""
+"""Files are opened once, and errors of unreadable files are explained."""
 
 from __future__ import annotations
 

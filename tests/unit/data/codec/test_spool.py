@@ -1,4 +1,4 @@
-"""Are files that the codec cannot reach copied to disk, once?"""
+"""Files that the codec cannot reach are copied to disk once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Any stretch of rows, any rows, in few reads."""
+"""Row ranges and single rows of legacy files, in few reads."""
 
 from __future__ import annotations
 

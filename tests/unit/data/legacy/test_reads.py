@@ -1,4 +1,4 @@
-"""Few reads, all of the bytes that are asked for."""
+"""Reads of legacy files: few, and only of the requested bytes."""
 
 from __future__ import annotations
 

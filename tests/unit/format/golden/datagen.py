@@ -1,4 +1,4 @@
-"""What do official releases write? Run inside the environment of one: `python datagen.py 4.0.2`."""
+"""Record bytes of an official release, in its environment: `python datagen.py 4.0.2`."""
 
 from __future__ import annotations
 

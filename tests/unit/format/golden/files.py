@@ -1,4 +1,4 @@
-"""Where do the bytes by official releases lie? Read access for tests."""
+"""Read access to recorded bytes of official releases."""
 
 from __future__ import annotations
 

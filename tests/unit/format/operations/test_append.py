@@ -1,4 +1,4 @@
-"""Are new fragments read from an append?"""
+"""Codec of Append: new fragments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the source of a clone read, with and without names?"""
+"""Codec of Clone: the source, with and without names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a new index read with its entry?"""
+"""Codec of CreateIndex: the index entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a swapped file read with its fragment?"""
+"""Codec of DataReplacement: a replaced file and its fragment."""
 
 from __future__ import annotations
 

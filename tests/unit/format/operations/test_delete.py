@@ -1,4 +1,4 @@
-"""Is a delete read with its fragments and its predicate?"""
+"""Codec of Delete: fragments and predicate."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are added columns read with the whole fragment list?"""
+"""Codec of Merge: added columns with the whole fragment list."""
 
 from __future__ import annotations
 

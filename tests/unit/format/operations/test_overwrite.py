@@ -1,4 +1,4 @@
-"""Is a new table read with its schema?"""
+"""Codec of Overwrite: a new table with its schema."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are dropped and renamed columns read as the next schema?"""
+"""Codec of Project: dropped and renamed columns as the next schema."""
 
 from __future__ import annotations
 

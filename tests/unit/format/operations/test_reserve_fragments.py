@@ -1,4 +1,4 @@
-"""Is the number of reserved ids read?"""
+"""Codec of ReserveFragments: the number of reserved ids."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the version to go back to read?"""
+"""Codec of Restore: the version to restore."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is a compaction read in groups, whatever its form?"""
+"""Codec of Rewrite: groups, in every form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does every operation have its place in the union, and is a newer one kept?"""
+"""The union of operations: every known operation, and unknown newer ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an update read with its moved rows?"""
+"""Codec of Update: moved rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are new bases read, those without an id included?"""
+"""Codec of UpdateBases: new bases, including those without an id."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are changes of config and metadata read in both forms?"""
+"""Codec of UpdateConfig: changes of config and metadata in both forms."""
 
 from __future__ import annotations
 

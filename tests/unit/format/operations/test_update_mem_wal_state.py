@@ -1,4 +1,4 @@
-"""Is the progress of regions read?"""
+"""Codec of UpdateMemWalState: progress of regions."""
 
 from __future__ import annotations
 

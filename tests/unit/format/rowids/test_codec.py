@@ -1,4 +1,4 @@
-"""Are segments read and written in the bytes of the format, and impossible ones refused?"""
+"""Encoding of segments; invalid ones are refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the version of each row known?"""
+"""Version sequences of rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are rows found by their id in every encoding?"""
+"""Lookup of rows by id in every encoding."""
 
 from __future__ import annotations
 

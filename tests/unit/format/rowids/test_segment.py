@@ -1,4 +1,4 @@
-"""Is the smallest encoding chosen for a run of values, and does each hold its values?"""
+"""Segments choose the smallest encoding, and each encoding holds its values."""
 
 from __future__ import annotations
 

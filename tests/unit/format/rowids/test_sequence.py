@@ -1,4 +1,4 @@
-"""Do row ids follow the rows of a fragment?"""
+"""Row id sequences of fragments."""
 
 from __future__ import annotations
 

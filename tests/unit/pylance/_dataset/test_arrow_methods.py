@@ -1,4 +1,4 @@
-"""Do the methods that pyarrow's classes have work here, or refuse?"""
+"""Methods of pyarrow datasets: supported or refused."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_no_public_name_of_pyarrow_ends_the_process(uri: Path, kind: str) -> Non
         (lance.LanceFragment, pads.Fragment),
     ],
 )
-def test_every_public_name_of_pyarrow_is_defined_anew(ours: type, base: type) -> None:
+def test_every_public_name_of_pyarrow_is_redefined(ours: type, base: type) -> None:
     names = [name for name in dir(base) if not name.startswith("_")]
     assert [name for name in names if getattr(ours, name) is getattr(base, name)] == []
 
@@ -103,5 +103,5 @@ def test_what_cannot_be_done_is_refused_with_advice(dataset: lance.LanceDataset)
         dataset.filter(pc.field("id") > 1)
     with pytest.raises(UnsupportedError, match="columns"):
         dataset.replace_schema(pa.schema([("id", pa.int64())]))
-    with pytest.raises(TypeError, match="dataset is needed"):
+    with pytest.raises(TypeError, match="expected a dataset"):
         dataset.join(7, "id")

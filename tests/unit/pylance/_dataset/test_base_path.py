@@ -1,4 +1,4 @@
-"""Does a base path show its values as official releases do?"""
+"""Base paths show their values as in official releases."""
 
 from __future__ import annotations
 

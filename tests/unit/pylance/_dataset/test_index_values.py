@@ -1,4 +1,4 @@
-"""Do indices show what they cover, and of which kind they are, as official releases do?"""
+"""Coverage and kind of indices as in official releases."""
 
 from __future__ import annotations
 
@@ -223,7 +223,7 @@ def test_details_name_the_kind_of_a_vector_index():
     assert shown.details["compression"] == {"type": "sq", "num_bits": 8}
 
 
-def test_the_kind_of_a_vector_index_may_be_told():
+def test_the_kind_of_a_vector_index_may_be_given():
     (shown,) = describe([entry(details=VECTOR)], MANIFEST, kinds={FIRST: "IVF_PQ"})
 
     assert shown.index_type == "IVF_PQ"
@@ -235,7 +235,7 @@ def test_the_kind_of_a_vector_index_may_be_unknown():
     assert shown.index_type == "Unknown"
 
 
-def test_coverage_may_be_told():
+def test_coverage_may_be_given():
     (shown,) = describe([entry(covers=(5,))], MANIFEST, coverage={FIRST: {0, 1}})
 
     assert (shown.segments[0].fragment_ids, shown.num_rows_indexed) == ({0, 1}, 140)

@@ -1,4 +1,4 @@
-"""Do operations take what official releases take, and refuse the rest?"""
+"""Arguments of operations: those of official releases are accepted, others refused."""
 
 from __future__ import annotations
 

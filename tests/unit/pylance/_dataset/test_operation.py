@@ -1,4 +1,4 @@
-"""Do operations of the format and operations as users hold them turn into each other whole?"""
+"""Lossless conversion between operations of the format and public operations."""
 
 from __future__ import annotations
 

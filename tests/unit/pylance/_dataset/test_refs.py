@@ -1,4 +1,4 @@
-"""Do tags and branches look as they do in pylance?"""
+"""Tags and branches as in pylance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a scan described step by step do what it says?"""
+"""The scanner builder."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_step_that_tunes_changes_no_row(ds: LanceDataset, table: Varied, step: A
         (lambda b: b.batch_readahead(-1), ValueError, "batch_readahead"),
         (lambda b: b.fragment_readahead(-1), ValueError, "fragment_readahead"),
         (lambda b: b.columns("key"), TypeError, "columns must be a list or dict"),
-        (lambda b: b.columns([5]), TypeError, "text"),
+        (lambda b: b.columns([5]), TypeError, "strings"),
         (lambda b: b.late_materialization("key"), ValueError, "bool or a list of strings"),
         (lambda b: b.late_materialization([1]), ValueError, "bool or a list of strings"),
         (lambda b: b.with_fragments([1]), TypeError, "iterable of LanceFragment"),

@@ -1,4 +1,4 @@
-"""Do statistics have the shape that pylance's have?"""
+"""Statistics have the same form as in pylance."""
 
 from __future__ import annotations
 

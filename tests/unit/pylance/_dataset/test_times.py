@@ -1,4 +1,4 @@
-"""Which times are understood?"""
+"""Supported forms of timestamps."""
 
 from __future__ import annotations
 

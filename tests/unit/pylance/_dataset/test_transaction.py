@@ -1,4 +1,4 @@
-"""Do transactions show what was read and done, and come back whole?"""
+"""Transactions show what was read and done, and convert without loss."""
 
 from __future__ import annotations
 

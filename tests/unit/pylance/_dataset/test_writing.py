@@ -100,10 +100,10 @@ def test_nonsense_about_cleanup_is_refused(tmp_path: Path, interval: Any) -> Non
 
 def test_stable_row_ids_cannot_come_with_an_overwrite(tmp_path: Path) -> None:
     lance.write_dataset(ROWS, tmp_path)
-    with pytest.raises(InvalidRequestError, match="have no stable ids"):
+    with pytest.raises(InvalidRequestError, match="has no stable row ids"):
         lance.write_dataset(ROWS, tmp_path, mode="overwrite", enable_stable_row_ids=True)
     made = write_fragments(ROWS, tmp_path)
-    with pytest.raises(InvalidRequestError, match="have no stable ids"):
+    with pytest.raises(InvalidRequestError, match="has no stable row ids"):
         lance.LanceDataset.commit(
             tmp_path,
             lance.LanceOperation.Overwrite(ROWS.schema, made),  # type: ignore[arg-type]
@@ -120,7 +120,7 @@ def test_what_only_tunes_official_lance_changes_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["namespace", "table_id", "base_store_params"])
 def test_what_is_not_offered_is_refused(tmp_path: Path, name: str) -> None:
-    with pytest.raises(UnsupportedError, match=f"{name} is not offered"):
+    with pytest.raises(UnsupportedError, match=f"{name} is not supported"):
         lance.write_dataset(ROWS, tmp_path, **{name: "x"})  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""Does a deletion file show its values, its path and its JSON as official releases do?"""
+"""Deletion files: values, path and JSON as in official releases."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_values_can_be_read():
     assert shown == (1, 2, "bitmap", 5, 7)
 
 
-def test_a_file_lies_in_the_table_unless_a_base_is_given():
+def test_a_file_is_in_the_table_unless_a_base_is_given():
     assert DeletionFile(1, 2, "array", 5).base_id is None
 
 

@@ -1,4 +1,4 @@
-"""Does a fragment show its files, rows and JSON as official releases do, and lose nothing?"""
+"""Fragment metadata and its JSON as in official releases, without loss."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def test_a_fragment_without_a_deletion_file_has_all_its_rows():
     assert (fragment.num_deletions, fragment.num_rows) == (0, 3)
 
 
-def test_rows_that_nobody_counted_are_not_made_up():
+def test_rows_without_a_count_are_not_made_up():
     assert FragmentMetadata(1, [], None).num_rows is None
 
 

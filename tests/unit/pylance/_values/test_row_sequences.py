@@ -1,4 +1,4 @@
-"""Are row ids and row versions of a fragment shown, written as JSON and built as official?"""
+"""Row ids and versions of a fragment: display, JSON and construction as in official releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is an Arrow schema written as the JSON official releases exchange, and read back?"""
+"""JSON of Arrow schemas as exchanged by official releases."""
 
 from __future__ import annotations
 

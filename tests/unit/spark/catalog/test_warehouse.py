@@ -1,4 +1,4 @@
-"""Names of tables and the folders they lie in."""
+"""Names of tables and their folders."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def directory(tmp_path: Path) -> Directory:
     return Directory(root=Location.parse(tmp_path))
 
 
-def test_a_table_lies_in_the_folder_of_its_namespace(directory: Directory) -> None:
+def test_a_table_is_in_the_folder_of_its_namespace(directory: Directory) -> None:
     assert directory.table(("a", "b"), "t").uri == f"{directory.root.uri}/a/b/t.lance"
 
 
-def test_tables_and_namespaces_are_told_apart(directory: Directory) -> None:
+def test_tables_and_namespaces_are_distinguished(directory: Directory) -> None:
     assert directory.tables(("db",)) == ["t"]
     assert directory.namespaces(()) == [("db",)]
     assert not directory.has_namespace(("db", "t"))
@@ -53,7 +53,7 @@ def test_a_namespace_remembers_what_was_said_about_it(directory: Directory) -> N
         directory.create_namespace(("new",), {})
 
 
-def test_a_namespace_with_tables_is_dropped_only_if_told_so(directory: Directory) -> None:
+def test_a_namespace_with_tables_is_dropped_only_on_request(directory: Directory) -> None:
     with pytest.raises(InvalidRequestError, match="not empty"):
         directory.drop_namespace(("db",), cascade=False)
     assert directory.drop_namespace(("db",), cascade=True)

@@ -35,10 +35,10 @@ def test_a_version_is_chosen(given: dict[str, str], wanted: object) -> None:
     ("given", "match"),
     [
         ({"vresion": "1"}, "Did you mean version"),
-        ({"mergeSchema": "true"}, "option mergeSchema is not known"),
-        ({"version": "two"}, "must be a whole number"),
-        ({"version": "2", "tag": "x"}, "exclude each other"),
-        ({"tag": "x", "branch": "y"}, "exclude each other"),
+        ({"mergeSchema": "true"}, "unknown option mergeSchema"),
+        ({"version": "two"}, "must be an integer"),
+        ({"version": "2", "tag": "x"}, "cannot be combined"),
+        ({"tag": "x", "branch": "y"}, "cannot be combined"),
     ],
 )
 def test_a_wrong_option_is_explained(given: dict[str, str], match: str) -> None:
@@ -47,7 +47,7 @@ def test_a_wrong_option_is_explained(given: dict[str, str], match: str) -> None:
 
 
 def test_a_missing_path_is_explained() -> None:
-    with pytest.raises(InvalidRequestError, match="no path was given"):
+    with pytest.raises(InvalidRequestError, match="no path was specified"):
         parse({}, READ_OPTIONS)
 
 
@@ -73,7 +73,7 @@ def test_a_time_with_a_zone_is_that_time() -> None:
 
 
 def test_what_is_no_time_is_refused() -> None:
-    with pytest.raises(InvalidRequestError, match="is not a time"):
+    with pytest.raises(InvalidRequestError, match="is not a valid time"):
         parse_time("yesterday")
 
 

@@ -77,7 +77,7 @@ def test_a_worker_of_another_release_names_both(
         cloudpickle.loads(message)()
 
 
-def test_a_worker_of_a_release_without_envelopes_is_told_to_upgrade(tmp_path: Path) -> None:
+def test_a_worker_of_a_release_without_envelopes_is_asked_to_upgrade(tmp_path: Path) -> None:
     found = called_with(older_release(tmp_path), dumped(portable(lambda: 7)))
     assert found.returncode
     last = found.stderr.decode().strip().splitlines()[-1]

@@ -114,5 +114,5 @@ def test_texts_that_are_too_long_are_refused(base: Snapshot) -> None:
 
 
 def test_values_of_other_types_are_refused(base: Snapshot) -> None:
-    with pytest.raises(SchemaMismatchError, match="does not take values of type string"):
+    with pytest.raises(SchemaMismatchError, match="does not accept values of type string"):
         PlainRows.into(base, t.StructType().add("n", TEXT))

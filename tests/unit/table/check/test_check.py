@@ -1,4 +1,4 @@
-"""What does the checker promise? Silence on sound tables, findings otherwise, never a crash."""
+"""The checker is silent on consistent tables, reports findings otherwise, and never crashes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a version that is not sound raise?"""
+"""An inconsistent version raises an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is damage to the list of versions, to tags and branches found, and are strays counted?"""
+"""Damage to the version list, tags and branches is found, and orphan files are counted."""
 
 from __future__ import annotations
 
@@ -154,12 +154,12 @@ def test_a_file_that_only_a_clone_within_the_table_needs_is_no_stray(tmp_path: P
     assert [f.path for f in found] == ["_transactions"]
 
 
-def test_strays_are_not_told_when_only_the_latest_version_is_checked(table: Path) -> None:
+def test_orphans_are_not_reported_when_only_the_latest_version_is_checked(table: Path) -> None:
     (table / "data" / "stray.lance").write_bytes(b"12345")
     assert codes(table, versions="latest") == []
 
 
-def test_strays_are_not_told_when_a_version_cannot_be_read(table: Path) -> None:
+def test_orphans_are_not_reported_when_a_version_cannot_be_read(table: Path) -> None:
     (table / "data" / "stray.lance").write_bytes(b"12345")
     manifest_path(table, 2).write_bytes(b"")
     assert set(codes(table, versions="all")) == {"manifest-damaged", "strays-unknown"}
@@ -178,7 +178,7 @@ lance.write_dataset(pa.table({"x": [3]}), uri, mode="overwrite")
     assert found == set()
 
 
-def test_the_same_damage_in_many_versions_is_told_once(table: Path) -> None:
+def test_the_same_damage_in_many_versions_is_reported_once(table: Path) -> None:
     next(p for p in (table / "data").iterdir() if p.stat().st_size).unlink()
     found = [f for f in findings(table, versions="all") if f.branch is None]
     assert [f.code for f in found] == ["data-file-missing"]

@@ -1,4 +1,4 @@
-"""Is damage inside data files found when every value is read?"""
+"""Damage within data files is found when every value is read."""
 
 from __future__ import annotations
 

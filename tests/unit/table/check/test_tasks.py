@@ -1,4 +1,4 @@
-"""Can values be checked by any engine? Work goes out as tasks that can be pickled."""
+"""Checks of values run as tasks that can be pickled, on any engine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each kind of damage inside one version found?"""
+"""Each kind of damage within one version is found."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a table get the cleanups after commits that its config asks for?"""
+"""Automatic cleanup after commits, by the table's config."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def test_a_tag_does_not_stop_them(tmp_path: Path) -> None:
 
 def test_a_config_that_makes_no_sense_is_a_warning(tmp_path: Path) -> None:
     dataset = lance.write_dataset(pa.table({"a": [0]}), tmp_path / "t.lance")
-    with pytest.warns(RuntimeWarning, match="version 2 .* is committed, but .*interval is 'often'"):
+    with pytest.warns(
+        RuntimeWarning, match="version 2 .* was committed, but .*interval is 'often'"
+    ):
         dataset.update_config({INTERVAL: "often"})
     assert lance.dataset(tmp_path / "t.lance").version == 2
 

@@ -1,4 +1,4 @@
-"""Does a policy say which versions are too old?"""
+"""The versions that a cleanup policy expires."""
 
 from __future__ import annotations
 

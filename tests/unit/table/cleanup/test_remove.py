@@ -1,4 +1,4 @@
-"""Are files removed in pieces, and no faster than allowed?"""
+"""Files are removed in batches, within the rate limit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Does a cleanup remove what it should, and leave what is needed?"""
+"""Cleanup removes unneeded files and keeps the others."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_a_version_that_cannot_be_read_stops_the_cleanup(root: Path) -> None:
 
 def test_a_feature_that_is_not_known_stops_the_cleanup(root: Path) -> None:
     edit_manifest(root, lambda m: setattr(m, "writer_feature_flags", 1 << 40), version=2)
-    with pytest.raises(UnsupportedError, match="which files they need"):
+    with pytest.raises(UnsupportedError, match="the files they need are unknown"):
         clean(root)
     assert len(list((root / "data").iterdir())) == 4
 
@@ -219,7 +219,7 @@ def test_a_broken_record_is_left_alone(root: Path) -> None:
     assert versions(root) == [4]
 
 
-def test_progress_is_told(root: Path) -> None:
+def test_progress_is_reported(root: Path) -> None:
     told: list[JobProgress] = []
     clean(root, progress=told.append)
     assert {step.description.split()[0] for step in told} == {"list", "read", "remove"}

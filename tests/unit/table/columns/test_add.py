@@ -1,4 +1,4 @@
-"""Are columns added with the right values, for live rows only, and nothing on an error?"""
+"""Added columns have the right values for live rows, and nothing is committed on an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are columns renamed, cast, and forbidden to be null only where they are not?"""
+"""Columns are renamed, cast, and made non-nullable if they have no nulls."""
 
 from __future__ import annotations
 

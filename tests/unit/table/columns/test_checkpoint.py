@@ -1,4 +1,4 @@
-"""Does a function go on where it was?"""
+"""Functions resume from their checkpoint."""
 
 from __future__ import annotations
 

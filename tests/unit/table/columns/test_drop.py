@@ -1,4 +1,4 @@
-"""Are columns left out and put in order without touching data?"""
+"""Columns are dropped and reordered without rewriting data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do joined columns go to the right rows, whatever the memory?"""
+"""Joined columns are assigned to the matching rows, with any memory limit."""
 
 from __future__ import annotations
 

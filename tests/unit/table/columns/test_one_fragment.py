@@ -1,4 +1,4 @@
-"""Are columns of single fragments added and changed for a later commit?"""
+"""Columns of single fragments are added and changed for a later commit."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_replaced_values_are_dead_in_the_old_file(dataset: lance.LanceDataset) -
     assert old.fields[:2] == [0, -2]
 
 
-def test_the_rows_are_told_by_offset(dataset: lance.LanceDataset) -> None:
+def test_the_rows_are_reported_by_offset(dataset: lance.LanceDataset) -> None:
     (*_, rows) = dataset.get_fragments()[0].update_columns(CHANGED, "id", with_offsets=True)
     assert list(BitMap.deserialize(rows)) == [0, 3]
 

@@ -1,4 +1,4 @@
-"""Which tables do these tests compact? Sixty rows in six fragments, three rows deleted."""
+"""Table of the compaction tests: sixty rows in six fragments, three rows deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which fragments are rewritten together?"""
+"""Fragments that are rewritten together."""
 
 from __future__ import annotations
 

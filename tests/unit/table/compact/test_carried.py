@@ -1,4 +1,4 @@
-"""Do rows keep their ids and versions, in few bytes?"""
+"""Rows keep their ids and versions in a compact encoding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What becomes of a rewrite when others change the table meanwhile?"""
+"""Commit of a compaction with concurrent changes."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def test_a_table_that_was_replaced_stays_so(
     assert rows(lance.dataset(base.location.uri)._snapshot) == rows(other._snapshot)
 
 
-def test_a_conflict_is_told_when_nothing_stands(base: Snapshot, done: list[Rewritten]) -> None:
+def test_a_conflict_is_reported_when_nothing_stands(base: Snapshot, done: list[Rewritten]) -> None:
     lance.dataset(base.location.uri).update({"name": "'x'"})
     landing = land(base, done, DEFAULT_CHOICES)
     assert landing.landed == ()

@@ -1,4 +1,4 @@
-"""Is it recorded where rows went, as official Lance records it?"""
+"""Row moves are recorded as in official Lance."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_without_a_record_rows_are_covered_no_more(uri: Path, official_14: Offic
     assert official_14.run(uri, ASK) == before
 
 
-def test_a_large_record_lies_in_a_file_and_is_followed(
+def test_a_large_record_is_in_a_file_and_is_followed(
     uri: Path, official_14: Official, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_moves, "_MOST_INLINE_BYTES", 10)

@@ -1,4 +1,4 @@
-"""Is every row in exactly one range, and do ranges follow each other in the order?"""
+"""Key ranges are disjoint, complete and ordered."""
 
 from __future__ import annotations
 

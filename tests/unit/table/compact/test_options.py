@@ -1,4 +1,4 @@
-"""Are wrong options refused, and does a table's config give defaults?"""
+"""Invalid options are refused, and the table's config sets defaults."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Are pages taken over as they are where that is possible, and nowhere else?"""
+"""Pages are copied unchanged where that is possible, and only there."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_values_are_encoded_again_where_files_do_not_hold_just_the_rows(
 ) -> None:
     CHANGES[name](dataset)
     before = contents(dataset)
-    with pytest.raises(UnsupportedError, match="as they are"):
+    with pytest.raises(UnsupportedError, match="cannot be copied unchanged"):
         lance.dataset(dataset.uri).optimize.compact_files(compaction_mode="force_binary_copy")
     dataset.optimize.compact_files(compaction_mode="try_binary_copy")
     assert copies == []
@@ -120,7 +120,7 @@ def test_small_pages_are_not_kept_unless_asked_for(
     assert copies == []
 
 
-def test_large_pages_are_kept_unless_told_otherwise(tmp_path: Path, copies: list[str]) -> None:
+def test_large_pages_are_kept_by_default(tmp_path: Path, copies: list[str]) -> None:
     values = pa.array(np.random.default_rng(1).random(400 * 1024, dtype=np.float32))
     wide = pa.table({"v": pa.FixedSizeListArray.from_arrays(values, 1024)})
     for mode, expected in (("reencode", 0), (None, 1)):

@@ -1,4 +1,4 @@
-"""Does a compaction change nothing but where rows lie?"""
+"""Compaction changes only the location of rows."""
 
 from __future__ import annotations
 

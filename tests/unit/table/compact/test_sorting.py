@@ -1,4 +1,4 @@
-"""Do sorted rows keep their values, ids, versions and blobs, in one range or in several?"""
+"""Sorted compaction keeps values, ids, versions and blobs, in one range or several."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def test_keys_may_be_of_any_simple_type(name: str, order: str, tmp_path: Path) -
 
 
 @pytest.mark.usefixtures("in_ranges")
-def test_keys_may_lie_inside_structs(tmp_path: Path) -> None:
+def test_keys_may_be_inside_structs(tmp_path: Path) -> None:
     numbers = shuffled(50)
     at = pa.array([{"x": i, "far": {"y": -i}} for i in numbers])
     table = pa.table({"id": pa.array(numbers, pa.int64()), "at": at})
@@ -258,7 +258,7 @@ def test_new_blobs_move_with_their_rows(tmp_path: Path) -> None:
         assert found == by_number[number]
 
 
-def test_every_fragment_is_taken_whatever_lies_between(base: Snapshot) -> None:
+def test_every_fragment_is_taken_whatever_is_between(base: Snapshot) -> None:
     excluded = frozenset({base.manifest.fragments[2].id})
     options = replace(BY_NAME, excluded_fragment_ids=excluded)
     (group,) = plan(base, options).groups
@@ -283,7 +283,7 @@ def test_a_table_without_rows_stays(tmp_path: Path) -> None:
     assert done.metrics.fragments_removed == 0
 
 
-def test_an_error_while_reading_is_told_as_such(base: Snapshot) -> None:
+def test_an_error_while_reading_is_reported_as_such(base: Snapshot) -> None:
     (path,) = {f.files[0].path for f in base.manifest.fragments[2:3]}
     Path(base.location.uri, "data", path).write_bytes(b"damaged")
     with pytest.raises(LanceTableError, match=path):

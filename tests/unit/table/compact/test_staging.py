@@ -1,4 +1,4 @@
-"""Are many small files read as one, with the same rows?"""
+"""Many small files are read as one, with the same rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do rows that are near in all columns come together?"""
+"""Z-order clusters rows that are close in all columns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_column_of_few_values_counts_as_much_as_one_of_many() -> None:
     assert second[250:500].sum() == 250
 
 
-def test_values_that_were_not_seen_lie_between_those_that_were() -> None:
+def test_values_that_were_not_seen_are_between_those_that_were() -> None:
     curve = ZCurve.through([pa.array([10, 20, 30])])
     places = curve.positions([pa.array([5, 10, 15, 25, 40])]).to_pylist()
     assert places == sorted(places)

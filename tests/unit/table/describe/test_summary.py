@@ -1,4 +1,4 @@
-"""Does the summary of a table tell what is there, and what should be done?"""
+"""The summary of a table and its warnings."""
 
 from __future__ import annotations
 

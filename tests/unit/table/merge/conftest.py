@@ -1,4 +1,4 @@
-"""Which tables do these tests merge into? Ten rows in three fragments, one row deleted."""
+"""Table of the merge tests: ten rows in three fragments, one row deleted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is the finished work of a merge kept when others append meanwhile?"""
+"""The finished work of a merge is kept when others append concurrently."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def test_a_column_is_found_whatever_its_case_unless_there_are_two(asked: str, fo
         (["missing"], InvalidRequestError, "'missing' does not exist in schema"),
         (["id", "ID"], InvalidRequestError, "twice"),
         (["list"], UnsupportedError, "column list of type list"),
-        (["nothing"], UnsupportedError, "cannot be part of a key"),
+        (["nothing"], UnsupportedError, "is not supported as a merge key"),
     ],
 )
 def test_what_can_be_no_key_is_refused(on: list[str], kind: type[Exception], problem: str) -> None:

@@ -1,4 +1,4 @@
-"""Is done what is worth it, and nothing else?"""
+"""Optimize runs the due maintenance, and nothing else."""
 
 from __future__ import annotations
 
@@ -127,8 +127,8 @@ def test_another_writer_who_replaced_the_table_is_named(root: Path) -> None:
     assert summary.compaction is None
 
 
-def test_indices_are_kept_up_after_the_compaction(root: Path) -> None:
-    class Upkeep:
+def test_indices_are_maintained_after_the_compaction(root: Path) -> None:
+    class Maintenance:
         """Notes which version it is asked about."""
 
         def __init__(self) -> None:
@@ -141,9 +141,9 @@ def test_indices_are_kept_up_after_the_compaction(root: Path) -> None:
             self.seen.append(at.version)
             return at
 
-    upkeep = Upkeep()
-    summary = optimize(head(root), run=OptimizeRun(upkeep=(upkeep,)))
-    assert (summary.indices, upkeep.seen) == (
+    maintenance = Maintenance()
+    summary = optimize(head(root), run=OptimizeRun(index_maintenance=(maintenance,)))
+    assert (summary.indices, maintenance.seen) == (
         ("index i: 10 fragments",),
         [summary.snapshot.version],
     )

@@ -1,4 +1,4 @@
-"""Which thresholds does a config set?"""
+"""Thresholds from the table's config."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is every file of a table told from what others put there?"""
+"""Files of a table are distinguished from unrelated files."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Is each kind of damage mended, or left as it is with advice, and never made worse?"""
+"""Each kind of damage is repaired or reported with advice, and never made worse."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity
-from lancelake.table.repair import Wishes, apply, go_back, plan, repair, way_back
+from lancelake.table.repair import RepairOptions, apply, find_healthy, plan, repair, restore_healthy
 from tests.support.compare import assert_same_rows
 from tests.support.sound_tables import findings
 from tests.unit.table.check.test_version_damage import DAMAGE
 
 Damage = Callable[[Path], object]
 
-MENDED = (
+REPAIRED = (
     "unset_deletion_flag",
     "unset_config_flag",
     "unset_row_id_flag",
@@ -81,7 +81,7 @@ LOST = (
 )
 BY_NAME: dict[str, Damage] = {name: damage for name, damage, _, _ in DAMAGE}
 ERRORS = [name for name, _, _, severity in DAMAGE if severity == "error"]
-# Wrong values are read of these tables before they are mended.
+# Wrong values are read of these tables before they are repaired.
 MISREAD = ("share_a_column_index", "list_a_strange_field", "mix_file_versions")
 REVIVING = ("delete_a_row_that_is_not_there", "add_rows_to_a_deletion_file")
 # Their cause lies in no version: to go back does not help.
@@ -102,14 +102,14 @@ def rows(root: Path) -> pa.Table | None:
         return None
 
 
-@pytest.mark.parametrize("name", MENDED)
-def test_is_mended(name: str, table: Path) -> None:
+@pytest.mark.parametrize("name", REPAIRED)
+def test_is_repaired(name: str, table: Path) -> None:
     BY_NAME[name](table)
     repair(Location.parse(table))
     assert problems(table) == Counter()
 
 
-@pytest.mark.parametrize("name", [name for name in MENDED if name not in MISREAD])
+@pytest.mark.parametrize("name", [name for name in REPAIRED if name not in MISREAD])
 def test_rows_that_could_be_read_stay(name: str, table: Path) -> None:
     BY_NAME[name](table)
     before = rows(table)
@@ -130,7 +130,7 @@ def test_rows_that_were_misread_come_back(name: str, sound: Path, table: Path) -
     assert_same_rows(after, right)
 
 
-@pytest.mark.parametrize("name", [name for name in MENDED if name not in REVIVING])
+@pytest.mark.parametrize("name", [name for name in REPAIRED if name not in REVIVING])
 def test_row_ids_stay_with_their_rows(name: str, sound: Path, table: Path) -> None:
     BY_NAME[name](table)
     repair(Location.parse(table))
@@ -142,7 +142,7 @@ def test_row_ids_stay_with_their_rows(name: str, sound: Path, table: Path) -> No
 def test_nothing_gets_worse(name: str, table: Path) -> None:
     BY_NAME[name](table)
     before = problems(table, data=True)
-    done = repair(Location.parse(table), Wishes(data=True))
+    done = repair(Location.parse(table), RepairOptions(data=True))
     after = problems(table, data=True)
     assert after <= before
     assert bool(done.done.has_work) is (after != before)
@@ -151,21 +151,24 @@ def test_nothing_gets_worse(name: str, table: Path) -> None:
 @pytest.mark.parametrize("name", list(BY_NAME))
 def test_what_stays_comes_with_advice(name: str, table: Path) -> None:
     BY_NAME[name](table)
-    done = repair(Location.parse(table), Wishes(data=True))
+    done = repair(Location.parse(table), RepairOptions(data=True))
     left = Counter((each.finding.code, each.finding.path) for each in done.since.left)
     assert left == problems(table, data=True)
     assert all(each.advice for each in done.since.left)
 
 
-@pytest.mark.parametrize("name", [*MENDED, *LOST])
+@pytest.mark.parametrize("name", [*REPAIRED, *LOST])
 def test_a_plan_changes_nothing(name: str, table: Path) -> None:
     BY_NAME[name](table)
     before = {path: path.stat().st_mtime_ns for path in table.rglob("*")}
-    plan(Location.parse(table), Wishes(data=True, drop_lost=True, remove_refs=True, notes=True))
+    plan(
+        Location.parse(table),
+        RepairOptions(data=True, drop_lost=True, remove_refs=True, notes=True),
+    )
     assert {path: path.stat().st_mtime_ns for path in table.rglob("*")} == before
 
 
-@pytest.mark.parametrize("name", MENDED)
+@pytest.mark.parametrize("name", REPAIRED)
 def test_a_second_repair_finds_nothing_to_do(name: str, table: Path) -> None:
     BY_NAME[name](table)
     repair(Location.parse(table))
@@ -173,10 +176,10 @@ def test_a_second_repair_finds_nothing_to_do(name: str, table: Path) -> None:
 
 
 @pytest.mark.parametrize("name", NOTES)
-def test_notes_are_mended_only_when_asked_for(name: str, table: Path) -> None:
+def test_notes_are_repaired_only_when_asked_for(name: str, table: Path) -> None:
     BY_NAME[name](table)
     assert not plan(Location.parse(table)).has_work
-    repair(Location.parse(table), Wishes(notes=True))
+    repair(Location.parse(table), RepairOptions(notes=True))
     assert [f for f in findings(table) if f.branch is None] == []
 
 
@@ -185,7 +188,7 @@ def test_lost_rows_are_given_up_only_when_asked_for(name: str, table: Path) -> N
     BY_NAME[name](table)
     assert problems(table)
     assert not plan(Location.parse(table)).has_work
-    repair(Location.parse(table), Wishes(drop_lost=True))
+    repair(Location.parse(table), RepairOptions(drop_lost=True))
     assert problems(table) == Counter()
     after = rows(table)
     assert after is not None
@@ -196,11 +199,11 @@ def test_lost_rows_are_given_up_only_when_asked_for(name: str, table: Path) -> N
 def test_a_way_back_leads_to_a_table_in_order(name: str, table: Path) -> None:
     BY_NAME[name](table)
     try:
-        way = way_back(Location.parse(table), data=True)
+        healthy = find_healthy(Location.parse(table), data=True)
     except LanceTableError:
         # Files that all versions share are gone.
         return
-    go_back(way)
+    restore_healthy(healthy)
     errors = [f for f in findings(table, data=True) if f.severity is Severity.ERROR]
     assert [f for f in errors if f.branch is None] == []
 
@@ -209,7 +212,7 @@ def test_a_manifest_that_cannot_be_read_is_kept_aside(table: Path) -> None:
     BY_NAME["cut_the_manifest"](table)
     before = sorted((table / "_versions").glob("*.manifest"))[0]
     content = before.read_bytes()
-    go_back(way_back(Location.parse(table)))
+    restore_healthy(find_healthy(Location.parse(table)))
     assert (table / "_damaged" / before.name).read_bytes() == content
 
 
@@ -217,17 +220,17 @@ def test_a_tagged_version_is_not_set_aside(sound: Path, table: Path) -> None:
     lance.dataset(str(table)).tags.create("newest", 5)
     BY_NAME["cut_the_manifest"](table)
     with pytest.raises(LanceTableError, match="tag newest"):
-        go_back(way_back(Location.parse(table)))
+        restore_healthy(find_healthy(Location.parse(table)))
 
 
 def test_a_table_in_order_needs_no_repair(sound: Path) -> None:
-    planned = plan(Location.parse(sound), Wishes(data=True))
+    planned = plan(Location.parse(sound), RepairOptions(data=True))
     assert (planned.has_work, planned.left) == (False, ())
 
 
 def test_no_version_is_made_of_a_table_in_order(table: Path) -> None:
     before = lance.dataset(str(table)).version
-    repair(Location.parse(table), Wishes(data=True))
+    repair(Location.parse(table), RepairOptions(data=True))
     assert lance.dataset(str(table)).version == before
 
 
@@ -247,7 +250,7 @@ def test_rows_do_not_count_as_changed(table: Path) -> None:
     assert_same_rows(lance.dataset(str(table)).to_table(columns=columns), before)
 
 
-def test_a_plan_that_others_overtook_is_made_anew(table: Path) -> None:
+def test_a_plan_that_others_overtook_is_made_again(table: Path) -> None:
     BY_NAME["change_a_deletion_count"](table)
     planned = plan(Location.parse(table))
     lance.dataset(str(table)).delete("id = 7")

@@ -11,10 +11,10 @@ import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import check
-from lancelake.table.repair import Wishes, apply, plan, repair
+from lancelake.table.repair import RepairOptions, apply, plan, repair
 from tests.support.raw_text import REPLACED, TEXTS, binaries, with_text
 
-REPLACE = Wishes(replace_invalid_utf8=True)
+REPLACE = RepairOptions(replace_invalid_utf8=True)
 COUNT = len(TEXTS)
 WORDS = binaries(*TEXTS)
 SHAPES: dict[str, pa.Array] = {
@@ -101,7 +101,7 @@ def test_a_map_is_replaced(tmp_path: Path) -> None:
 def test_without_the_flag_nothing_is_changed_and_the_advice_names_it(tmp_path: Path) -> None:
     root, _ = damaged(tmp_path, WORDS)
     files = sorted(root.rglob("*"))
-    done = repair(Location.parse(root), Wishes(data=True))
+    done = repair(Location.parse(root), RepairOptions(data=True))
     assert (done.versions, sorted(root.rglob("*"))) == ((), files)
     (left,) = done.since.left
     assert "--replace-invalid-utf8" in left.advice
@@ -170,8 +170,8 @@ def test_a_fragment_with_invalid_text_is_not_given_up_with_lost_ones(tmp_path: P
     root, before = damaged(tmp_path, WORDS)
     second = lance.dataset(root).get_fragments()[1].data_files()[0].path
     (root / "data" / second).unlink()
-    wishes = Wishes(replace_invalid_utf8=True, drop_lost=True)
-    assert repair(Location.parse(root), wishes).since.left == ()
+    options = RepairOptions(replace_invalid_utf8=True, drop_lost=True)
+    assert repair(Location.parse(root), options).since.left == ()
     assert lance.dataset(root).to_table().to_pylist() == decoded(before.slice(0, 4).to_pylist())
 
 

@@ -1,4 +1,4 @@
-"""Which tables do these tests change? The same as those of changes of rows."""
+"""Table of these tests, the same as for row changes."""
 
 from tests.unit.table.rows.conftest import base, dataset
 

@@ -73,7 +73,7 @@ def test_a_large_fragment_is_cut_where_there_are_fewer_than_can_be_looked_at_at_
 
 
 @pytest.mark.parametrize(("together", "tasks"), [(1, 3), (2, 2), (64, 1)])
-def test_progress_is_told_for_every_group_of_small_fragments(
+def test_progress_is_reported_for_every_group_of_small_fragments(
     base: Snapshot, monkeypatch: pytest.MonkeyPatch, together: int, tasks: int
 ) -> None:
     monkeypatch.setattr(find, "_GROUP_SCANS", together)

@@ -9,38 +9,38 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
-from lancelake.table.row_steps.mark_deleted import take_out, take_out_beside
+from lancelake.table.row_steps.mark_deleted import mark_deleted, mark_deleted_during
 
 IDS = SystemIds(1)
 
 
 def test_rows_join_those_that_were_deleted_before(base: Snapshot) -> None:
-    gone = take_out(base, {FragmentId(0): BitMap([0])}, IDS)
+    gone = mark_deleted(base, {FragmentId(0): BitMap([0])}, IDS)
     assert list(load_deletions(base.files, gone.updated[0])) == [0, 2]
     assert gone.rows == 1
     assert gone.removed == ()
 
 
 def test_a_fragment_without_rows_left_is_removed(base: Snapshot) -> None:
-    gone = take_out(base, {FragmentId(0): BitMap([0, 1, 3]), FragmentId(2): BitMap([1])}, IDS)
+    gone = mark_deleted(base, {FragmentId(0): BitMap([0, 1, 3]), FragmentId(2): BitMap([1])}, IDS)
     assert gone.removed == (0,)
     assert [fragment.id for fragment in gone.updated] == [2]
     assert gone.rows == 4
 
 
 def test_the_rows_that_go_are_named_for_the_rebase(base: Snapshot) -> None:
-    gone = take_out(base, {FragmentId(1): BitMap([2, 3])}, IDS)
+    gone = mark_deleted(base, {FragmentId(1): BitMap([2, 3])}, IDS)
     assert list(BitMap.deserialize(gone.affected[FragmentId(1)])) == [2, 3]
 
 
 def test_nothing_is_written_for_no_rows(dataset: lance.LanceDataset, base: Snapshot) -> None:
-    gone = take_out(base, {}, IDS)
+    gone = mark_deleted(base, {}, IDS)
     assert (gone.updated, gone.removed, gone.rows) == ((), (), 0)
 
 
 def test_a_fragment_of_another_version_is_refused(base: Snapshot) -> None:
     with pytest.raises(InvalidRequestError, match="fragment 7 is not part of version 2"):
-        take_out(base, {FragmentId(7): BitMap([0])}, IDS)
+        mark_deleted(base, {FragmentId(7): BitMap([0])}, IDS)
 
 
 def test_an_error_of_the_work_beside_is_raised(base: Snapshot) -> None:
@@ -48,9 +48,9 @@ def test_an_error_of_the_work_beside_is_raised(base: Snapshot) -> None:
         raise KeyError("broken")
 
     with pytest.raises(KeyError, match="broken"):
-        take_out_beside(base, {FragmentId(1): BitMap([0])}, IDS, work)
+        mark_deleted_during(base, {FragmentId(1): BitMap([0])}, IDS, work)
 
 
 def test_both_results_come_back(base: Snapshot) -> None:
-    gone, done = take_out_beside(base, {FragmentId(1): BitMap([0])}, IDS, lambda: "done")
+    gone, done = mark_deleted_during(base, {FragmentId(1): BitMap([0])}, IDS, lambda: "done")
     assert (gone.rows, done) == (1, "done")

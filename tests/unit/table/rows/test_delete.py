@@ -61,7 +61,7 @@ def test_rows_updated_meanwhile_are_looked_at_again(base: Snapshot) -> None:
     assert 4 in _ids(done.snapshot)
 
 
-def test_who_may_not_do_it_again_is_told_of_the_contention(base: Snapshot) -> None:
+def test_without_retries_the_contention_is_reported(base: Snapshot) -> None:
     lance.dataset(base.location.uri).update({"weight": "100.0"}, where="id = 4")
     with pytest.raises(ContentionError):
         delete(base, "id = 4", retries=Retries(most=0))

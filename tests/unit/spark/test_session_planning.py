@@ -1,4 +1,4 @@
-"""Which sessions are planned in Python, and what is said of the others."""
+"""Sessions that are planned in Python, and the errors for other sessions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_an_unknown_spark_is_refused_by_version() -> None:
         open_gateway(session("5.0.0"))
 
 
-def test_connect_is_told_to_use_a_classic_session() -> None:
+def test_connect_is_asked_to_use_a_classic_session() -> None:
     connect: Any = SimpleNamespace(version="4.3.0")
     assert not is_classic(connect)
     with pytest.raises(UnsupportedError, match="Spark Connect session"):

@@ -1,4 +1,4 @@
-"""Tables kept in shape from Spark: what they tell, compaction, cleanup, checks."""
+"""Table maintenance from Spark: metadata, compaction, cleanup, checks."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def failure(action: Callable[[], object]) -> Exception | None:
     return error_of(caught.value)
 
 
-def test_history_is_told_newest_first(table: LanceTable) -> None:
+def test_history_is_reported_newest_first(table: LanceTable) -> None:
     assert [row.version for row in table.history().collect()] == [5, 4, 3, 2, 1]
     assert [row.operation for row in table.history(1).collect()] == ["Append"]
 

@@ -1,4 +1,4 @@
-"""Segments that one side built and the other merged or remapped still answer right."""
+"""Index segments built by one side and merged or remapped by the other still answer correctly."""
 
 from __future__ import annotations
 
