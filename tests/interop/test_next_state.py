@@ -17,7 +17,7 @@ from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.schema import Schema
 from lancelake.format.transaction import Transaction
 from lancelake.txn import build, index_coverage, metadata, row_ids
-from lancelake.txn.options import BuildOptions
+from lancelake.txn.options import BuildOptions, VersionChoices
 from lancelake.txn.state import TableState
 from tests.interop.official_histories import HISTORIES, LATER_HISTORIES, Step, read, written
 from tests.support.official import Official
@@ -70,8 +70,7 @@ def _built(steps: list[Step], number: int, *, stable: bool) -> TableState:
     options = BuildOptions(
         timestamp_ns=manifest.timestamp_ns,
         writer=manifest.writer_version,
-        enable_stable_row_ids=stable,
-        fragment_reuse=_fragment_reuse(step),
+        choices=VersionChoices(enable_stable_row_ids=stable, fragment_reuse=_fragment_reuse(step)),
     )
     transaction = _with_schema_metadata(step.transaction, step.state)
     if number == 0:

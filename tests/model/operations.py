@@ -56,7 +56,7 @@ class Change:
     def request(self, *, unique: int) -> CommitRequest:
         """Ask for the change."""
         asked = request(self.operation, unique=unique)
-        return replace(asked, affected_rows=self.affected_rows)
+        return replace(asked, choices=replace(asked.choices, affected_rows=self.affected_rows))
 
 
 MEM_WAL_ENTRY = IndexMetadata(

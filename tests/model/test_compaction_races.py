@@ -73,7 +73,7 @@ def table(kind: str) -> Table:
     group = RewriteGroup(old_fragments=old, new_fragments=(_compacted(old),))
     asked = request(Rewrite(groups=(group,)), unique=99)
     if kind == "addresses, moves recorded":
-        asked = replace(asked, options=replace(asked.options, fragment_reuse=_moves()))
+        asked = replace(asked, choices=replace(asked.choices, fragment_reuse=_moves()))
     others = {name: c for name, c in changes(store, base).items() if name != "rewrite"}
     others["other compaction"] = Change(operation=Rewrite(groups=(group,)))
     return Table(store=store, base=base, compaction=asked, others=others)

@@ -14,7 +14,7 @@ from pyroaring import BitMap
 from lancelake.clock import Clock, Ids, ManualClock, SystemIds
 from lancelake.commit.conditional_put import ConditionalPut
 from lancelake.commit.history import Landed, landed_at
-from lancelake.commit.request import CommitRequest
+from lancelake.commit.request import CommitRequest, RequestChoices
 from lancelake.commit.rules import CommitRules, CommitServices
 from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.version_line import VersionLine
@@ -123,7 +123,12 @@ def seed(
 
 
 def request(
-    operation: Operation, *, unique: int, read_version: int = 1, max_retries: int = 20
+    operation: Operation,
+    *,
+    unique: int,
+    read_version: int = 1,
+    max_retries: int = 20,
+    timeout_s: float | None = None,
 ) -> CommitRequest:
     """Ask for an operation under the `unique`-th uuid."""
     mine = Transaction(
@@ -131,7 +136,8 @@ def request(
         uuid=str(UUID(int=1000 + unique, version=4)),
         operation=operation,
     )
-    return CommitRequest(transaction=mine, options=OPTIONS, max_retries=max_retries)
+    choices = RequestChoices(max_retries=max_retries, timeout_s=timeout_s)
+    return CommitRequest(transaction=mine, choices=choices)
 
 
 def set_config(key: str, value: str) -> UpdateConfig:
@@ -193,6 +199,7 @@ def means(
         facts=NoFacts(),
         clock=clock or ManualClock(),
         ids=ids,
+        writer=WRITER,
     )
 
 

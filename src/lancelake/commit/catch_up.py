@@ -143,7 +143,7 @@ class CatchUp:
             self._request.transaction,
             self.head.state,
             base=self.base.state,
-            affected_rows=self._request.affected_rows,
+            affected_rows=self._request.choices.affected_rows,
             port=self._services.port,
         )
         if isinstance(fitted, Retryable):
@@ -154,9 +154,9 @@ class CatchUp:
         return Context(
             base=self.base.state,
             theirs_after=after.state,
-            affected_rows=self._request.affected_rows,
-            fragment_reuse=self._request.options.fragment_reuse,
-            inserted_keys=self._request.inserted_keys,
+            affected_rows=self._request.choices.affected_rows,
+            fragment_reuse=self._request.choices.fragment_reuse,
+            inserted_keys=self._request.choices.inserted_keys,
             key_port=self._services.keys,
         )
 

@@ -43,7 +43,7 @@ def commit_detached(
             return CommitResult(snapshot=loaded, transaction=candidate.transaction, metrics=metrics)
         services.clock.sleep(detached_delay_s(attempt, services.ids.random()))
     raise ContentionError(
-        f"Failed to commit the transaction after {request.max_retries} retries. "
+        f"Failed to commit the transaction after {request.choices.max_retries} retries. "
         "No free version was found",
         table=line.location.uri,
     )
@@ -51,6 +51,6 @@ def commit_detached(
 
 def _candidate(request: CommitRequest, services: CommitServices, base: Snapshot) -> Candidate:
     version = Version(services.ids.random_u64() | DETACHED_BIT)
-    options = replace(services.options_for(request.options, base.state), version=version)
+    options = replace(services.options_for(request.choices, base.state), version=version)
     state = services.rules.next_state(request.transaction, base.state, options)
     return make_candidate(request.transaction, state, ManifestNaming.V2)

@@ -98,7 +98,7 @@ class _Loop:
 
     def _ensure_time(self) -> None:
         """Raise when the commit timeout has passed."""
-        limit_s = self._request.timeout_s
+        limit_s = self._request.choices.timeout_s
         passed_s = self._services.clock.monotonic_s() - self._started_s
         if limit_s is None or not self._attempts or passed_s < limit_s:
             return
@@ -136,7 +136,7 @@ class _Loop:
             )
         ensure_writable(head.state.manifest.writer_feature_flags)
         mine = self._catch_up.fitted()
-        options = self._services.options_for(self._request.options, head.state)
+        options = self._services.options_for(self._request.choices, head.state)
         state = self._services.rules.next_state(
             mine, head.state, options, restored=self._restored(mine)
         )
@@ -185,7 +185,7 @@ class _Loop:
     def _wait(self, number: int) -> None:
         backoff = self._backoff or SlotBackoff(attempt_s=0.0)
         delay_s = backoff.delay_s(number, self._services.ids.random())
-        limit_s = self._request.timeout_s
+        limit_s = self._request.choices.timeout_s
         if limit_s is not None:
             left_s = self._started_s + limit_s - self._services.clock.monotonic_s()
             delay_s = min(delay_s, max(0.0, left_s))
@@ -194,7 +194,7 @@ class _Loop:
     def _contention(self, version: int) -> ContentionError:
         return ContentionError(
             f"Commit conflict for version {version}: Failed to commit the transaction after "
-            f"{self._request.max_retries} retries. Other writers committed first",
+            f"{self._request.choices.max_retries} retries. Other writers committed first",
             table=self._line.location.uri,
             version=version,
         )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from lancelake.commit.candidate import Candidate, Publisher, make_candidate
 from lancelake.commit.fixed_version import publish_single
 from lancelake.commit.lost_reply import look_for
@@ -26,7 +24,7 @@ def create_table(
     naming: ManifestNaming = ManifestNaming.V2,
 ) -> CommitResult:
     """Publish version 1 of a table, or raise `AlreadyExistsError`."""
-    options = replace(request.options, timestamp_ns=services.clock.now_ns())
+    options = services.options_for(request.choices)
     state = services.rules.create(request.transaction, options)
     return _publish_first(line, services, make_candidate(request.transaction, state, naming))
 
@@ -41,7 +39,7 @@ def clone_table(
     naming: ManifestNaming = ManifestNaming.V2,
 ) -> CommitResult:
     """Publish the first version of a clone, which has the number of the version it copies."""
-    options = replace(request.options, timestamp_ns=services.clock.now_ns())
+    options = services.options_for(request.choices)
     state = services.rules.clone(request.transaction, source, source_uri, options)
     return _publish_first(line, services, make_candidate(request.transaction, state, naming))
 

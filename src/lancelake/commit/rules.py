@@ -6,10 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lancelake.clock import Clock, Ids
+from lancelake.format.manifest import WriterVersion
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
 from lancelake.txn.facts import Facts, MissingFacts
-from lancelake.txn.options import BuildOptions
+from lancelake.txn.options import BuildOptions, VersionChoices
 from lancelake.txn.rules import AffectedRows, Context, KeyPort, RebasePort, Retryable, Verdict
 from lancelake.txn.state import TableState
 
@@ -83,11 +84,16 @@ class CommitServices:
     facts: FactsPort
     clock: Clock
     ids: Ids
+    writer: WriterVersion
     keys: KeyPort | None = None
 
-    def options_for(self, options: BuildOptions, head: TableState) -> BuildOptions:
-        """Return the options to build on a version, with the current time and its missing facts."""
-        mended = options.mending.applied(head)
+    def options_for(self, choices: VersionChoices, head: TableState | None = None) -> BuildOptions:
+        """Return options for a version committed now, on top of `head` or as the first one."""
+        options = BuildOptions(
+            timestamp_ns=self.clock.now_ns(), writer=self.writer, choices=choices
+        )
+        if head is None:
+            return options
+        mended = choices.mending.applied(head)
         wanted = self.rules.wanted(mended)
-        facts = self.facts.learn(mended, wanted) if wanted else options.facts
-        return replace(options, timestamp_ns=self.clock.now_ns(), facts=facts)
+        return replace(options, facts=self.facts.learn(mended, wanted)) if wanted else options

@@ -10,7 +10,7 @@ from lancelake.commit.detached import commit_detached
 from lancelake.commit.locked import CommitLock, LockedHandler
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
-from lancelake.commit.request import DEFAULT_RETRIES, CommitRequest
+from lancelake.commit.request import CommitRequest, RequestChoices
 from lancelake.commit.rules import CommitServices
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.commit.table_rules import TABLE_RULES
@@ -18,10 +18,8 @@ from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort
 from lancelake.errors import AlreadyExistsError, InvalidRequestError, naming
-from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
-from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import WriterVersion
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Operation
@@ -29,10 +27,6 @@ from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import TableFiles
 from lancelake.table.commit_hooks import AfterCommit, run_after
-from lancelake.txn.key_hashes import KeyHashes
-from lancelake.txn.mending import NOTHING_TO_MEND, Mending
-from lancelake.txn.options import BuildOptions
-from lancelake.txn.rules import AffectedRows
 from lancelake.txn.state import TableState
 from lancelake.version import __version__
 
@@ -51,25 +45,13 @@ SYSTEM = Surroundings()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CommitChoices:
+class CommitChoices(RequestChoices):
     """Options of a commit besides the change itself."""
 
     message: str | None = None
     properties: FrozenMap[str, str] = field(default_factory=FrozenMap)
-    max_retries: int = DEFAULT_RETRIES
     is_detached: bool = False
     naming: ManifestNaming = ManifestNaming.V2
-    enable_stable_row_ids: bool = False
-    data_version: FileVersion | None = None
-    affected_rows: AffectedRows | None = None
-    inserted_keys: KeyHashes | None = None
-    fragment_reuse: IndexMetadata | None = None
-    """Where a compaction records the new addresses of rows."""
-
-    mending: Mending = NOTHING_TO_MEND
-    """What a repair corrects in the version that the change is based on."""
-
-    timeout_s: float | None = None
     lock: CommitLock | None = None
     after: tuple[AfterCommit, ...] | None = None
     """Hooks instead of the installed ones."""
@@ -123,7 +105,7 @@ def publish(
     """Commit a change of an existing table and return the new version."""
     line = _line(base.location, choices)
     services = _services(base.files, choices)
-    request = _request(transaction, choices)
+    request = CommitRequest(transaction=transaction, choices=choices)
     if choices.is_detached:
         return commit_detached(line, request, services, base=base).snapshot
     made = commit(line, request, services, base=base).snapshot
@@ -138,7 +120,12 @@ def publish_first(
     line = _line(location, choices)
     services = _services(TableFiles(root=location), choices)
     with naming(location.uri):
-        result = create_table(line, _request(transaction, choices), services, naming=choices.naming)
+        result = create_table(
+            line,
+            CommitRequest(transaction=transaction, choices=choices),
+            services,
+            naming=choices.naming,
+        )
     made = result.snapshot
     run_after(choices.after, made)
     return made
@@ -155,7 +142,7 @@ def publish_clone(
     services = _services(TableFiles(root=location), choices)
     result = clone_table(
         line,
-        _request(transaction, choices),
+        CommitRequest(transaction=transaction, choices=choices),
         services,
         source=TableState(manifest=source.manifest, indices=source.indices),
         source_uri=source.location.uri,
@@ -180,23 +167,5 @@ def _services(files: TableFiles, choices: CommitChoices) -> CommitServices:
         clock=around.clock,
         ids=around.ids,
         keys=AddedRowKeys(root=files.root),
-    )
-
-
-def _request(transaction: Transaction, choices: CommitChoices) -> CommitRequest:
-    options = BuildOptions(
-        timestamp_ns=0,
         writer=WRITER,
-        enable_stable_row_ids=choices.enable_stable_row_ids,
-        data_version=choices.data_version,
-        fragment_reuse=choices.fragment_reuse,
-        mending=choices.mending,
-    )
-    return CommitRequest(
-        transaction=transaction,
-        options=options,
-        affected_rows=choices.affected_rows,
-        inserted_keys=choices.inserted_keys,
-        max_retries=choices.max_retries,
-        timeout_s=choices.timeout_s,
     )

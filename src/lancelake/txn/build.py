@@ -46,7 +46,7 @@ def next_state(
         options=options,
         restored=restored,
     )
-    mended = migrations.mended(options.mending.applied(head), options.facts)
+    mended = migrations.mended(options.choices.mending.applied(head), options.facts)
     operation = transaction.operation
     after = rules_of(operation).apply(mended, target)
     if not isinstance(operation, ops.Restore):
@@ -90,12 +90,12 @@ def _next_version(manifest: Manifest) -> Version:
 
 
 def _nothing(options: BuildOptions) -> TableState:
-    stable = int(FeatureFlags.STABLE_ROW_IDS) if options.enable_stable_row_ids else 0
+    stable = int(FeatureFlags.STABLE_ROW_IDS) if options.choices.enable_stable_row_ids else 0
     manifest = Manifest(
         schema=Schema(fields=()),
         fragments=(),
         version=Version(0),
-        data_version=options.data_version or DEFAULT,
+        data_version=options.choices.data_version or DEFAULT,
         reader_feature_flags=stable,
         writer_feature_flags=stable,
     )

@@ -13,22 +13,36 @@ from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BuildOptions:
-    """Time, writer and settings that a transaction does not record.
+class VersionChoices:
+    """Choices for a version that its transaction does not record."""
 
-    `enable_stable_row_ids` applies to a new table; an existing table keeps its setting.
-    `data_version` is the file version of a new table, or of one that is overwritten.
-    `fragment_reuse` is the entry added by a compaction that does not remap indices; it is not
-    part of the transaction. `facts` were read from files for versions of old writers, `mending`
-    are the corrections of a repair. `version` is set only for a detached version.
+    enable_stable_row_ids: bool = False
+    """For a new table; an existing one keeps what it has."""
+
+    data_version: FileVersion | None = None
+    """File version of a new table, or of one that is overwritten."""
+
+    fragment_reuse: IndexMetadata | None = None
+    """Where a compaction that defers the remapping of indices records the moved rows."""
+
+    mending: Mending = NOTHING_TO_MEND
+    """Changes that a repair makes to the version before the transaction is applied."""
+
+
+NO_CHOICES = VersionChoices()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildOptions:
+    """Time, author, and choices that a transaction does not record.
+
+    `facts` is what was read from files to complete versions of old writers. `version` is given
+    only for a version outside the main line.
     """
 
     timestamp_ns: int
     writer: WriterVersion
-    enable_stable_row_ids: bool = False
-    data_version: FileVersion | None = None
+    choices: VersionChoices = NO_CHOICES
     has_transaction_file: bool = True
-    fragment_reuse: IndexMetadata | None = None
     facts: Facts = NOTHING_KNOWN
-    mending: Mending = NOTHING_TO_MEND
     version: Version | None = None

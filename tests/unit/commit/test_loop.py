@@ -212,7 +212,7 @@ def test_commits_that_land_while_many_are_read_are_read_before_the_attempt(
         return carry_out()
 
     line = line_on(InterceptedStore(store, around))
-    asked = replace(request(APPEND, unique=1), max_retries=0)
+    asked = request(APPEND, unique=1, max_retries=0)
     result = commit(line, asked, means(store, TOY_RULES), base=base)
     assert (result.version, result.attempts) == (base.version + 6, 1)
 
@@ -351,12 +351,12 @@ def test_a_missing_hint_is_no_failure(store: DictStore) -> None:
 
 
 def test_no_attempt_begins_when_the_time_is_up(store: DictStore) -> None:
-    asked = replace(request(APPEND, unique=1), timeout_s=0.0)
+    asked = request(APPEND, unique=1, timeout_s=0.0)
     with pytest.raises(ContentionError, match="timed out after 0 seconds"):
         _commit(_race(store, 1), asked, clock=ManualClock())
     assert len(log(line_on(store))) == 2
 
 
 def test_the_first_attempt_needs_no_time(store: DictStore) -> None:
-    asked = replace(request(APPEND, unique=1), timeout_s=0.0)
+    asked = request(APPEND, unique=1, timeout_s=0.0)
     assert _commit(store, asked, clock=ManualClock()).version == 2

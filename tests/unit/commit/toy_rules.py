@@ -70,7 +70,7 @@ class ToyRules:
             schema=transaction.operation.schema,
             fragments=(),
             version=Version(0),
-            data_version=options.data_version or _data_version(),
+            data_version=options.choices.data_version or _data_version(),
         )
         return self.next_state(transaction, TableState(manifest=manifest), options)
 

@@ -13,6 +13,7 @@ from lancelake.format.flags import FeatureFlags
 from lancelake.format.ids import BaseId, FragmentId, Version
 from lancelake.txn import build, examples
 from lancelake.txn.examples import FIRST, without_rows
+from lancelake.txn.options import VersionChoices
 from tests.unit.txn.making import OPTIONS, after, ids, row_id_list, table, transaction
 
 NEW = examples.fragment(FragmentId(0), path="new.lance")
@@ -35,7 +36,7 @@ def test_an_empty_table_has_no_highest_fragment() -> None:
 
 
 def test_a_new_table_can_have_stable_row_ids() -> None:
-    options = replace(OPTIONS, enable_stable_row_ids=True)
+    options = replace(OPTIONS, choices=VersionChoices(enable_stable_row_ids=True))
     state = build.create(transaction(CREATE), options).manifest
     assert row_id_list(state.fragments[0]) == list(range(10))
     assert state.reader_feature_flags == state.writer_feature_flags == FeatureFlags.STABLE_ROW_IDS

@@ -17,7 +17,7 @@ from lancelake.table.publish import WRITER, new_transaction
 from lancelake.table.repair.draft import Draft, DraftChange, changes
 from lancelake.table.repair.row_counts import decoded
 from lancelake.txn import build, migrations
-from lancelake.txn.options import BuildOptions
+from lancelake.txn.options import BuildOptions, VersionChoices
 from lancelake.txn.state import TableState
 
 
@@ -59,7 +59,7 @@ def _next(head: Snapshot, change: DraftChange) -> Snapshot:
         timestamp_ns=head.manifest.timestamp_ns or 0,
         writer=WRITER,
         facts=facts,
-        mending=change.mending,
+        choices=VersionChoices(mending=change.mending),
     )
     mine = new_transaction(change.operation, head.version)
     after = build.next_state(mine, state, options)

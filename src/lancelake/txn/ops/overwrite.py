@@ -89,8 +89,8 @@ def _same_config(op: ops.Overwrite, theirs: ops.Overwrite | ops.UpdateConfig) ->
 
 
 def _data_version(op: ops.Overwrite, before: Manifest, target: VersionTarget) -> FileVersion:
-    if target.options.data_version is not None:
-        return target.options.data_version
+    if target.options.choices.data_version is not None:
+        return target.options.choices.data_version
     if before.version:
         return before.data_version
     versions = {file.version for f in op.fragments for file in f.files}

@@ -36,7 +36,7 @@ def apply(op: ops.Rewrite, head: TableState, target: VersionTarget) -> TableStat
         op.rewritten_indices,
         stable_row_ids=before.has_stable_row_ids,
     )
-    indices = index_coverage.with_fragment_reuse(indices, target.options.fragment_reuse)
+    indices = index_coverage.with_fragment_reuse(indices, target.options.choices.fragment_reuse)
     return TableState(manifest=replace(before, fragments=after), indices=indices)
 
 

@@ -11,6 +11,7 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, FragmentId
 from lancelake.txn import examples
+from lancelake.txn.options import VersionChoices
 from tests.unit.txn.making import OPTIONS, after, fragment_ids, row_id_list, table
 
 NEW = examples.fragment(FragmentId(0), path="new.lance")
@@ -57,7 +58,7 @@ def test_a_table_that_exists_gets_no_bases() -> None:
 def test_the_file_version_can_change() -> None:
     file = replace(NEW.files[0], file_minor_version=2)
     op = replace(OVERWRITE, fragments=(replace(NEW, files=(file,)),))
-    options = replace(OPTIONS, data_version=FileVersion.V2_2)
+    options = replace(OPTIONS, choices=VersionChoices(data_version=FileVersion.V2_2))
     assert after(op, options=options).manifest.data_version is FileVersion.V2_2
 
 

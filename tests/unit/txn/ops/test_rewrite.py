@@ -12,6 +12,7 @@ from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.txn import examples, registry
 from lancelake.txn.examples import FIRST, SECOND, VALUE, fragment, index
+from lancelake.txn.options import VersionChoices
 from lancelake.txn.rules import OK, Context, Retryable
 from tests.unit.txn.making import OPTIONS, after, covered, fragment_ids, ids, table, versions
 
@@ -72,7 +73,7 @@ def test_covered_and_uncovered_fragments_cannot_be_mixed() -> None:
 
 
 def test_the_record_of_moved_rows_is_put_in() -> None:
-    options = replace(OPTIONS, fragment_reuse=REUSE)
+    options = replace(OPTIONS, choices=VersionChoices(fragment_reuse=REUSE))
     assert after(COMPACT, options=options).indices == (REUSE,)
 
 
