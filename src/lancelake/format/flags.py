@@ -55,12 +55,12 @@ def ensure_readable(flags: int) -> None:
     """Raise when a reader of this release would misread the table."""
     if unknown := unknown_reader_flags(flags):
         msg = f"the table needs reader features that are not supported (flags {unknown:#x})"
-        raise UnsupportedError(msg, flags=unknown)
+        raise UnsupportedError(msg, flags=unknown, action="Upgrade lancelake.")
 
 
 def ensure_writable(flags: int) -> None:
     """Raise when a writer of this release would damage the table."""
     if unknown := unknown_writer_flags(flags):
         msg = f"the table needs writer features that are not supported (flags {unknown:#x})"
-        action = "Upgrade, or only read the table."
+        action = "Upgrade lancelake, or only read the table."
         raise UnsupportedError(msg, flags=unknown, action=action)
