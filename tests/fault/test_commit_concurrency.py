@@ -11,8 +11,7 @@ import pytest
 from lancelake.clock import SystemClock, SystemIds
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
-from lancelake.commit.rules import CommitServices
-from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.rules import TABLE_RULES, CommitServices
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.errors import AlreadyExistsError
 from lancelake.format.operations import Overwrite

@@ -10,7 +10,7 @@ from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import CommitRequest
 from lancelake.commit.result import CommitResult
-from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.rules import TABLE_RULES
 from lancelake.errors import LanceTableError, StorageError, UncertainCommitError
 from lancelake.format.ids import Version
 from lancelake.format.operations import Clone, Overwrite

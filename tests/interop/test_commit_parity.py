@@ -12,7 +12,7 @@ from lancelake.commit.loop import commit
 from lancelake.commit.new_table import create_table
 from lancelake.commit.ref_files import RefTarget, create_tag
 from lancelake.commit.result import CommitResult
-from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.format import layout
 from lancelake.format.ids import Version

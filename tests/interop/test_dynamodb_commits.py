@@ -10,7 +10,7 @@ import pytest
 from lancelake.commit.external_store import ExternalHandler, PublishedEntry
 from lancelake.commit.loop import commit
 from lancelake.commit.result import CommitResult
-from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.storage.location import Location
 from tests.support.official import Official

@@ -10,8 +10,8 @@ import pytest
 from pyroaring import BitMap
 
 from lancelake.commit.request import CommitRequest
+from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.format import index_meta, layout, manifest_codec
 from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import Fragment

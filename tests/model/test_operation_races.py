@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.commit.table_rules import TABLE_RULES
+from lancelake.commit.rules import TABLE_RULES
 from tests.model.commit_suite import Race, ensure_sound, every_run, run, two_fragment_table
 from tests.model.operations import MEM_WAL_ENTRY, changes
 from tests.support.scheduled_store import DictStore

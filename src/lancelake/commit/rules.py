@@ -9,6 +9,7 @@ from lancelake.clock import Clock, Ids
 from lancelake.format.manifest import WriterVersion
 from lancelake.format.operations import Operation
 from lancelake.format.transaction import Transaction
+from lancelake.txn import build, migrations, registry
 from lancelake.txn.facts import Facts, MissingFacts
 from lancelake.txn.options import BuildOptions, VersionChoices
 from lancelake.txn.rules import AffectedRows, Context, KeyPort, RebasePort, Retryable, Verdict
@@ -62,6 +63,22 @@ class CommitRules(Protocol):
     ) -> TableState:
         """Build the first version of a copy."""
         ...
+
+
+class _TableRules:
+    """Implementation of `CommitRules` by lancelake.txn."""
+
+    __slots__ = ()
+
+    conflicts = staticmethod(registry.conflicts)
+    rebase = staticmethod(registry.rebase)
+    wanted = staticmethod(migrations.wanted)
+    create = staticmethod(build.create)
+    next_state = staticmethod(build.next_state)
+    clone = staticmethod(build.clone)
+
+
+TABLE_RULES: CommitRules = _TableRules()
 
 
 class FactsPort(Protocol):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId
@@ -73,3 +73,10 @@ def _node(schema: Schema, path: tuple[str, ...]) -> Field | None:
             return node
         level = node.children
     return node
+
+
+def stored_schema(fragment: Fragment, schema: Schema) -> Schema:
+    """Reduce a schema to the columns in a fragment's files."""
+    held = {field_id for file in fragment.files for field_id in file.fields}
+    pruned = (prune(field, held) for field in schema.fields)
+    return replace(schema, fields=tuple(field for field in pruned if field is not None))

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from lancelake.data.existing_file import found_file
-from lancelake.data.fragment_schema import stored_schema
+from lancelake.data.projection import stored_schema
 from lancelake.data.write_task import Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema

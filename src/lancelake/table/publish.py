@@ -11,9 +11,8 @@ from lancelake.commit.locked import CommitLock, LockedHandler
 from lancelake.commit.loop import commit
 from lancelake.commit.new_table import clone_table, create_table
 from lancelake.commit.request import CommitRequest, RequestChoices
-from lancelake.commit.rules import CommitServices
+from lancelake.commit.rules import TABLE_RULES, CommitServices
 from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.commit.version_line import VersionLine, open_line
 from lancelake.data.added_row_keys import AddedRowKeys
 from lancelake.data.commit_ports import DeletionPort, FilesFactsPort

@@ -4,8 +4,8 @@ import pytest
 
 from lancelake.commit.detached import commit_detached
 from lancelake.commit.result import CommitResult
+from lancelake.commit.rules import TABLE_RULES
 from lancelake.commit.snapshot import Snapshot
-from lancelake.commit.table_rules import TABLE_RULES
 from lancelake.errors import ContentionError, UnsupportedError
 from lancelake.format.ids import is_detached
 from lancelake.format.names import ManifestNaming
