@@ -236,7 +236,7 @@ def test_the_last_member_of_a_struct_is_not_dropped(spark: SparkSession, table: 
     assert isinstance(found, InvalidRequestError)
     assert "column s would be left without fields" in str(found)
     assert "s" in columns(spark, table)
-    with pytest.raises(InvalidRequestError, match="without members"):
+    with pytest.raises(InvalidRequestError, match="without fields"):
         LanceTable.forName(spark, table).dropColumns("s.a")
 
 

@@ -188,7 +188,7 @@ def test_paths_are_written_with_every_mode(spark: SparkSession, tmp_path: Path) 
 
 def test_partitions_are_refused(spark: SparkSession, tmp_path: Path) -> None:
     writer = spark.range(3).write.format("lance").partitionBy("id")
-    with pytest.raises(UnsupportedError, match="partitioned"):
+    with pytest.raises(UnsupportedError, match="partitioning"):
         writer.save(str(tmp_path / "p.lance"))
     found = failure(lambda: spark.sql("CREATE TABLE lance.w.p (a int) PARTITIONED BY (a)"))
     assert isinstance(found, UnsupportedError)
