@@ -111,6 +111,6 @@ class CommitServices:
         )
         if head is None:
             return options
-        mended = choices.mending.applied(head)
-        wanted = self.rules.wanted(mended)
-        return replace(options, facts=self.facts.learn(mended, wanted)) if wanted else options
+        corrected = choices.corrections.applied(head)
+        wanted = self.rules.wanted(corrected)
+        return replace(options, facts=self.facts.learn(corrected, wanted)) if wanted else options

@@ -46,9 +46,9 @@ def next_state(
         options=options,
         restored=restored,
     )
-    mended = migrations.mended(options.choices.mending.applied(head), options.facts)
+    corrected = migrations.completed(options.choices.corrections.applied(head), options.facts)
     operation = transaction.operation
-    after = rules_of(operation).apply(mended, target)
+    after = rules_of(operation).apply(corrected, target)
     if not isinstance(operation, ops.Restore):
         after = _ordered(migrations.with_counts(after, options.facts))
         after = migrations.repaired(after, before=head)

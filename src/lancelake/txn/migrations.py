@@ -41,7 +41,7 @@ def wanted(state: TableState) -> MissingFacts:
     )
 
 
-def mended(state: TableState, facts: Facts) -> TableState:
+def completed(state: TableState, facts: Facts) -> TableState:
     """Fill in facts read from files, and update index coverage for moved rows."""
     filled = with_counts(state, facts)
     indices = tuple(_with_facts(i, facts) for i in filled.indices)

@@ -8,8 +8,8 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.manifest import WriterVersion
+from lancelake.txn.corrections import NO_CORRECTIONS, Corrections
 from lancelake.txn.facts import NOTHING_KNOWN, Facts
-from lancelake.txn.mending import NOTHING_TO_MEND, Mending
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class VersionChoices:
     fragment_reuse: IndexMetadata | None = None
     """Where a compaction that defers the remapping of indices records the moved rows."""
 
-    mending: Mending = NOTHING_TO_MEND
+    corrections: Corrections = NO_CORRECTIONS
     """Changes that a repair makes to the version before the transaction is applied."""
 
 

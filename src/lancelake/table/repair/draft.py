@@ -16,7 +16,7 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
-from lancelake.txn.mending import NOTHING_TO_MEND, Mending
+from lancelake.txn.corrections import NO_CORRECTIONS, Corrections
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,7 +24,7 @@ class DraftChange:
     """A change to commit, and what it corrects in the previous version."""
 
     operation: Operation
-    mending: Mending = NOTHING_TO_MEND
+    corrections: Corrections = NO_CORRECTIONS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,8 +93,8 @@ def changes(head: Snapshot, draft: Draft) -> Iterator[DraftChange]:
         merge = ops.Merge(
             fragments=draft.fragments, schema=head.manifest.schema, preserves_nullability=True
         )
-        mending = Mending(fragments=changed, next_row_id=draft.next_row_id)
-        yield DraftChange(operation=merge, mending=mending)
+        corrections = Corrections(fragments=changed, next_row_id=draft.next_row_id)
+        yield DraftChange(operation=merge, corrections=corrections)
     if draft.is_renewed and not (entries or gone or changed or has_ids_left):
         yield DraftChange(operation=ops.UpdateConfig())
 
@@ -119,7 +119,7 @@ def _index_change(head: Snapshot, entries: FrozenMap[UUID, IndexMetadata | None]
         new_indices=tuple(index for index in entries.values() if index is not None),
         removed_indices=tuple(_readable(i) for i in head.indices if entries.get(i.uuid, i) is None),
     )
-    return DraftChange(operation=operation, mending=Mending(indices=entries))
+    return DraftChange(operation=operation, corrections=Corrections(indices=entries))
 
 
 def _readable(index: IndexMetadata) -> IndexMetadata:

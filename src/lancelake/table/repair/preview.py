@@ -53,13 +53,13 @@ def without_duplicates(found: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _next(head: Snapshot, change: DraftChange) -> Snapshot:
     state = TableState(manifest=head.manifest, indices=head.indices)
-    mended = change.mending.applied(state)
-    facts = FilesFactsPort(root=head.location).learn(mended, migrations.wanted(mended))
+    corrected = change.corrections.applied(state)
+    facts = FilesFactsPort(root=head.location).learn(corrected, migrations.wanted(corrected))
     options = BuildOptions(
         timestamp_ns=head.manifest.timestamp_ns or 0,
         writer=WRITER,
         facts=facts,
-        choices=VersionChoices(mending=change.mending),
+        choices=VersionChoices(corrections=change.corrections),
     )
     mine = new_transaction(change.operation, head.version)
     after = build.next_state(mine, state, options)

@@ -66,6 +66,6 @@ def _committed(line: LinePlan, choices: CommitChoices) -> Snapshot:
     at = line.head
     draft = with_replaced_text(line.head, line.draft, choices.surroundings.ids)
     for change in changes(line.head, draft):
-        how = replace(choices, mending=change.mending)
+        how = replace(choices, corrections=change.corrections)
         at = publish(at, new_transaction(change.operation, at.version, how), how)
     return at

@@ -9,7 +9,7 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
-from lancelake.txn.mending import NOTHING_TO_MEND, Mending
+from lancelake.txn.corrections import NO_CORRECTIONS, Corrections
 from lancelake.txn.state import TableState
 
 
@@ -33,18 +33,18 @@ def state(*fragments: Fragment, next_row_id: int = 0) -> TableState:
 
 def test_nothing_to_mend_leaves_a_version_alone() -> None:
     before = state(fragment(0, 3), next_row_id=3)
-    assert NOTHING_TO_MEND.applied(before) is before
+    assert NO_CORRECTIONS.applied(before) is before
 
 
 def test_entries_take_the_place_of_those_with_their_id() -> None:
     right = replace(fragment(1, 3), physical_rows=9)
-    after = Mending(fragments=(right,)).applied(state(fragment(0, 3), fragment(1, 3)))
+    after = Corrections(fragments=(right,)).applied(state(fragment(0, 3), fragment(1, 3)))
     assert tuple(after.manifest.fragments) == (fragment(0, 3), right)
 
 
 def test_next_row_id_never_goes_down() -> None:
-    assert Mending(next_row_id=5).applied(state(next_row_id=7)).manifest.next_row_id == 7
+    assert Corrections(next_row_id=5).applied(state(next_row_id=7)).manifest.next_row_id == 7
 
 
 def test_next_row_id_goes_up() -> None:
-    assert Mending(next_row_id=9).applied(state(next_row_id=7)).manifest.next_row_id == 9
+    assert Corrections(next_row_id=9).applied(state(next_row_id=7)).manifest.next_row_id == 9

@@ -13,7 +13,7 @@ from lancelake.txn.state import TableState
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Mending:
+class Corrections:
     """Corrected entries, and the lowest row id that no row has.
 
     An index entry with None is removed. Rows and their data files stay unchanged, and no row
@@ -48,4 +48,4 @@ class Mending:
                     yield right
 
 
-NOTHING_TO_MEND = Mending()
+NO_CORRECTIONS = Corrections()
