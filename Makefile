@@ -30,6 +30,10 @@ test: setup ## Run the tests (TESTS=path for a part of them)
 test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## Run the Spark tests on an older Spark
 	.interop/spark-$*/bin/pytest -n 2 --dist worksteal tests/spark
 
+.PHONY: java
+java: setup .interop/spark-4.1/.synced .interop/spark-4.2/.synced ## Run the tests of the Java classes on each supported Spark
+	for python in .interop/spark-4.1 .interop/spark-4.2 .venv; do $$python/bin/pytest -n0 tests/spark/test_java_classes.py; done
+
 .PHONY: faults
 faults: setup ## Kill parts of Spark applications, each in turn, many times (ROUNDS=20)
 	LANCELAKE_FAULT_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest -n0 tests/spark_faults
