@@ -290,6 +290,13 @@ class CorruptTableError(LanceTableError, OSError):
     action = "Do not retry; run `lancelake check` on the table."
 
 
+class DamagedIndexError(CorruptTableError):
+    """The files of an index are missing or damaged; the rows of the table are not concerned."""
+
+    code = "damaged_index"
+    action = "Read without it (use_scalar_index=False), and drop the index or build it again."
+
+
 class StorageError(LanceTableError, OSError):
     """The store did not do what it was asked."""
 

@@ -44,6 +44,10 @@ class ScanRequest:
     """Whether blobs come as bytes instead of descriptions of where they lie."""
     remembers_small: bool = False
     """Whether columns of small fragments are kept for the next scan of the same columns."""
+    use_scalar_index: bool = True
+    """Whether indices are asked for the rows that the filter keeps."""
+    fast_search: bool = False
+    """Whether rows that an index does not cover are left out, where an index is asked."""
     json_binary: bool = False
     """Whether JSON comes as it is stored instead of as text."""
 

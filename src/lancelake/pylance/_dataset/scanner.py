@@ -197,8 +197,8 @@ class ScannerBuilder:
         return self
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
-        """Accepted; filters are answered by scanning."""
-        return self
+        """Let indices find the rows that the filter keeps, or not."""
+        return self._with(use_scalar_index=use_scalar_index)
 
     def with_fragments(self, fragments: Iterable[OpenedFragment] | None) -> ScannerBuilder:
         """Scan only these fragments."""
@@ -218,8 +218,8 @@ class ScannerBuilder:
         raise UnsupportedError("full text search is not offered")
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
-        """Accepted; matters to searches only."""
-        return self
+        """Leave out fragments that the indices asked do not cover."""
+        return self._with(fast_search=flag)
 
     def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
         """Show deleted rows too, with a null row id."""
