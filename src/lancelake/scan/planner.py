@@ -216,6 +216,8 @@ def _tasks(
             limit = min(rows, left + (0 if tasks else skip))
             left -= min(left, rows - (0 if tasks else skip))
         known = None if found is None else found.found.get(fragment.id)
+        if known is not None and request.limit is not None and not request.order_by:
+            limit = request.limit + skip
         task = ScanTask(
             spec=spec,
             fragment=fragment,
