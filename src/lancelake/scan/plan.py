@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import AbstractBitMap, FrozenBitMap
 
 from lancelake.expr.predicate import Predicate
 from lancelake.format.fragment import Fragment
@@ -67,7 +67,7 @@ class ScanTask:
         stop = self.fragment.physical_rows if self.stop is None else self.stop
         return None if stop is None else stop - self.start
 
-    def matching(self, rows: BitMap) -> ScanTask:
+    def matching(self, rows: AbstractBitMap) -> ScanTask:
         """Return the task for rows that are known to match."""
         return replace(self, rows=FrozenBitMap(rows), recheck=False)
 

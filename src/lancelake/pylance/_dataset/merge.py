@@ -66,6 +66,7 @@ class MergeInsertBuilder:
         self._retries: Retries = DEFAULT
         self._duplicates = Duplicates.REFUSE
         self._adds_columns = False
+        self._use_index = True
         if on:
             key_fields(on, dataset._snapshot.manifest.schema)
         else:
@@ -139,7 +140,8 @@ class MergeInsertBuilder:
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
-        """Accept the choice: keys are always read from the key columns."""
+        """Let indices of the key columns find the rows that match, or read the columns."""
+        self._use_index = use_index
         return self
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeStats:
@@ -184,6 +186,7 @@ class MergeInsertBuilder:
             not_matched_by_source=self._by_source,
             duplicates=self._duplicates,
             adds_columns=self._adds_columns,
+            use_index=self._use_index,
         )
 
 
