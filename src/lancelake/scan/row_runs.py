@@ -9,7 +9,9 @@ import numpy as np
 
 from lancelake.data.column_reader import RowOffsets
 
-# Beginning to stream has a price; fewer rows are fetched one by one.
+# Beginning to stream costs as much as streaming this many bytes.
+_START_BYTES = 512 << 10
+# Fewer rows are fetched one by one.
 _LEAST_STREAMED = 64
 
 
@@ -28,12 +30,14 @@ def row_runs(offsets: RowOffsets, width: float, fetch_cost: int) -> Iterator[Row
     """
     if not len(offsets):
         return
-    gap = fetch_cost / width if width else np.inf
+    gap = max(fetch_cost, _START_BYTES) / width if width else np.inf
     ends = np.flatnonzero(np.diff(offsets) > gap) + 1
     bounds = np.concatenate([[0], ends, [len(offsets)]])
     starts, stops = bounds[:-1], bounds[1:]
+    counts, spans = stops - starts, offsets[stops - 1] - offsets[starts]
+    are_near = (counts >= _LEAST_STREAMED) & (counts * fetch_cost > spans * width)
     first = 0
-    for place in np.flatnonzero(stops - starts >= _LEAST_STREAMED).tolist():
+    for place in np.flatnonzero(are_near).tolist():
         start, stop = int(starts[place]), int(stops[place])
         if first < start:
             yield RowRun(offsets[first:start], are_near=False)

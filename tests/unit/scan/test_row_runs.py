@@ -15,12 +15,16 @@ def runs(offsets: list[int], width: float = 8.0, cost: int = 800) -> list[tuple[
 
 
 def test_near_rows_are_streamed_and_others_fetched() -> None:
-    zone = list(range(5000, 5200))
-    assert runs([3, 900, *zone, 9000]) == [
+    zone = list(range(500_000, 500_200))
+    assert runs([3, 900, *zone, 900_000]) == [
         (3, 900, False),
-        (5000, 5199, True),
-        (9000, 9000, False),
+        (500_000, 500_199, True),
+        (900_000, 900_000, False),
     ]
+
+
+def test_scattered_rows_are_fetched_however_many_there_are() -> None:
+    assert runs(list(range(0, 300_000, 300))) == [(0, 299_700, False)]
 
 
 def test_few_near_rows_are_fetched() -> None:
@@ -29,6 +33,7 @@ def test_few_near_rows_are_fetched() -> None:
 
 def test_rows_without_columns_are_one_run() -> None:
     assert runs([1, 1 << 20], width=0.0) == [(1, 1 << 20, False)]
+    assert runs(list(range(100)), width=0.0) == [(0, 99, True)]
 
 
 @given(st.sets(st.integers(0, 3000)).map(sorted), st.sampled_from([0.0, 1.0, 40.0, 900.0]))

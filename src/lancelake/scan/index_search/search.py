@@ -124,7 +124,6 @@ class _Search:
         self._snapshot = snapshot
         self._fragments = fragments
         self._sources = IndexSources(snapshot)
-        self._schema = expression_schema(snapshot.manifest.schema)
         self._questions = questions_of(condition, self._column)
         self._log: list[AskedIndex] = []
 
@@ -155,7 +154,7 @@ class _Search:
         column = column_of_leaf(leaf)
         if isinstance(leaf, SqlLeaf) and len(set(leaf.expression.paths)) == 1:
             path = leaf.expression.paths[0]
-            dtype = type_at(self._schema, path)
+            dtype = type_at(expression_schema(self._snapshot.manifest.schema), path)
             column = None if dtype is None else Column(path=path, dtype=dtype)
         return column if column is not None and self._sources.of(column) else None
 
