@@ -57,8 +57,8 @@ class _Builder:
     def __init__(self, binder: Binder, schema: pa.Schema) -> None:
         self._binder = binder
         self._schema = schema
-        self._patterns: dict[Part, Path] = {}
-        """Parts that an index of a text can help with, and the column of the text."""
+        self._searchable: set[Path] = set()
+        """Columns with a condition that an index of texts can help with."""
 
     def condition(self, found: Structure) -> Condition:
         """Build the condition of a structure."""
@@ -84,17 +84,25 @@ class _Builder:
 
     def _chain(self, found: Chain) -> Condition:
         parts: list[Condition] = []
-        # Patterns of one column stay apart from the rest, so that an index can be asked about them.
-        slow: dict[Path | None, list[tuple[int, int]]] = {}
+        slow: list[tuple[SqlLeaf, tuple[int, int]]] = []
         for part in found.parts:
             inner = self.condition(part)
             if isinstance(part, Part) and isinstance(inner, SqlLeaf):
-                slow.setdefault(self._patterns.get(part), []).append((part.start, part.stop))
+                slow.append((inner, (part.start, part.stop)))
             else:
                 parts.append(inner)
-        for some in slow.values():
+        # Conditions on a text that may have an index stay apart, so that it can be asked.
+        by_column: dict[Path | None, list[tuple[int, int]]] = {}
+        for leaf, place in slow:
+            by_column.setdefault(self._searched(leaf), []).append(place)
+        for some in by_column.values():
             parts += self._leaves(some, found.word)
         return all_of(parts) if found.word == "AND" else any_of(parts)
+
+    def _searched(self, leaf: SqlLeaf) -> Path | None:
+        """Return the column that a condition is about, if an index of texts may help there."""
+        paths = set(leaf.expression.paths)
+        return paths.pop() if len(paths) == 1 and paths <= self._searchable else None
 
     def _leaves(self, slow: Sequence[tuple[int, int]], word: str) -> Iterator[SqlLeaf]:
         """Join parts that DataFusion evaluates, as many as are evaluated at once."""
@@ -123,7 +131,7 @@ class _Builder:
             if match is not None:
                 return match
             if len(set(bound.paths)) == 1 and need_of_node(node) != NOTHING:
-                self._patterns[part] = bound.paths[0]
+                self._searchable.add(bound.paths[0])
             return SqlLeaf(expression=bound)
 
 

@@ -90,7 +90,7 @@ def _searched(
     if ids is None:
         ids = tuple(FragmentList.of(snapshot.manifest.fragments).ids)
     try:
-        found = search(snapshot, predicate.condition, ids)
+        found = search(snapshot, predicate.condition, ids, asks_all=request.fast_search)
     except LanceTableError as error:
         raise error.at(snapshot.location.uri, snapshot.version) from error.__cause__
     is_used = found is not None and (found.is_helpful or request.fast_search)

@@ -15,7 +15,7 @@ from lancelake.expr.condition import Column, Condition, Leaf, SqlLeaf
 from lancelake.format.ids import FragmentId
 from lancelake.index.answer import ALL_ROWS, NO_ROWS, UNKNOWN, Answer
 from lancelake.scan.count import physical_rows
-from lancelake.scan.index_search import addresses
+from lancelake.scan.index_search import addresses, cost
 from lancelake.scan.index_search.fragment_rows import FoundRows, FragmentRows
 from lancelake.scan.index_search.questions import (
     Joined,
@@ -70,13 +70,20 @@ class IndexSearch:
 
 
 def search(
-    snapshot: Snapshot, condition: Condition, fragments: Sequence[FragmentId]
+    snapshot: Snapshot,
+    condition: Condition,
+    fragments: Sequence[FragmentId],
+    *,
+    asks_all: bool = False,
 ) -> IndexSearch | None:
     """Ask the indices about the rows of some fragments; None if there is nothing to ask.
 
-    Raise DamagedIndexError if a file of an index that is asked is missing or damaged.
+    Questions that cost more than they save are left out, unless all are to be asked. Raise
+    DamagedIndexError if a file of an index that is asked is missing or damaged.
     """
-    return _Search(snapshot, condition, BitMap(fragments)).result() if snapshot.indices else None
+    if not snapshot.indices:
+        return None
+    return _Search(snapshot, condition, BitMap(fragments), asks_all=asks_all).result()
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,19 +127,22 @@ class _Group:
 
 
 class _Search:
-    def __init__(self, snapshot: Snapshot, condition: Condition, fragments: BitMap) -> None:
+    def __init__(
+        self, snapshot: Snapshot, condition: Condition, fragments: BitMap, *, asks_all: bool
+    ) -> None:
         self._snapshot = snapshot
         self._fragments = fragments
         self._sources = IndexSources(snapshot)
+        self._asks_all = asks_all
         self._questions = questions_of(condition, self._column)
         self._log: list[AskedIndex] = []
 
     def result(self) -> IndexSearch | None:
         questions = asked(self._questions)
-        if not questions:
-            return None
         groups = [_Group(self._fragments)]
-        for question in questions:
+        for question in self._by_cost(questions):
+            if not self._is_wanted(question, groups):
+                continue
             answers = list(self._answers(question))
             groups = [part for group in groups for part in group.divided(answers, question)]
         rows = FoundRows()
@@ -149,6 +159,25 @@ class _Search:
             covered=FrozenBitMap(BitMap.union(BitMap(), *complete)),
         )
 
+    def _by_cost(self, questions: Sequence[Question]) -> Sequence[Question]:
+        """Put costly questions last: the answers to others may make them needless."""
+        if len(questions) <= 1 or self._asks_all:
+            return questions
+        return sorted(questions, key=self._rows_read)
+
+    def _rows_read(self, question: Question) -> int:
+        return cost.rows_read(self._sources.of(question.column), question)
+
+    def _is_wanted(self, question: Question, groups: Sequence[_Group]) -> bool:
+        """Whether a question is cheap, or there are many candidates so far."""
+        if self._asks_all or not any(group.answers for group in groups):
+            return True
+        if not self._rows_read(question):
+            return True
+        masks = [group.combined(self._questions).maybe_true for group in groups]
+        is_bounded = not any(mask.is_inverted for mask in masks)
+        return not is_bounded or sum(len(m.ids) for m in masks) > cost.FEW_CANDIDATES
+
     def _column(self, leaf: Leaf) -> Column | None:
         """Return the indexed column that a condition is about."""
         column = column_of_leaf(leaf)
@@ -163,6 +192,8 @@ class _Search:
         left = BitMap(self._fragments)
         for source in self._sources.of(question.column):
             covered = left & source.coverage.fragments
+            if not self._asks_all and not cost.is_worth_asking(source, question):
+                continue
             answer = addresses.answer(self._snapshot, source, question) if covered else None
             if answer is not None:
                 self._log.append(_logged(source, question, answer))

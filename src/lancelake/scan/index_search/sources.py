@@ -10,7 +10,6 @@ from typing import cast
 import pyarrow as pa
 from pyroaring import BitMap
 
-from lancelake.commit.recorded_moves import with_inline_moves
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import (
@@ -27,6 +26,7 @@ from lancelake.format.schema import follow
 from lancelake.index import cache
 from lancelake.index.coverage import Coverage, IndexedVersion
 from lancelake.index.kind import IndexKind, OpenSegment, SegmentFacts
+from lancelake.index.recorded_moves import with_inline_moves
 from lancelake.index.registry import KINDS, kind_of, kind_of_files
 from lancelake.storage.open import open_store
 

@@ -1,4 +1,4 @@
-"""The record of rows that compactions moved without touching the indices, as a version has it."""
+"""The record of rows that compactions moved, read from an index entry or from its file."""
 
 from __future__ import annotations
 
@@ -12,23 +12,13 @@ from lancelake.storage.confined import confined_path
 from lancelake.storage.open import open_store
 from lancelake.txn import fragment_reuse
 
-Moves = table_pb2.FragmentReuseIndexDetails
 TYPE_URL = "/lance.table.FragmentReuseIndexDetails"
 
-
-def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
-    """Return the index entries; a record that is kept in a file is read into its entry."""
-    if not fragment_reuse.has_hidden_moves(base.indices):
-        return base.indices
-    moves = moves_of(base) or Moves()
-    inline = IndexDetails(type_url=TYPE_URL, value=moves.SerializeToString())
-    return tuple(
-        replace(i, details=inline) if i.name == FRAGMENT_REUSE else i for i in base.indices
-    )
+Moves = table_pb2.FragmentReuseIndexDetails
 
 
-def moves_of(base: Snapshot) -> Moves | None:
-    """Read the record of a version; None if it has none."""
+def recorded_moves(base: Snapshot) -> Moves | None:
+    """Read all recorded moves of a version, inline; None if there are none."""
     entry = next((i for i in base.indices if i.name == FRAGMENT_REUSE), None)
     if entry is None or entry.details is None:
         return None
@@ -45,3 +35,14 @@ def moves_of(base: Snapshot) -> Moves | None:
     parse(inline.inline, data, what="fragment reuse details")
     inline.inline.SetInParent()
     return inline
+
+
+def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
+    """Return the index entries of a version; moves that are recorded in a file are read."""
+    if not fragment_reuse.has_hidden_moves(base.indices):
+        return base.indices
+    moves = recorded_moves(base) or Moves()
+    inline = IndexDetails(type_url=TYPE_URL, value=moves.SerializeToString())
+    return tuple(
+        replace(i, details=inline) if i.name == FRAGMENT_REUSE else i for i in base.indices
+    )
