@@ -8,16 +8,14 @@ import numpy as np
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.row_meta import RowMeta
 from lancelake.format import roaring
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
-from lancelake.format.rowids.lookup import find
 from lancelake.index.answer import UNKNOWN, Answer
 from lancelake.index.kind import IdKind, RangeSegment
 from lancelake.index.row_ids import EMPTY, RowIds
-from lancelake.scan.count import physical_rows
 from lancelake.scan.index_search.questions import Question
+from lancelake.scan.index_search.row_places import row_places
 from lancelake.scan.index_search.sources import Source, named_failures
 
 
@@ -59,10 +57,7 @@ def _places(snapshot: Snapshot, fragments: BitMap, ids: RowIds) -> RowIds:
     by_id = FragmentList.of(snapshot.manifest.fragments).by_id()
     parts: dict[int, BitMap] = {}
     for number in fragments:
-        fragment = by_id[FragmentId(number)]
-        rows = physical_rows(snapshot.files, snapshot.manifest_at, fragment)
-        meta = RowMeta(snapshot.files, fragment, rows, has_stable_row_ids=True)
-        _, offsets = find(meta.row_id_sequence(), wanted)
+        offsets = row_places(snapshot, by_id[FragmentId(number)]).find(wanted)
         if len(offsets):
             parts[number] = roaring.of(offsets.astype(np.uint32))
     return RowIds(parts)
