@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import cast
 
 import pyarrow as pa
@@ -50,7 +52,7 @@ class IndexSources:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._fragments = FragmentList.of(snapshot.manifest.fragments)
-        self._found: dict[Path, tuple[Source, ...]] = {}
+        self._found = _found_in(snapshot)
         self._version: IndexedVersion | None = None
 
     @property
@@ -110,16 +112,12 @@ class IndexSources:
             dtype=dtype,
             details=entry.details,
             index_version=entry.index_version or 0,
-            fragment_rows=self._rows,
+            fragment_rows=partial(_rows, self._fragments),
         )
         opened: object = cache.kept(
             place.uri, "segment", lambda: kind.open(facts), lambda _: _SEGMENT_BYTES
         )
         return cast(OpenSegment, opened)
-
-    def _rows(self, fragment: int) -> int | None:
-        found = self._fragments.by_id().get(FragmentId(fragment))
-        return None if found is None else found.physical_rows
 
     def _indexed_version(self) -> IndexedVersion:
         if self._version is None:
@@ -129,6 +127,25 @@ class IndexSources:
                 has_stable_row_ids=self._snapshot.manifest.has_stable_row_ids,
             )
         return self._version
+
+
+def _rows(fragments: FragmentList, fragment: int) -> int | None:
+    found = fragments.by_id().get(FragmentId(fragment))
+    return None if found is None else found.physical_rows
+
+
+_Found = dict[Path, tuple[Source, ...]]
+_known: dict[int, tuple[weakref.ref[Snapshot], _Found]] = {}
+
+
+def _found_in(snapshot: Snapshot) -> _Found:
+    """Return what was found in a snapshot so far, kept as long as the snapshot lives."""
+    number = id(snapshot)
+    owner, found = _known.get(number, (None, {}))
+    if owner is None or owner() is not snapshot:
+        found = {}
+        _known[number] = (weakref.ref(snapshot, lambda _: _known.pop(number, None)), found)
+    return found
 
 
 @contextmanager
