@@ -60,6 +60,21 @@ def many_fragments(count: int) -> str:
     return str(path)
 
 
+def indexed(rows: int) -> str:
+    """A shuffled key with a BTREE, a group of a thousand with a BITMAP, a number and a text."""
+    path = ROOT / f"indexed-{rows}.lance"
+    if not path.exists():
+        chance = np.random.default_rng(_SEED)
+        key = chance.permutation(rows)
+        columns = {"id": key, "k": key % 1000, "v": chance.random(rows)}
+        texts = pa.array(key % 1_000_003).cast(pa.string())
+        table = pa.table({**columns, "s": texts})
+        made = lance.write_dataset(table, str(path), max_rows_per_file=max(1, rows // 10))
+        made.create_scalar_index("id", "BTREE")
+        made.create_scalar_index("k", "BITMAP")
+    return str(path)
+
+
 def plain(rows: int, *, columns: int, fragments: int) -> str:
     """A counting key beside numbers and one column of short text."""
     path = ROOT / f"plain-{rows}-{columns}-{fragments}.lance"

@@ -316,6 +316,16 @@ class CorruptTableError(LanceTableError, OSError):
     action = "`lancelake check` reports all damage of the table."
 
 
+class DamagedIndexError(CorruptTableError):
+    """The files of an index are missing or damaged; the rows of the table are not concerned."""
+
+    code = "damaged_index"
+    action = (
+        "Read without it (use_scalar_index=False in Python, useScalarIndex=false in Spark), and "
+        "drop the index or build it again."
+    )
+
+
 class StorageError(LanceTableError, OSError):
     """A request to the store failed."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from lancelake.expr.condition import (
     Column,
     Condition,
     Constant,
+    Path,
     SqlLeaf,
     all_of,
     any_of,
@@ -23,8 +24,10 @@ from lancelake.expr.condition import (
 )
 from lancelake.expr.engine import Evaluator, fold, parse
 from lancelake.expr.list_match import list_match
+from lancelake.expr.need import NOTHING
 from lancelake.expr.planned_condition import Translator
 from lancelake.expr.sql_leaf import plain_condition
+from lancelake.expr.text_need import need_of_node
 from lancelake.expr.tokens import BLANK, shown
 from lancelake.format.schema import Schema
 
@@ -54,6 +57,8 @@ class _Builder:
     def __init__(self, binder: Binder, schema: pa.Schema) -> None:
         self._binder = binder
         self._schema = schema
+        self._searchable: set[Path] = set()
+        """Columns with a condition that an index of texts can help with."""
 
     def condition(self, found: Structure) -> Condition:
         """Build the condition of a structure."""
@@ -79,19 +84,33 @@ class _Builder:
 
     def _chain(self, found: Chain) -> Condition:
         parts: list[Condition] = []
-        slow: list[tuple[int, int]] = []
+        slow: list[tuple[SqlLeaf, tuple[int, int]]] = []
         for part in found.parts:
             inner = self.condition(part)
             if isinstance(part, Part) and isinstance(inner, SqlLeaf):
-                slow.append((part.start, part.stop))
+                slow.append((inner, (part.start, part.stop)))
             else:
                 parts.append(inner)
+        # Conditions on a text that may have an index stay apart, so that it can be asked.
+        by_column: dict[Path | None, list[tuple[int, int]]] = {}
+        for leaf, place in slow:
+            by_column.setdefault(self._searched(leaf), []).append(place)
+        for some in by_column.values():
+            parts += self._leaves(some, found.word)
+        return all_of(parts) if found.word == "AND" else any_of(parts)
+
+    def _searched(self, leaf: SqlLeaf) -> Path | None:
+        """Return the column that a condition is about, if an index of texts may help there."""
+        paths = set(leaf.expression.paths)
+        return paths.pop() if len(paths) == 1 and paths <= self._searchable else None
+
+    def _leaves(self, slow: Sequence[tuple[int, int]], word: str) -> Iterator[SqlLeaf]:
+        """Join parts that DataFusion evaluates, as many as are evaluated at once."""
         for first in range(0, len(slow), _EVALUATED_AT_ONCE):
             ranges = slow[first : first + _EVALUATED_AT_ONCE]
-            leaf = SqlLeaf(expression=self._binder.joined(ranges, found.word))
+            leaf = SqlLeaf(expression=self._binder.joined(ranges, word))
             self.check(leaf, may_be_null=True)
-            parts.append(leaf)
-        return all_of(parts) if found.word == "AND" else any_of(parts)
+            yield leaf
 
     def _part(self, part: Part) -> Condition:
         binder, start, stop = self._binder, part.start, part.stop
@@ -109,7 +128,11 @@ class _Builder:
             return translator.condition(node)
         except _NotPlainError:
             match = list_match(node, bound, columns.get, fold)
-            return SqlLeaf(expression=bound) if match is None else match
+            if match is not None:
+                return match
+            if len(set(bound.paths)) == 1 and need_of_node(node) != NOTHING:
+                self._searchable.add(bound.paths[0])
+            return SqlLeaf(expression=bound)
 
 
 class _NotPlainError(Exception):

@@ -32,7 +32,7 @@ def need_of(leaf: Leaf, dtype: pa.DataType) -> Need:
         case Comparison() if leaf.operator is Operator.EQUAL and is_text(leaf.value.type):
             return Contains(str(leaf.value.as_py()))
         case SqlLeaf() if len(set(leaf.expression.paths)) == 1:
-            return _of_node(parse(leaf.expression, _schema(leaf.expression.paths[0], dtype)))
+            return need_of_node(parse(leaf.expression, _schema(leaf.expression.paths[0], dtype)))
         case _:
             return NOTHING
 
@@ -43,11 +43,12 @@ def _schema(path: Sequence[str], dtype: pa.DataType) -> pa.Schema:
     return pa.schema([(path[0], dtype)])
 
 
-def _of_node(node: Expr) -> Need:
+def need_of_node(node: Expr) -> Need:
+    """Return what the one text that a parsed condition is about must contain."""
     match node.variant_name():
         case "BinaryExpr" if node.rex_call_operator() in ("AND", "OR"):
             name = node.rex_call_operator()
-            parts = [_of_node(part) for part in chain(node, name)]
+            parts = [need_of_node(part) for part in chain(node, name)]
             return all_needed(parts) if name == "AND" else any_needed(parts)
         case "Like":
             return _of_like(node)

@@ -13,12 +13,38 @@ _PLAIN_COOKIE = 0x303A
 _MAX_CONTAINERS = 1 << 16
 _MAX_ARRAY = 4096
 _BITSET_BYTES = 8192
+_CONTAINER_VALUES = 1 << 16
 _RUNS_WITHOUT_OFFSETS = 4
 
 
 def of(numbers: npt.NDArray[np.uint32]) -> BitMap:
     """Return the bitmap of numbers; pyroaring would read a NumPy array one by one."""
     return BitMap(array("I", numbers.tobytes()))
+
+
+def of_mask(mask: npt.NDArray[np.bool_]) -> BitMap:
+    """Return the bitmap of the positions that are true, for many of them."""
+    packed = np.packbits(mask, bitorder="little")
+    keys: list[tuple[int, int]] = []
+    containers: list[bytes] = []
+    for number, start in enumerate(range(0, len(packed), _BITSET_BYTES)):
+        bits = packed[start : start + _BITSET_BYTES]
+        first = start * 8
+        count = int(np.count_nonzero(mask[first : first + _CONTAINER_VALUES]))
+        if not count:
+            continue
+        keys.append((number, count - 1))
+        if count > _MAX_ARRAY:
+            containers.append(bits.tobytes().ljust(_BITSET_BYTES, b"\0"))
+        else:
+            values = np.flatnonzero(mask[first : first + _CONTAINER_VALUES])
+            containers.append(values.astype("<u2").tobytes())
+    sizes = [len(data) for data in containers]
+    head = 8 + 8 * len(keys)
+    places = np.concatenate([[head], head + np.cumsum(sizes)]).astype("<u4")[: len(keys)]
+    header = np.array([_PLAIN_COOKIE, len(keys)], dtype="<u4").tobytes()
+    heads = np.array(keys, dtype="<u2").tobytes()
+    return BitMap.deserialize(b"".join((header, heads, places.tobytes(), *containers)))
 
 
 def ensure_well_formed(data: bytes) -> None:

@@ -96,6 +96,14 @@ class RangeSegment(Protocol):
         """Answer a condition that is true for the keys of a range."""
         ...
 
+    def share_read(self, wanted: KeyRange) -> float:
+        """Estimate the share of the segment, from 0 to 1, that is read to answer that."""
+        ...
+
+    def num_rows(self) -> int:
+        """Return about how many rows are indexed."""
+        ...
+
 
 class IndexKind(Protocol):
     """One kind of index."""

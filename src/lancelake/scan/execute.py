@@ -23,6 +23,7 @@ from lancelake.scan.live_rows import LiveRows, Mask, to_mask
 from lancelake.scan.output_builder import Finisher
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
+from lancelake.scan.row_runs import row_runs
 from lancelake.scan.row_width import row_bytes, value_bytes
 from lancelake.scan.scan_columns import ScanColumns
 
@@ -37,8 +38,6 @@ _CHUNK_COLUMN_BYTES = 8 << 10
 _WINDOW_BYTES = 64 << 20
 # Each evaluation of a filter has a fixed cost, so several chunks are evaluated at once.
 _FILTER_ROWS = 1 << 19
-# Rows per decision whether to fetch rows or to filter a stream.
-_SELECT_ROWS = 1 << 21
 
 
 def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.RecordBatch]:
@@ -98,24 +97,42 @@ class _TaskRun:
     def rows(self) -> Iterator[pa.RecordBatch]:
         """Yield the rows of the task."""
         if self._task.rows is not None:
-            return self._selected(self.matching(self._task.rows))
+            return self._selected(self.matching(self._task.rows, self._task.row_limit))
         return self._unfiltered() if self._spec.predicate is None else self._filtered()
 
-    def matching(self, rows: AbstractBitMap) -> BitMap:
-        """Return the live rows among these that match the predicate, if it has to be checked."""
+    def matching(self, rows: AbstractBitMap, limit: int | None = None) -> BitMap:
+        """Return the live rows among these that match the predicate, if it has to be checked.
+
+        With a limit, only the first ones.
+        """
         within = BitMap(rows) & BitMap(range(self._start, self._stop))
         live = within if self._spec.include_deleted_rows else within - self._deleted
         if self._spec.predicate is None or not self._task.recheck:
-            return live
+            return live if limit is None else live[:limit]
+        found = BitMap()
+        for kept in self._checked(self._spec.predicate, _offsets(live)):
+            found |= roaring.of(kept.astype(np.uint32))
+            if limit is not None and len(found) >= limit:
+                return found[:limit]
+        return found
+
+    def _checked(self, predicate: Predicate, offsets: RowOffsets) -> Iterator[RowOffsets]:
+        """Yield those of some live rows that the predicate keeps, in order."""
         reader = self._reader(self._columns.filter)
         step = self._chunk_rows(reader.schema, _FILTER_ROWS)
-        offsets, found = _offsets(live), BitMap()
-        for first in range(0, len(offsets), step):
-            part = offsets[first : first + step]
-            batch = self._with_meta(self._spec.predicate, reader.take(part), part)
-            keep = to_mask(self._spec.predicate(batch))
-            found |= roaring.of(part[keep].astype(np.uint32))
-        return found
+        for run in row_runs(offsets, *self._fetching(self._columns.filter)):
+            if run.are_near:
+                start, stop = int(run.offsets[0]), int(run.offsets[-1]) + 1
+                wanted = _mask(run.offsets, start, stop)
+                for batch in self._windows(reader, start, stop, step):
+                    keep = self._keep(batch, start, wanted[: batch.num_rows])
+                    yield np.flatnonzero(keep).astype(np.uint64) + np.uint64(start)
+                    start, wanted = start + batch.num_rows, wanted[batch.num_rows :]
+                continue
+            for first in range(0, len(run.offsets), step):
+                part = run.offsets[first : first + step]
+                batch = self._with_meta(predicate, reader.take(part), part)
+                yield part[to_mask(predicate(batch))]
 
     def _unfiltered(self) -> Iterator[pa.RecordBatch]:
         """Yield all live rows, or the first ones up to the limit."""
@@ -151,16 +168,12 @@ class _TaskRun:
 
     def _selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
         """Yield selected rows: fetched if they are few, otherwise filtered from a stream."""
-        width, cost = self._fetching(self._columns.output)
-        for first in range(self._start, self._stop, _SELECT_ROWS):
-            last = min(first + _SELECT_ROWS, self._stop)
-            wanted = _offsets(rows & BitMap(range(first, last)))
-            if len(wanted) * cost <= (last - first) * width:
-                yield from self._fetched([wanted])
-                continue
-            keep = np.zeros(last - first, dtype=np.bool_)
-            keep[wanted.astype(np.int64) - first] = True
-            yield from self._live_batches(first, last, keep)
+        for run in row_runs(_offsets(rows), *self._fetching(self._columns.output)):
+            if run.are_near:
+                start, stop = int(run.offsets[0]), int(run.offsets[-1]) + 1
+                yield from self._live_batches(start, stop, _mask(run.offsets, start, stop))
+            else:
+                yield from self._fetched([run.offsets])
 
     def rows_at(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return single rows."""
@@ -327,6 +340,13 @@ class _TaskRun:
 
 def _offsets(rows: AbstractBitMap) -> RowOffsets:
     return np.frombuffer(rows.to_array(), dtype=np.uint32).astype(np.uint64)
+
+
+def _mask(offsets: RowOffsets, start: int, stop: int) -> Mask:
+    """Return true for these of the rows of a range."""
+    mask = np.zeros(stop - start, dtype=np.bool_)
+    mask[offsets.astype(np.int64) - start] = True
+    return mask
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

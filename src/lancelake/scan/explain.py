@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from lancelake.expr.condition_sql import condition_sql
+from lancelake.scan.index_search.search import AskedIndex
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
 
@@ -21,8 +23,32 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     count = "" if rows is None else f", output_rows={rows}"
     steps.append(
         f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
-        f"fragments={len(plan.tasks)}{count}"
+        f"fragments={len(plan.tasks)}{_skipped(plan)}{count}"
     )
+    lines = ["  " * depth + step for depth, step in enumerate(steps)]
+    below = [] if plan.index_search is None else [_asked(a) for a in plan.index_search.asked]
     if verbose:
-        steps += [f"  fragment {task.fragment.id}" for task in plan.tasks]
-    return "\n".join("  " * depth + step for depth, step in enumerate(steps[: len(steps)])) + "\n"
+        below += [f"fragment {task.fragment.id}" for task in plan.tasks]
+    return "\n".join([*lines, *("  " * len(steps) + line for line in below)]) + "\n"
+
+
+def _skipped(plan: ScanPlan) -> str:
+    """Say how many fragments the indices let a scan skip, and what of the others is read."""
+    found = plan.index_search
+    if found is None:
+        return ""
+    known = [task for task in plan.tasks if task.rows is not None]
+    exact = sum(len(task.rows or ()) for task in known if not task.recheck)
+    checked = sum(len(task.rows or ()) for task in known if task.recheck)
+    return (
+        f", fragments_skipped={len(found.empty)}, fragments_scanned={len(plan.tasks) - len(known)}"
+        f", rows_by_index={exact}, rows_to_check={checked}"
+    )
+
+
+def _asked(each: AskedIndex) -> str:
+    rows = "rows_excluded" if each.are_excluded else "rows"
+    return (
+        f"ScalarIndexQuery: query=[{condition_sql(each.condition)}]@{each.index}({each.kind}), "
+        f"{rows}={each.rows}, exact={str(each.is_exact).lower()}"
+    )

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import AbstractBitMap, FrozenBitMap
 
 from lancelake.expr.predicate import Predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
+from lancelake.scan.index_search.search import IndexSearch
 from lancelake.scan.outputs import Output
 from lancelake.scan.request import Ordering
 from lancelake.scan.row_width import Widths
@@ -58,7 +59,15 @@ class ScanTask:
     recheck: bool = True
     """Whether the predicate has to be evaluated for `rows`; otherwise they are known to match."""
 
-    def matching(self, rows: BitMap) -> ScanTask:
+    @property
+    def most_rows(self) -> int | None:
+        """How many rows the task looks at, at most; None if that is not known."""
+        if self.rows is not None:
+            return len(self.rows)
+        stop = self.fragment.physical_rows if self.stop is None else self.stop
+        return None if stop is None else stop - self.start
+
+    def matching(self, rows: AbstractBitMap) -> ScanTask:
         """Return the task for rows that are known to match."""
         return replace(self, rows=FrozenBitMap(rows), recheck=False)
 
@@ -75,3 +84,5 @@ class ScanPlan:
     schema: pa.Schema
     fragment_readahead: int
     strict_batch_size: bool = False
+    index_search: IndexSearch | None = None
+    """What indices said about the filter; None if none was asked."""

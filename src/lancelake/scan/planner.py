@@ -9,11 +9,13 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.row_meta import META_NAMES, MetaColumn
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, LanceTableError
 from lancelake.expr.predicate import Predicate, predicate
 from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.row_address import OFFSET_BITS
 from lancelake.scan.count import live_rows
+from lancelake.scan.index_search.search import IndexSearch, search
 from lancelake.scan.outputs import (
     ColumnOutput,
     MetaOutput,
@@ -64,7 +66,8 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         remembers_small=request.remembers_small,
         valued_schema=_schema(snapshot, outputs, blob_values=True) if valued else None,
     )
-    tasks, skip = _tasks(snapshot, request, spec)
+    found = _searched(snapshot, request, spec.predicate)
+    tasks, skip = _tasks(snapshot, request, spec, found)
     return ScanPlan(
         spec=spec,
         tasks=tasks,
@@ -74,7 +77,25 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         schema=_schema(snapshot, wanted, blob_values=valued),
         fragment_readahead=request.fragment_readahead or _readahead(snapshot),
         strict_batch_size=request.strict_batch_size,
+        index_search=found,
     )
+
+
+def _searched(
+    snapshot: Snapshot, request: ScanRequest, predicate: Predicate | None
+) -> IndexSearch | None:
+    """Ask the indices about a filter; they do not know rows that were deleted before."""
+    if predicate is None or not request.use_scalar_index or request.include_deleted_rows:
+        return None
+    ids = request.fragment_ids
+    if ids is None:
+        ids = tuple(FragmentList.of(snapshot.manifest.fragments).ids)
+    try:
+        found = search(snapshot, predicate.condition, ids, asks_all=request.fast_search)
+    except LanceTableError as error:
+        raise error.at(snapshot.location.uri, snapshot.version) from error.__cause__
+    is_used = found is not None and (found.is_helpful or request.fast_search)
+    return found if is_used else None
 
 
 def _readahead(snapshot: Snapshot) -> int:
@@ -152,11 +173,25 @@ def _possible(
     return fragments if may_hold is None else [f for f in fragments if may_hold(f.id)]
 
 
+def _left(
+    fragments: Sequence[Fragment], found: IndexSearch, request: ScanRequest
+) -> Sequence[Fragment]:
+    """Leave out fragments without a row to read; what is left out is not decoded."""
+    ids = fragments.ids if isinstance(fragments, FragmentList) else [f.id for f in fragments]
+    return [
+        fragments[place]
+        for place, number in enumerate(ids)
+        if number not in found.empty and (number in found.covered or not request.fast_search)
+    ]
+
+
 def _tasks(
-    snapshot: Snapshot, request: ScanRequest, spec: ScanSpec
+    snapshot: Snapshot, request: ScanRequest, spec: ScanSpec, found: IndexSearch | None
 ) -> tuple[tuple[ScanTask, ...], int]:
     """Return the tasks and how many of their first rows to skip."""
-    fragments = _possible(snapshot, chosen_fragments(snapshot, request), spec)
+    chosen = chosen_fragments(snapshot, request)
+    chosen = chosen if found is None else _left(chosen, found, request)
+    fragments = _possible(snapshot, chosen, spec)
     skip = request.offset or 0
     ranked = any(
         isinstance(o, MetaOutput) and o.meta is MetaColumn.ROW_OFFSET for o in spec.outputs
@@ -181,11 +216,16 @@ def _tasks(
         if rows is not None and left is not None:
             limit = min(rows, left + (0 if tasks else skip))
             left -= min(left, rows - (0 if tasks else skip))
+        known = None if found is None else found.found.get(fragment.id)
+        if known is not None and request.limit is not None and not request.order_by:
+            limit = request.limit + skip
         task = ScanTask(
             spec=spec,
             fragment=fragment,
             live_before=before.get(fragment.id, 0),
             row_limit=limit,
+            rows=None if known is None else known.rows,
+            recheck=known is None or not known.is_exact,
         )
         tasks.append(task)
     return tuple(tasks), skip

@@ -44,6 +44,10 @@ class ScanRequest:
     """Whether blobs are returned as bytes instead of descriptors."""
     remembers_small: bool = False
     """Whether columns of small fragments are cached."""
+    use_scalar_index: bool = True
+    """Whether indices are asked for the rows that the filter keeps."""
+    fast_search: bool = False
+    """Whether rows that an index does not cover are left out, where an index is asked."""
     json_binary: bool = False
     """Whether JSON is returned in its stored form instead of as text."""
 

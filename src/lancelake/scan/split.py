@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pyroaring import FrozenBitMap
+
 from lancelake.data.projection import project
 from lancelake.scan.output_builder import needed_paths
 from lancelake.scan.plan import ScanPlan, ScanTask
@@ -54,8 +56,12 @@ class _Weighed:
             return None
         if task.row_limit is not None:
             return None
-        middle = task.start + rows
-        first, second = replace(task, stop=middle), replace(task, start=middle, stop=end)
+        if task.rows is None:
+            middle = task.start + rows
+            first, second = replace(task, stop=middle), replace(task, start=middle, stop=end)
+        else:
+            first = replace(task, rows=FrozenBitMap(task.rows[:rows]))
+            second = replace(task, rows=FrozenBitMap(task.rows[rows:]))
         share = self.open_bytes * rows / self.rows
         return (
             _Weighed(first, rows, self.row_bytes, share),
@@ -135,7 +141,7 @@ def _weighed(
     wanted = project(spec.table_schema, paths)
     found: list[_Weighed] = []
     for task in tasks:
-        rows = task.fragment.physical_rows or 0
+        rows = task.most_rows or 0
         if task.row_limit is not None and spec.predicate is None:
             rows = min(rows, task.row_limit)
         found.append(_Weighed(task, rows, row_bytes(task.fragment, spec.widths, wanted)))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import struct
 
+import numpy as np
 import pytest
 from pyroaring import BitMap
 
-from lancelake.format.roaring import ensure_well_formed
+from lancelake.format.roaring import ensure_well_formed, of_mask
 
 ARRAY = BitMap([1, 5, 70_000])
 DENSE = BitMap(range(0, 20_000, 2))
@@ -77,3 +78,12 @@ def test_damage_is_found(data):
 
 def test_a_run_by_hand_is_well_formed():
     ensure_well_formed(run(0, 12, [(0, 5), (10, 5)]))
+
+
+@pytest.mark.parametrize("share", [0.0, 0.001, 0.07, 0.5, 1.0])
+@pytest.mark.parametrize("length", [0, 1, 9, 65_536, 65_537, 200_001])
+def test_a_mask_becomes_the_bitmap_of_its_positions(length: int, share: float) -> None:
+    mask = np.random.default_rng(5).random(length) < share
+    found = of_mask(mask)
+    assert found == BitMap(np.flatnonzero(mask).tolist())
+    ensure_well_formed(bytes(found.serialize()))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroaring import BitMap
@@ -44,3 +45,12 @@ def test_repeated_addresses_of_several_fragments_are_sorted_into_them() -> None:
 def test_no_offsets_have_no_addresses() -> None:
     assert row_address.ascending({}).dtype == np.uint64
     assert row_address.by_fragment(np.array([], dtype=np.uint64)) == {}
+
+
+def test_many_addresses_are_marked_as_they_are_sorted(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = np.random.default_rng(3).integers(0, 900, 2000).astype(np.uint64)
+    addresses = (numbers % np.uint64(3) * np.uint64(2) << np.uint64(32)) | numbers
+    expected = row_address.by_fragment(addresses)
+    monkeypatch.setattr(row_address, "_MANY", 10)
+    assert row_address.by_fragment(addresses) == expected
+    assert expected.keys() == {0, 2, 4}

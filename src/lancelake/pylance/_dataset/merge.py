@@ -68,6 +68,7 @@ class MergeInsertBuilder:
         self._retries: Retries = DEFAULT
         self._duplicates = Duplicates.REFUSE
         self._adds_columns = False
+        self._use_index = True
         if on:
             key_fields(on, dataset._snapshot.manifest.schema)
         else:
@@ -141,7 +142,8 @@ class MergeInsertBuilder:
         return self
 
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
-        """Accepted and ignored: keys are always read from the key columns."""
+        """Find matching rows with indices of the key columns, or by reading the columns."""
+        self._use_index = use_index
         return self
 
     def execute(self, data_obj: Any, *, schema: pa.Schema | None = None) -> MergeStats:
@@ -192,6 +194,7 @@ class MergeInsertBuilder:
             not_matched_by_source=self._by_source,
             duplicates=self._duplicates,
             adds_columns=self._adds_columns,
+            use_index=self._use_index,
         )
 
 

@@ -201,8 +201,8 @@ class ScannerBuilder:
         return self
 
     def use_scalar_index(self, use_scalar_index: bool = True) -> ScannerBuilder:
-        """Accepted and ignored; filters are evaluated by scanning."""
-        return self
+        """Let indices find the rows that match the filter, or not."""
+        return self._with(use_scalar_index=use_scalar_index)
 
     def with_fragments(self, fragments: Iterable[OpenedFragment] | None) -> ScannerBuilder:
         """Scan only these fragments."""
@@ -222,8 +222,8 @@ class ScannerBuilder:
         raise UnsupportedError("full text search is not supported")
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Skip fragments that the searched indices do not cover."""
+        return self._with(fast_search=flag)
 
     def include_deleted_rows(self, flag: bool) -> ScannerBuilder:
         """Include deleted rows, with a null row id."""

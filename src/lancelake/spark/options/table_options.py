@@ -26,7 +26,8 @@ from lancelake.table.refs import branch_location
 
 PATH = "path"
 CONFINE_TO = "confineTo"
-SCAN_OPTIONS = ("batchRows", "maxPartitionBytes")
+USE_INDEX = "useScalarIndex"
+SCAN_OPTIONS = ("batchRows", "maxPartitionBytes", USE_INDEX)
 READ_OPTIONS = ("version", "tag", "branch", "timestamp", *SCAN_OPTIONS)
 WRITE_OPTIONS = (
     "branch",

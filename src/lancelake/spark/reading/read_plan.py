@@ -49,6 +49,7 @@ class ReadRequest:
     top: TopRows | None = None
     aggregation: Aggregation | None = None
     batch_rows: int | None = None
+    use_scalar_index: bool = True
     fragment_ids: tuple[FragmentId, ...] | None = None
     limits: SplitLimits = field(default_factory=SplitLimits)
 
@@ -77,6 +78,7 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
         limit=request.limit if by_count else None,
         batch_size=request.batch_rows,
         fragment_ids=request.fragment_ids,
+        use_scalar_index=request.use_scalar_index,
     )
     plan = plan_scan(request.snapshot.with_schema(pruned), scan)
     if request.batch_rows is not None:
@@ -116,7 +118,7 @@ class PlannedRead:
 
     @cached_property
     def estimate(self) -> ReadEstimate:
-        """Rows and bytes without the effect of filters, which is unknown."""
+        """Rows and bytes; the effect of filters is known only where indices answer them."""
         request = self.request
         if request.aggregation is not None:
             return ReadEstimate(rows=None, bytes=_AGGREGATE_BYTES)

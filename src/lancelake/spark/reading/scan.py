@@ -30,7 +30,13 @@ from lancelake.spark.reading.read_plan import (
 _PARTITIONS = "numSplits"
 _FRAGMENTS = "numFragments"
 _SKIPPED = "numFragmentsSkipped"
-_TEXTS = {_FRAGMENTS: "fragments to read", _SKIPPED: "fragments skipped", _PARTITIONS: "splits"}
+_INDEXED = "numFragmentsByIndex"
+_TEXTS = {
+    _FRAGMENTS: "fragments to read",
+    _SKIPPED: "fragments skipped",
+    _INDEXED: "fragments read by index",
+    _PARTITIONS: "splits",
+}
 
 
 @implements("read.Statistics")
@@ -66,6 +72,8 @@ class _Batch(Proxy):
         every = len(self._read.request.snapshot.manifest.fragments)
         self.driver_values[_SKIPPED] = every - len(fragments)
         self.driver_values[_PARTITIONS] = len(parts)
+        by_index = {t.fragment.id for part in parts for t in part.tasks if t.rows is not None}
+        self.driver_values[_INDEXED] = len(by_index)
         return input_partitions(self.gateway, [encode(part) for part in parts])
 
     def createReaderFactory(self) -> Any:

@@ -16,4 +16,5 @@ def staged(base: Snapshot, fragments: Sequence[Fragment]) -> Snapshot:
         replace(fragment, id=FragmentId(number)) for number, fragment in enumerate(fragments)
     )
     manifest = replace(base.manifest, fragments=numbered)
-    return replace(base, file=replace(base.file, manifest=manifest))
+    # What indices know of fragments with these numbers is about other rows.
+    return replace(base, file=replace(base.file, manifest=manifest, index_section=None))

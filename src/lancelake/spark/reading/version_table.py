@@ -15,6 +15,7 @@ from lancelake.spark.jvm.settings import cores, partition_bytes
 from lancelake.spark.options.table_options import (
     READ_OPTIONS,
     SCAN_OPTIONS,
+    USE_INDEX,
     TableOptions,
     ensure_known,
     given_to,
@@ -106,6 +107,7 @@ class VersionTable(TableProxy):
             snapshot=self.snapshot,
             schema=self._schema,
             batch_rows=options.positive("batchRows"),
+            use_scalar_index=options.flag(USE_INDEX, default=True),
             limits=self._limits(options),
         )
 

@@ -108,6 +108,9 @@ class MergeSpec(Clauses[str]):
     casts: bool = False
     """Whether source values of another type are cast if the cast is lossless."""
 
+    use_index: bool = True
+    """Whether indices of the key columns find the rows that match."""
+
     def __post_init__(self) -> None:
         """Refuse a merge without a key, or one that changes nothing."""
         if not self.on:

@@ -22,6 +22,7 @@ from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scan_columns import ScanColumns
+from lancelake.table.merge.key_index import with_keys
 from lancelake.table.merge.keys import Comparer
 from lancelake.table.merge.prefilter import Numbers, Sieve, key_numbers
 from lancelake.table.merge.source import RowNumbers
@@ -103,16 +104,23 @@ def match_keys(
     keys: SourceKeys,
     engine: Engine,
     *,
+    use_index: bool = True,
     progress: Progress | None = None,
 ) -> Pairs:
-    """Find the live rows with the key of a source row; keys with a null never match."""
+    """Find the live rows with the key of a source row; keys with a null never match.
+
+    With `use_index`, indices of the key columns are searched first.
+    """
     request = ScanRequest(
         columns=tuple(field.name for field in fields),
         with_row_address=True,
         batch_size=_BATCH_ROWS,
         remembers_small=True,
     )
-    scans = divided(plan(base, request).tasks, engine.parallelism)
+    scans: Sequence[ScanTask] = plan(base, request).tasks
+    if use_index:
+        scans = with_keys(base, fields, keys, scans)
+    scans = divided(scans, engine.parallelism)
     if not scans or not keys.table.num_rows:
         return _pairs([])
     tasks = [
@@ -179,8 +187,7 @@ def _balanced(scans: Sequence[ScanTask], count: int) -> list[tuple[ScanTask, ...
     for scan in scans:
         smallest = sizes.index(min(sizes))
         groups[smallest].append(scan)
-        rows = scan.fragment.physical_rows or 0
-        sizes[smallest] += (scan.stop or rows) - scan.start
+        sizes[smallest] += scan.most_rows or 0
     return [tuple(group) for group in groups]
 
 

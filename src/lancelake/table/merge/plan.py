@@ -97,6 +97,7 @@ class _Merge:
             self._incoming.fields,
             self._keys,
             self._engine,
+            use_index=self._spec.use_index,
             progress=self._progress,
         )
         changed, deleted = self._matched(pairs)

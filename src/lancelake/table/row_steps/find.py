@@ -54,22 +54,27 @@ def find_rows(
     *,
     progress: Progress | None = None,
 ) -> FoundRows:
-    """Return the live rows that match a condition, reading only the columns it refers to."""
+    """Return the live rows that match a condition, reading only the columns it refers to.
+
+    Rows that an index proves to match are not read.
+    """
     request = ScanRequest(
         columns=(), filter="true" if condition is None else condition, remembers_small=True
     )
-    scans = divided(plan(base, request).tasks, engine.parallelism)
+    tasks = plan(base, request).tasks
+    known = [task for task in tasks if not task.recheck]
+    found = {task.fragment.id: kept_offsets(task) for task in known}
+    scans = divided([task for task in tasks if task.recheck], engine.parallelism)
     job = Job(
         description=f"find rows of {base.location.uri}",
         tasks=[FindRows(scans=group) for group in _grouped(scans)],
         progress=progress,
     )
-    found: FoundRows = {}
     results = (rows for result in engine.run(job) for rows in _bitmaps(result))
     for scan, rows in zip(scans, results, strict=True):
-        if rows:
-            found[scan.fragment.id] = found.get(scan.fragment.id, BitMap()) | rows
-    return found
+        found[scan.fragment.id] = found.get(scan.fragment.id, BitMap()) | rows
+    ids = (task.fragment.id for task in tasks)
+    return {i: found[i] for i in ids if found[i]}
 
 
 def _bitmaps(data: bytes) -> Iterator[BitMap]:
@@ -86,7 +91,7 @@ def _grouped(scans: Sequence[ScanTask]) -> Iterator[tuple[ScanTask, ...]]:
     group: list[ScanTask] = []
     rows = 0
     for scan in scans:
-        size = scan.fragment.physical_rows or _GROUP_ROWS
+        size = scan.most_rows or _GROUP_ROWS
         if group and (rows + size > _GROUP_ROWS or len(group) == _GROUP_SCANS):
             yield tuple(group)
             group, rows = [], 0
@@ -106,7 +111,7 @@ def divided(tasks: Sequence[ScanTask], parallelism: int) -> list[ScanTask]:
 def _parts(task: ScanTask, count: int) -> list[ScanTask]:
     rows = task.fragment.physical_rows or 0
     step = max(_LEAST_ROWS, -(-rows // count))
-    if rows <= step:
+    if (task.most_rows or 0) <= step:
         return [task]
     return [
         replace(task, start=start, stop=min(start + step, rows)) for start in range(0, rows, step)

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import pickle
+from collections.abc import Iterator
 
 import pyarrow.compute as pc
 import pytest
 from pyroaring import BitMap
 
+import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Job, JobProgress
@@ -22,6 +24,7 @@ from lancelake.table.row_steps.find import (
     divided,
     find_rows,
 )
+from tests.support.searched_tables import add_segment
 
 ENGINE = LocalEngine(parallelism=2)
 
@@ -104,3 +107,19 @@ def test_rows_are_counted_over_all_fragments() -> None:
 )
 def test_a_condition_is_shown_as_text(condition: Filter | None, text: str) -> None:
     assert condition_text(condition) == text
+
+
+def test_rows_that_an_index_knows_are_not_read(dataset: lance.LanceDataset) -> None:
+    add_segment(dataset.uri, "id", "BTREE")
+    snapshot = lance.dataset(dataset.uri)._snapshot
+    jobs: list[Job] = []
+
+    class Watched:
+        parallelism = 2
+
+        def run(self, job: Job) -> Iterator[bytes]:
+            jobs.append(job)
+            return ENGINE.run(job)
+
+    assert _plain(find_rows(snapshot, "id >= 3 AND id < 6", Watched())) == {0: [3], 1: [0, 1]}
+    assert [len(job.tasks) for job in jobs] == [0]

@@ -53,9 +53,21 @@ class BTreeSegment:
         """Search a condition that is true for the keys of a range."""
         lookup, pages = self.lookup, self._pages()
         first, end = lookup.near(wanted)
-        if end - first > lookup.num_pages // 2 and (others := _complement(wanted)) is not None:
+        if _is_most(end - first, lookup) and (others := _complement(wanted)) is not None:
             return ~Answer.exact(_set(self._range(lookup, pages, others)), pages.nulls())
         return Answer.exact(_set(self._range(lookup, pages, wanted)), pages.nulls())
+
+    def share_read(self, wanted: KeyRange) -> float:
+        """Estimate the share of the pages that are read to answer a range."""
+        lookup = self.lookup
+        first, end = lookup.near(wanted)
+        if _is_most(end - first, lookup) and (others := _complement(wanted)) is not None:
+            first, end = lookup.near(others)
+        return (end - first) / max(1, lookup.num_pages)
+
+    def num_rows(self) -> int:
+        """Return about how many rows are indexed: the last page is taken for a full one."""
+        return self.lookup.num_pages * self.lookup.page_rows
 
     def entries(self) -> Iterator[pa.RecordBatch]:
         """Stream all values and row ids in value order."""
@@ -120,6 +132,11 @@ class BTreeSegment:
             nulls = len(ids) - len(keys)
             found += [ids[nulls + a : nulls + b] for a, b in zip(low, high, strict=True) if a < b]
         return found
+
+
+def _is_most(pages: int, lookup: Lookup) -> bool:
+    """Whether pages are most of all, so that the others are faster to read."""
+    return pages > lookup.num_pages // 2
 
 
 def _complement(wanted: KeyRange) -> KeyRange | None:

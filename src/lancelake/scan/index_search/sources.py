@@ -1,0 +1,159 @@
+"""Indices of a version that can be asked about a column: their segments, and what they cover."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import cast
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.errors import (
+    CorruptTableError,
+    DamagedIndexError,
+    ObjectNotFoundError,
+    UnsupportedError,
+)
+from lancelake.expr.condition import Column, Path
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import FieldId, FragmentId
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.schema import follow
+from lancelake.index import cache
+from lancelake.index.coverage import Coverage, IndexedVersion
+from lancelake.index.kind import IndexKind, OpenSegment, SegmentFacts
+from lancelake.index.recorded_moves import with_inline_moves
+from lancelake.index.registry import KINDS, kind_of, kind_of_files
+from lancelake.storage.open import open_store
+
+# What an open segment keeps in memory by itself, about.
+_SEGMENT_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A segment of an index, and the fragments of the version that it answers for."""
+
+    index: str
+    kind: IndexKind
+    segment: OpenSegment
+    coverage: Coverage
+
+
+class IndexSources:
+    """The indices of a version, by column; segments are opened when their column is asked for."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        self._fragments = FragmentList.of(snapshot.manifest.fragments)
+        self._found = _found_in(snapshot)
+        self._version: IndexedVersion | None = None
+
+    @property
+    def fragments(self) -> FragmentList:
+        """The fragments of the version."""
+        return self._fragments
+
+    def of(self, column: Column) -> tuple[Source, ...]:
+        """Return the segments that index a column, those of exact kinds first."""
+        found = self._found.get(column.path)
+        if found is None:
+            found = self._found[column.path] = tuple(self._sources(column))
+        return found
+
+    def _sources(self, column: Column) -> Iterator[Source]:
+        trail = follow(self._snapshot.manifest.schema.fields, column.path, exact=True)
+        if len(trail) < len(column.path):
+            return
+        fields = (FieldId(trail[-1].id),)
+        entries = [e for e in self._snapshot.indices if e.fields == fields and not e.is_system]
+        usable = [(e, kind) for e in entries if (kind := self._kind(e, column.dtype)) is not None]
+        for entry, kind in sorted(usable, key=lambda pair: KINDS.index(pair[1])):
+            source = self._source(entry, kind, column.dtype)
+            if source is not None and source.coverage.fragments:
+                yield source
+
+    def _kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
+        kind = kind_of(entry)
+        if entry.details is None:
+            kind = kind_of_files(self._file_names(entry), dtype)
+            is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
+            kind = kind if is_known else None
+        return kind if kind is not None and kind.accepts(dtype) else None
+
+    def _file_names(self, entry: IndexMetadata) -> list[str]:
+        if entry.files:
+            return [file.path for file in entry.files]
+        folder = self._snapshot.files.index_dir(entry)
+        return open_store(folder.root).list_names(folder.path)
+
+    def _source(self, entry: IndexMetadata, kind: IndexKind, dtype: pa.DataType) -> Source | None:
+        try:
+            coverage = self._indexed_version().coverage(entry, kind)
+        except UnsupportedError:
+            return None  # rows moved in a way that only newer releases know
+        if coverage is None or not coverage.fragments:
+            return None
+        with named_failures(entry.name):
+            segment = self._opened(entry, kind, dtype)
+            coverage = coverage.trusted(segment)
+        return Source(index=entry.name, kind=kind, segment=segment, coverage=coverage)
+
+    def _opened(self, entry: IndexMetadata, kind: IndexKind, dtype: pa.DataType) -> OpenSegment:
+        place = self._snapshot.files.index_dir(entry)
+        facts = SegmentFacts(
+            folder=SegmentFolder(place=place),
+            dtype=dtype,
+            details=entry.details,
+            index_version=entry.index_version or 0,
+            fragment_rows=partial(_rows, self._fragments),
+        )
+        opened: object = cache.kept(
+            place.uri, "segment", lambda: kind.open(facts), lambda _: _SEGMENT_BYTES
+        )
+        return cast(OpenSegment, opened)
+
+    def _indexed_version(self) -> IndexedVersion:
+        if self._version is None:
+            self._version = IndexedVersion(
+                indices=with_inline_moves(self._snapshot),
+                fragments=BitMap(self._fragments.ids),
+                has_stable_row_ids=self._snapshot.manifest.has_stable_row_ids,
+            )
+        return self._version
+
+
+def _rows(fragments: FragmentList, fragment: int) -> int | None:
+    found = fragments.by_id().get(FragmentId(fragment))
+    return None if found is None else found.physical_rows
+
+
+_Found = dict[Path, tuple[Source, ...]]
+_known: dict[int, tuple[weakref.ref[Snapshot], _Found]] = {}
+
+
+def _found_in(snapshot: Snapshot) -> _Found:
+    """Return what was found in a snapshot so far, kept as long as the snapshot lives."""
+    number = id(snapshot)
+    owner, found = _known.get(number, (None, {}))
+    if owner is None or owner() is not snapshot:
+        found = {}
+        _known[number] = (weakref.ref(snapshot, lambda _: _known.pop(number, None)), found)
+    return found
+
+
+@contextmanager
+def named_failures(index: str) -> Iterator[None]:
+    """Turn what is wrong with a file of an index into an error that names the index, too."""
+    try:
+        yield
+    except (CorruptTableError, ObjectNotFoundError) as error:
+        problem = f"index {index!r} cannot be searched: {error.problem}"
+        path = error.facts.get("path")
+        raise DamagedIndexError(problem, index=index, path=path) from error

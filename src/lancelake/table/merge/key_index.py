@@ -1,0 +1,69 @@
+"""Rows that may have the keys of a source, as the indices of the key columns know them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import LanceTableError
+from lancelake.expr.arrays import type_at
+from lancelake.expr.condition import Column, Condition, Membership, all_of
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.schema import Field
+from lancelake.scan.count import count_rows
+from lancelake.scan.index_search.search import IndexSearch, search
+from lancelake.scan.outputs import expression_schema
+from lancelake.scan.plan import ScanTask
+from lancelake.table.merge.keys import Comparer
+from lancelake.table.merge.source_keys import SourceKeys
+
+# With fewer rows for each key, reading the keys of all rows is as fast as looking each up.
+_ROWS_PER_KEY = 100
+
+
+def with_keys(
+    base: Snapshot, fields: Sequence[Field], keys: SourceKeys, scans: Sequence[ScanTask]
+) -> list[ScanTask]:
+    """Leave of scans without a filter the rows that may have one of the keys.
+
+    They are returned as they are where no index helps, or where the keys are many.
+    """
+    if not base.indices or keys.table.num_rows * _ROWS_PER_KEY > count_rows(base):
+        return list(scans)
+    found = _asked(base, fields, keys)
+    return list(scans) if found is None else narrowed(scans, found)
+
+
+def narrowed(scans: Sequence[ScanTask], found: IndexSearch) -> list[ScanTask]:
+    """Leave of scans the rows that indices found; fragments without rows are left out."""
+    kept = [scan for scan in scans if scan.fragment.id not in found.empty]
+    rows = [found.found.get(scan.fragment.id) for scan in kept]
+    return [
+        scan if known is None else scan.matching(known.rows)
+        for scan, known in zip(kept, rows, strict=True)
+    ]
+
+
+def _asked(base: Snapshot, fields: Sequence[Field], keys: SourceKeys) -> IndexSearch | None:
+    schema = expression_schema(base.manifest.schema)
+    conditions: list[Condition] = []
+    for field, values in zip(fields, keys.table.columns, strict=True):
+        plain = Comparer.of(field).plain
+        column = Column(path=(field.name,), dtype=plain)
+        if type_at(schema, column.path) == plain:
+            conditions.append(Membership(column=column, values=_values(values, plain)))
+    if not conditions:
+        return None
+    try:
+        ids = FragmentList.of(base.manifest.fragments).ids
+        return search(base, all_of(conditions), ids)
+    except LanceTableError as error:
+        raise error.at(base.location.uri, base.version) from error.__cause__
+
+
+def _values(keys: pa.ChunkedArray, plain: pa.DataType) -> pa.Array:
+    """Return the values of keys, each once; numbers are compared by their bits."""
+    found = pa.concat_arrays(keys.chunks) if keys.num_chunks else pa.array([], keys.type)
+    return found.drop_null().unique().view(plain)

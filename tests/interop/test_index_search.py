@@ -1,0 +1,125 @@
+"""Filters answered by indices keep the rows that pylance keeps, whoever built and changed what."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import lancelake.pylance as lance
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from tests.strategies.index_predicates import predicates
+from tests.support.official import RELEASES, Official, OfficialPool
+from tests.support.searched_lives import Life, live, lives, rows
+
+PREDICATES = int(os.environ.get("LANCELAKE_INDEX_PREDICATES", "200"))
+INDICES = {
+    "i": "BTREE",
+    "f": "BTREE",
+    "s": "BITMAP",
+    "w": "NGRAM",
+    "b": "BITMAP",
+    "d": "ZONEMAP",
+    "l": "LABEL_LIST",
+    "st.x": "BTREE",
+    "n": "BLOOMFILTER",
+}
+AT_ONCE = 40
+ASK = """
+ds = lance.dataset(uri)
+result = []
+for text in texts:
+    try:
+        tables = [ds.to_table(["n"], text, use_scalar_index=use) for use in (True, False)]
+        found = [table["n"].to_pylist() for table in tables]
+    except (ValueError, OSError) as error:
+        found = [str(error), None]
+    result.append(found)
+"""
+CHANGE = """
+ds = lance.dataset(uri)
+ds.delete("n % 5 = 1")
+ds = lance.dataset(uri)
+ds.update({"i": "i + 1"}, where="n % 4 = 2")
+ds = lance.dataset(uri)
+ds.optimize.compact_files(target_rows_per_fragment=35, defer_index_remap=deferred)
+result = None
+"""
+
+
+def drawn(count: int) -> list[str]:
+    """Return so many conditions, the same in every run."""
+    found: list[str] = []
+
+    @settings(max_examples=count, derandomize=True, database=None, phases=[Phase.generate])
+    @given(predicates)
+    def collect(text: str) -> None:
+        found.append(text)
+
+    collect()
+    return found
+
+
+def differences(official: Official, uri: str, texts: list[str]) -> list[str]:
+    """Return the conditions that we answer by index otherwise than the release by a scan."""
+    table = lance.dataset(uri)
+    found: list[str] = []
+    for text, (by_index, scanned) in zip(texts, official.run(uri, ASK, texts=texts), strict=True):
+        if scanned is None:
+            continue  # the release does not understand it
+        mine = table.to_table(["n"], text)["n"].to_pylist()
+        if sorted(mine) != sorted(scanned):
+            found.append(f"{text}: {mine} instead of {scanned} (by its index: {by_index})")
+    return found
+
+
+def names_used(uri: str, texts: list[str]) -> set[str]:
+    """Return the indices that were asked about any of the conditions."""
+    snapshot = lance.dataset(uri)._snapshot
+    plans = [plan(snapshot, ScanRequest(columns=("n",), filter=text)) for text in texts]
+    searches = [each.index_search for each in plans]
+    return {asked.index for each in searches if each is not None for asked in each.asked}
+
+
+@settings(max_examples=max(1, PREDICATES // AT_ONCE))
+@given(life=lives(), texts=st.lists(predicates, min_size=AT_ONCE, max_size=AT_ONCE))
+def test_tables_of_ours_answer_as_the_release_scans(
+    official_14: Official, life: Life, texts: list[str]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        uri = str(Path(folder) / "t.lance")
+        live(life, uri)
+        assert differences(official_14, uri, texts) == []
+
+
+@pytest.mark.parametrize(
+    ("is_stable", "change"),
+    [
+        (False, "none"),
+        (False, "compacted"),
+        (False, "deferred"),
+        (True, "none"),
+        (True, "compacted"),
+    ],
+    ids=lambda value: {True: "stable row ids", False: "addresses"}.get(value, value),
+)
+@pytest.mark.parametrize("release", RELEASES)
+def test_indices_of_a_release_answer_as_a_scan(
+    officials: OfficialPool, tmp_table: str, release: str, is_stable: bool, change: str
+) -> None:
+    builder = officials(release)
+    builder.write(tmp_table, rows(0, 90, 5), max_rows_per_file=20, enable_stable_row_ids=is_stable)
+    for column, kind in INDICES.items():
+        builder.create_scalar_index(tmp_table, column, kind, name=f"{kind} of {column}")
+    builder.append(tmp_table, rows(1000, 15, 6))
+    if change != "none":
+        builder.run(tmp_table, CHANGE, deferred=change == "deferred")
+    texts = drawn(120)
+    assert differences(officials("14.0.2"), tmp_table, texts) == []
+    used = names_used(tmp_table, [*texts, "i = 2", "f = 1.5", "s = 'ab'", "array_has(l, 'y')"])
+    assert {"BTREE of i", "BTREE of f", "BITMAP of s", "LABEL_LIST of l"} <= used

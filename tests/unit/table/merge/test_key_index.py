@@ -1,0 +1,98 @@
+"""Merges find rows through an index of the key as they do by reading the key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.engine.local import LocalEngine
+from lancelake.table.merge import key_index
+from lancelake.table.merge.keys import key_fields
+from lancelake.table.merge.match import match_keys
+from lancelake.table.merge.source import kept
+from lancelake.table.merge.source_keys import SourceKeys
+from tests.support.searched_tables import add_segment
+
+COUNT = 2000
+KEYS = [0.0, -0.0, float("nan"), 1.5, None]
+
+
+@pytest.fixture(params=[False, True], ids=["addresses", "stable row ids"])
+def uri(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """Return a table of which the first fragments are indexed."""
+    place = str(tmp_path / "t.lance")
+    numbers = np.arange(COUNT)
+    table = pa.table(
+        {
+            "id": numbers,
+            "half": numbers // 2,
+            "f": pa.array([KEYS[n % 5] for n in range(COUNT)], pa.float64()),
+            "text": [f"t{n}" for n in range(COUNT)],
+        }
+    )
+    lance.write_dataset(table, place, max_rows_per_file=300, enable_stable_row_ids=request.param)
+    for column, kind in (("id", "BTREE"), ("half", "BITMAP"), ("f", "BTREE"), ("text", "BTREE")):
+        add_segment(place, column, kind, fragments=set(range(6)))
+    lance.dataset(place).delete("id IN (5, 700)")
+    return place
+
+
+@pytest.mark.parametrize(
+    ("on", "source"),
+    [
+        (("id",), {"id": [5, 6, 701, 1999, 5000, None]}),
+        (("half",), {"half": [3, 350, 999]}),
+        (("f",), {"f": [0.0, float("nan"), None]}),
+        (("text",), {"text": ["t8", "t1950", "none"]}),
+        (("half", "text"), {"half": [4, 4, 900], "text": ["t8", "t10", "t1800"]}),
+    ],
+    ids=",".join,
+)
+def test_pairs_are_those_of_a_scan(
+    uri: str, on: tuple[str, ...], source: dict[str, list[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(key_index, "_ROWS_PER_KEY", 1)
+    base = lance.dataset(uri)._snapshot
+    fields = key_fields(on, base.manifest.schema)
+    read: list[int] = []
+    narrowed = key_index.narrowed
+
+    def watched(*arguments: object) -> object:
+        scans = narrowed(*arguments)  # type: ignore[arg-type]  # handed on
+        read.extend(len(scan.rows) for scan in scans if scan.rows is not None)
+        return scans
+
+    monkeypatch.setattr(key_index, "narrowed", watched)
+    with kept(pa.table(source).to_reader()) as rows:
+        keys = SourceKeys.of(rows, fields, on)
+        engine = LocalEngine(parallelism=2)
+        mine, scanned = (match_keys(base, fields, keys, engine, use_index=u) for u in (True, False))
+    assert mine.source.tolist() == scanned.source.tolist()
+    assert mine.target.tolist() == scanned.target.tolist()
+    assert read
+    assert sum(read) < COUNT
+
+
+def test_many_keys_are_found_by_a_scan(uri: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise AssertionError("an index was asked")
+
+    monkeypatch.setattr(key_index, "search", refuse)
+    rows = pa.table({"id": list(range(0, COUNT, 10)), "f": [7.5] * 200})
+    merge = lance.dataset(uri).merge_insert("id").when_matched_update_all()
+    assert merge.execute(rows)["num_updated_rows"] == 199
+
+
+@pytest.mark.parametrize("use_index", [True, False])
+def test_upsert_changes_the_same_rows(uri: str, use_index: bool) -> None:
+    rows = pa.table({"id": [6, 1999, 5000], "half": [1, 2, 3], "f": [0.0] * 3, "text": ["x"] * 3})
+    merge = lance.dataset(uri).merge_insert("id").use_index(use_index)
+    done = merge.when_matched_update_all().when_not_matched_insert_all().execute(rows)
+    assert (done["num_updated_rows"], done["num_inserted_rows"]) == (2, 1)
+    found = lance.dataset(uri).to_table(["id"], "text = 'x'", use_scalar_index=False)
+    assert sorted(found["id"].to_pylist()) == [6, 1999, 5000]
+    assert lance.dataset(uri).count_rows("text = 'x'") == 3
