@@ -104,6 +104,22 @@ class SchemaMismatchError(InvalidRequestError):
     action = "Make the data's columns match the table's."
 
 
+class ColumnNotFoundError(InvalidRequestError, KeyError):
+    """The table has no such column."""
+
+    code = "column_not_found"
+    action = "List the columns that exist."
+
+    __str__ = Exception.__str__
+
+
+class ColumnTypeError(InvalidRequestError, TypeError):
+    """A column has a type that does not serve what was asked for."""
+
+    code = "column_type"
+    action = "Choose another column, or another kind."
+
+
 class InvalidNameError(InvalidRequestError, RuntimeError):
     """A branch, tag or column name breaks the rules. Official Lance raises all three kinds."""
 
