@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import UnsupportedError
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
 from lancelake.table.compact.run import CompactionRun
+from lancelake.table.index.build import IndexRun
+from lancelake.table.index.refresh import RefreshOptions, refresh_indices
 
 
 class DatasetOptimizer:
@@ -74,18 +75,27 @@ class DatasetOptimizer:
     def optimize_indices(
         self,
         *,
-        num_indices_to_merge: int | None = None,  # of indices that are refused
-        index_names: list[str] | None = None,  # likewise
-        retrain: bool = False,  # likewise
+        num_indices_to_merge: int | None = None,
+        index_names: list[str] | None = None,
+        retrain: bool = False,
     ) -> None:
-        """Bring indices up to date; a table without any is."""
-        snapshot: Snapshot = self._dataset._snapshot
-        named = [index.name for index in snapshot.indices if not index.is_system]
-        if named:
-            raise UnsupportedError(
-                f"index {named[0]!r} cannot be brought up to date yet",
-                table=snapshot.location.uri,
-                action="Use official Lance for it.",
+        """Add rows that are not indexed yet to the indices, or to those that are named.
+
+        By default all segments of an index and the new rows become one segment. With
+        `num_indices_to_merge` the last so many segments are merged, and with 0 the new rows become
+        a segment of their own; `retrain` builds the index again. Indices of a kind that is not
+        known here are left alone, with a warning.
+        """
+        names = None if index_names is None else tuple(index_names)
+        options = RefreshOptions(
+            index_names=names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
+        )
+        run = IndexRun(choices=self._dataset._choices)
+        done = refresh_indices(self._dataset._snapshot, options, run)
+        self._dataset._snapshot = done.snapshot
+        for name in done.skipped:
+            warnings.warn(
+                f"index {name!r} is of a kind that is not brought up to date here", stacklevel=2
             )
 
 

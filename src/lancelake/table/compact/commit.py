@@ -11,9 +11,10 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import ReserveFragments, Rewrite
-from lancelake.format.operations.rewrite import RewriteGroup
+from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.table.compact.coverage import coverage_by_index, covers_part, covers_some
 from lancelake.table.compact.index_moves import recorded_moves
+from lancelake.table.compact.index_remap import remapped_indices
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 
@@ -48,9 +49,9 @@ def land(
 ) -> Landing:
     """Commit rewrites of fragments of `base`, all that still stand at once.
 
-    A fragment that was changed since is not replaced: its rewrite is void, the others land. Where
-    rows have no stable ids, `record_moves` says whether indices learn where their rows are now;
-    else they cover them no more.
+    A fragment that was changed since is not replaced: its rewrite is void, the others land. Indices
+    that find rows by address are written with the new addresses; with `record_moves` it is
+    recorded where rows went instead. Rows that were sorted are covered no more.
     """
     if not done:
         return Landing(snapshot=base, landed=())
@@ -61,9 +62,12 @@ def land(
     while standing:
         groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in standing)
         version = max(reserved.version, at.version)
-        moves = _moves(at, standing, version, choices) if record_moves else None
+        records = record_moves and not at.manifest.has_stable_row_ids
+        moves = _moves(at, standing, version, choices) if records else None
+        remapped = () if records else _remapped(at, standing, choices)
         chosen = replace(choices, fragment_reuse=moves)
-        transaction = new_transaction(Rewrite(groups=groups), at.version, chosen)
+        operation = Rewrite(groups=groups, rewritten_indices=remapped)
+        transaction = new_transaction(operation, at.version, chosen)
         try:
             made = publish(at, transaction, chosen)
         except RetryableConflictError as error:
@@ -100,8 +104,6 @@ def _moves(
     at: Snapshot, standing: Sequence[Rewritten], version: int, choices: CommitChoices
 ) -> IndexMetadata | None:
     """Record where rows go, if an index asks for it and they keep their order."""
-    if at.manifest.has_stable_row_ids:
-        return None
     coverage = coverage_by_index(at)
     followed = [
         RewriteGroup(old_fragments=rewrite.old, new_fragments=rewrite.new)
@@ -111,16 +113,29 @@ def _moves(
     return recorded_moves(at, followed, version, choices.surroundings) if followed else None
 
 
+def _remapped(
+    at: Snapshot, standing: Sequence[Rewritten], choices: CommitChoices
+) -> tuple[RewrittenIndex, ...]:
+    """Write the indices of rows that keep their order; an index of others cannot follow."""
+    if any(rewrite.is_sorted for rewrite in standing):
+        return ()
+    groups = [RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in standing]
+    return remapped_indices(at, groups, choices.surroundings)
+
+
 class _Standing:
     """Tells whether a rewrite still stands for what a version holds."""
 
     def __init__(self, at: Snapshot) -> None:
         self._fragments = {fragment.id: fragment for fragment in at.manifest.fragments}
-        self._coverage = coverage_by_index(at) if at.manifest.has_stable_row_ids else []
+        self._coverage = coverage_by_index(at)
+        self._has_stable_row_ids = at.manifest.has_stable_row_ids
 
     def __call__(self, rewrite: Rewritten) -> bool:
         is_same = all(_is_same(old, self._fragments.get(old.id)) for old in rewrite.old)
-        return is_same and not covers_part(self._coverage, rewrite.old)
+        # Indices do not follow sorted rows by address, whatever they cover.
+        is_followed = self._has_stable_row_ids or not rewrite.is_sorted
+        return is_same and not (is_followed and covers_part(self._coverage, rewrite.old))
 
 
 def _is_same(old: Fragment, current: Fragment | None) -> bool:

@@ -36,8 +36,7 @@ def recorded_moves(
     """
     details = earlier_moves(base) or Moves()
     added = details.inline.versions.add(dataset_version=version)
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        added.groups.extend(pool.map(lambda group: _group(base, group), groups))
+    added.groups.extend(group_moves(base, groups))
     covered = BitMap(
         f.id for v in details.inline.versions for g in v.groups for f in g.new_fragments
     )
@@ -53,6 +52,12 @@ def recorded_moves(
     )
     size_bytes = len(details.inline.SerializeToString())
     return entry if size_bytes <= _MOST_INLINE_BYTES else _outside(base, entry, details)
+
+
+def group_moves(base: Snapshot, groups: Sequence[RewriteGroup]) -> list[Moves.Group]:
+    """Return where the rows of groups go, which kept their order."""
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        return list(pool.map(lambda group: _group(base, group), groups))
 
 
 def _outside(base: Snapshot, entry: IndexMetadata, details: Moves) -> IndexMetadata:

@@ -81,28 +81,38 @@ def build_segment(
     target = resolve(base, request)
     name = chosen_name(base, request, target)
     covered = chosen_fragments(base, request.fragment_ids) if request.train else BitMap()
+    return _built(base, name, target, covered, request.parameters, run=run, unique=unique)
+
+
+def rebuilt(
+    base: Snapshot, name: str, target: IndexTarget, parameters: Parameters, run: IndexRun
+) -> IndexMetadata:
+    """Build a segment of all rows that takes the place of an existing index."""
+    return _built(base, name, target, chosen_fragments(base, None), parameters, run=run)
+
+
+def _built(
+    base: Snapshot,
+    name: str,
+    target: IndexTarget,
+    covered: BitMap,
+    parameters: Parameters,
+    *,
+    run: IndexRun,
+    unique: uuid.UUID | None = None,
+) -> IndexMetadata:
     stored = target.kind.stored_ids(0, has_stable_row_ids=base.manifest.has_stable_row_ids)
     rows = build_input(
         base,
         target,
         covered,
         stored,
-        parameters=request.parameters,
+        parameters=parameters,
         on_rows=row_counter(base, f"index {target.path}", covered, run.progress),
     )
     place = new_place(base, run.choices.surroundings, unique)
     built = target.kind.build(rows, place.folder)
     return place.entry(base, name, target, built, covered)
-
-
-def rebuilt(
-    base: Snapshot, name: str, target: IndexTarget, parameters: Parameters, run: IndexRun
-) -> IndexMetadata:
-    """Build an index of all rows that takes the place of another of its name."""
-    request = IndexRequest(
-        column=target.path, kind=target.kind.name, name=name, parameters=parameters
-    )
-    return build_segment(base, request, run)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
