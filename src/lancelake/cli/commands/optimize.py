@@ -32,7 +32,7 @@ def optimize_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Compact and clean up, where it is worth it.
+    """Compact, refresh indices and clean up, where it is worth it.
 
     Thresholds come from the table's config: `lancelake.optimize.*`, `lance.compaction.*` and
     `lance.auto_cleanup.*`. Where there is nothing to do no version is made. It can run as often

@@ -21,6 +21,9 @@ class Wishes:
     replace_invalid_utf8: bool = False
     """Put U+FFFD in place of bytes of strings that are not UTF-8; every value is read for it."""
 
+    rebuild_indices: bool = False
+    """Build indices again of which a segment was dropped; their columns are read for it."""
+
     new_row_ids: bool = False
     """Give fresh ids to rows whose ids are lost; what remembers the old ones finds them no more."""
 

@@ -13,6 +13,7 @@ from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
 from lancelake.table.repair.options import Wishes
 from lancelake.table.repair.plan import RepairPlan, plan
+from lancelake.table.repair.rebuilt_indices import with_rebuilt_indices
 from lancelake.table.repair.text import with_replaced_text
 from lancelake.table.repair.version_line import LinePlan
 
@@ -42,7 +43,7 @@ def apply(
     for _ in range(_MOST_ROUNDS):
         made: list[Snapshot] = []
         try:
-            made.extend(_committed(line, choices) for line in planned.lines)
+            made.extend(_committed(line, choices, wishes) for line in planned.lines)
         except RetryableConflictError:
             planned = plan(planned.location, wishes)
             continue
@@ -55,7 +56,7 @@ def apply(
     )
 
 
-def _committed(line: LinePlan, choices: CommitChoices) -> Snapshot:
+def _committed(line: LinePlan, choices: CommitChoices, wishes: Wishes | None) -> Snapshot:
     store = open_store(line.head.location)
     for path, data in line.draft.files.items():
         store.put(path, data)
@@ -64,4 +65,6 @@ def _committed(line: LinePlan, choices: CommitChoices) -> Snapshot:
     for change in changes(line.head, draft):
         how = replace(choices, mending=change.mending)
         at = publish(at, new_transaction(change.operation, at.version, how), how)
+    if wishes is not None and wishes.rebuild_indices:
+        at = with_rebuilt_indices(line.head, at, choices)
     return at

@@ -177,7 +177,9 @@ def test_notes_are_mended_only_when_asked_for(name: str, table: Path) -> None:
     BY_NAME[name](table)
     assert not plan(Location.parse(table)).has_work
     repair(Location.parse(table), Wishes(notes=True))
-    assert [f for f in findings(table) if f.branch is None] == []
+    left = [f.code for f in findings(table) if f.branch is None]
+    # What is true is not mended: rows of other fragments are not indexed.
+    assert [code for code in left if code != "index-coverage-low"] == []
 
 
 @pytest.mark.parametrize("name", LOST)
