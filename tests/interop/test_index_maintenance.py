@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -156,3 +157,62 @@ def test_statistics_are_those_of_the_release(
         code = f"result = lance.dataset(uri).stats.index_stats({name!r})"
         theirs = officials("14.0.2").run(tmp_table, code)
         assert lance.dataset(tmp_table).index_statistics(name) == theirs
+
+
+DEFER = "ds.optimize.compact_files(target_rows_per_fragment=1_000_000, defer_index_remap=True)"
+
+
+@pytest.mark.parametrize("release", READERS)
+def test_a_deferred_compaction_of_ours_loses_no_row(
+    release: str, officials: OfficialPool, tmp_table: str
+) -> None:
+    """Release 4.0.2 does not follow recorded moves in zone maps."""
+    ours, kinds = Writer("ours", officials), tuple(COLUMNS)
+    lance.write_dataset(data(900, 0), tmp_table, max_rows_per_file=300, data_storage_version="2.0")
+    for kind in kinds:
+        ours.run(tmp_table, f"ds.create_scalar_index({COLUMNS[kind]!r}, {kind!r})")
+    for code in ("ds.delete('n % 11 = 3')", DEFER, "ds.optimize.optimize_indices()"):
+        ours.run(tmp_table, code)
+        wrong, _ = officials(release).run(tmp_table, ASK, texts=texts(kinds))
+        assert wrong == [], code
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("release", READERS)
+def test_indices_are_kept_by_restore_branch_and_clone(
+    release: str, stable: bool, officials: OfficialPool, tmp_table: str
+) -> None:
+    kinds = tuple(kind for kind in COLUMNS if not (stable and kind in OF_ZONES))
+    ds = lance.write_dataset(
+        data(900, 0), tmp_table, max_rows_per_file=300, enable_stable_row_ids=stable
+    )
+    for kind in kinds:
+        ds.create_scalar_index(COLUMNS[kind], kind)
+    indexed = ds.version
+    ds.create_branch("side")
+    ds.shallow_clone(f"{tmp_table}-shallow", indexed)
+    ds.deep_clone(f"{tmp_table}-deep", indexed)
+    ds.drop_index("i_idx")
+    ds.insert(data(100, 1, 900))
+    lance.dataset(tmp_table, version=indexed).restore()
+    side = f"{tmp_table}/tree/side"
+    for uri in (tmp_table, side, f"{tmp_table}-shallow", f"{tmp_table}-deep"):
+        found = lance.dataset(uri)
+        assert {i.name for i in found.describe_indices()} == {f"{COLUMNS[k]}_idx" for k in kinds}
+        found.insert(data(50, 2, 2000))
+        found.optimize.optimize_indices()
+        assert found.index_statistics("i_idx")["num_unindexed_rows"] == 0
+        wrong, scanned = officials(release).run(uri, ASK, texts=texts(kinds))
+        assert (wrong, scanned) == ([], []), uri
+
+
+def test_cleanup_removes_the_files_of_indices_that_no_version_names(tmp_table: str) -> None:
+    ds = lance.write_dataset(data(900, 0), tmp_table, max_rows_per_file=300)
+    ds.create_scalar_index("i", "BTREE")
+    ds.create_scalar_index("i", "BTREE")
+    ds.create_index_uncommitted("k", "BITMAP", fragment_ids=[0])
+    folders = Path(tmp_table, "_indices")
+    assert len({path.parent for path in folders.glob("*/*")}) == 3
+    ds.cleanup_old_versions(timedelta(0), delete_unverified=True)
+    kept = {segment.uuid for index in ds.describe_indices() for segment in index.segments}
+    assert {path.parent.name for path in folders.glob("*/*")} == kept
