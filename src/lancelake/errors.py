@@ -138,6 +138,20 @@ class SchemaMismatchError(InvalidRequestError, OSError):
     code = "schema_mismatch"
 
 
+class ColumnNotFoundError(InvalidRequestError, KeyError):
+    """The table has no such column."""
+
+    code = "column_not_found"
+
+    __str__ = Exception.__str__
+
+
+class ColumnTypeError(InvalidRequestError, TypeError):
+    """The type of a column does not support the request."""
+
+    code = "column_type"
+
+
 class InvalidNameError(InvalidRequestError, OSError, RuntimeError):
     """The name of a branch, tag or column is not allowed. Pylance raises all three kinds."""
 

@@ -281,7 +281,7 @@ def test_an_index_built_meanwhile_gives_right_answers(
     results = [task.execute(dataset) for task in Compaction.plan(dataset, {}).tasks]
     official.run(uri, OLD_INDEX, version=version)
     expected = list(range(90, 410))
-    if version == 6 or not stable:
+    if version == 6:
         assert Compaction.commit(dataset, results).fragments_removed == 6
     else:
         # Rows that the index knows and rows that it does not know must stay apart.

@@ -12,8 +12,8 @@ from lancelake.expr.condition import Column, Comparison, Operator, TextMatch, Te
 from lancelake.index.coverage import IndexedVersion
 from lancelake.index.fragment_reuse import RowMoves
 from lancelake.index.kind import DROPPED
+from lancelake.index.recorded_moves import with_inline_moves
 from lancelake.index.registry import KINDS
-from lancelake.table.compact.index_moves import with_inline_moves
 from tests.support.index_laws import Rows, ensure_bounds
 from tests.support.index_tables import entries_of, facts_of_entry, rows_of
 from tests.support.official import RELEASES, Official, OfficialPool

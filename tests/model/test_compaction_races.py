@@ -17,8 +17,8 @@ from lancelake.format.flags import FeatureFlags
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FieldId, FragmentId, Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
-from lancelake.format.operations import Restore, Rewrite
-from lancelake.format.operations.rewrite import RewriteGroup
+from lancelake.format.operations import CreateIndex, Restore, Rewrite
+from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.format.rowids.lineage import VersionSequence
 from lancelake.format.rowids.segment import Range
 from lancelake.format.rowids.sequence import RowIdSequence
@@ -52,7 +52,8 @@ INDEX = IndexMetadata(
     details=IndexDetails(type_url="/lance.table.BTreeIndexDetails", value=b""),
 )
 COMPACTION = "compaction"
-KINDS = ("addresses", "addresses, moves recorded", "stable ids")
+REMAPPED = RewrittenIndex(old_id=INDEX.uuid, new_id=UUID(int=42))
+KINDS = ("addresses", "addresses, index remapped", "addresses, moves recorded", "stable ids")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,12 +72,20 @@ def table(kind: str) -> Table:
     base = _with_index(store, stable=kind == "stable ids")
     old = tuple(base.state.manifest.fragments)
     group = RewriteGroup(old_fragments=old, new_fragments=(_compacted(old),))
-    asked = request(Rewrite(groups=(group,)), unique=99)
+    remapped = (REMAPPED,) if kind == "addresses, index remapped" else ()
+    asked = request(Rewrite(groups=(group,), rewritten_indices=remapped), unique=99)
     if kind == "addresses, moves recorded":
         asked = replace(asked, choices=replace(asked.choices, fragment_reuse=_moves()))
     others = {name: c for name, c in changes(store, base).items() if name != "rewrite"}
     others["other compaction"] = Change(operation=Rewrite(groups=(group,)))
+    built = replace(INDEX, uuid=UUID(int=43))
+    others["drop index"] = Change(operation=_index_change(removed=INDEX))
+    others["replace index"] = Change(operation=_index_change(built, removed=INDEX))
     return Table(store=store, base=base, compaction=asked, others=others)
+
+
+def _index_change(*new: IndexMetadata, removed: IndexMetadata) -> CreateIndex:
+    return CreateIndex(new_indices=new, removed_indices=(removed,))
 
 
 def _with_index(store: DictStore, *, stable: bool) -> Snapshot:
@@ -191,12 +200,13 @@ def ensure_right(done: Run, names: Mapping[str, str], first: set[Row]) -> None:
 
 def _ensure_covered(state: TableState, where: str) -> None:
     """An index covers fragments of which it knows the rows, at addresses that it can find."""
-    known = {0, 1}
+    built = {0, 1}
     if state.manifest.has_stable_row_ids or state.index_named(FRAGMENT_REUSE):
-        known = known | {COMPACTED}
+        built = built | {COMPACTED}
     numbers = {f.id: _number(f) for f in state.manifest.fragments}
     for index in fragment_reuse.followed(state.indices):
         if index.name == INDEX.name:
+            known = {COMPACTED} if index.uuid == REMAPPED.new_id else built
             covered = [numbers[i] for i in index.fragments() or () if i in numbers]
             assert set(covered) <= known, where
 

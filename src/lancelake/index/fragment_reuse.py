@@ -7,17 +7,20 @@ later compaction updates the coverage of an entry, never the addresses in its fi
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from pyroaring import BitMap
 
 from lancelake.errors import CorruptTableError, UnsupportedError
 from lancelake.format import roaring_treemap
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.index.kind import DROPPED
-from lancelake.index.row_ids import RowIds, U64Array, union
+from lancelake.index.row_ids import BoolArray, RowIds, U64Array, union
 from lancelake.proto import table_pb2
 from lancelake.txn import fragment_reuse
 
@@ -38,6 +41,8 @@ class MovedGroup:
     new_fragments: U64Array
     new_ends: U64Array
     """Cumulative row count at the end of each new fragment."""
+    offsets: dict[int, npt.NDArray[np.uint32]] = field(default_factory=dict, compare=False)
+    """Live rows of old fragments as arrays, computed on first use."""
 
     @staticmethod
     def of(message: table_pb2.FragmentReuseIndexDetails.Group) -> MovedGroup:
@@ -65,17 +70,30 @@ class MovedGroup:
 
     def places(self, fragment: int, rows: U64Array) -> U64Array:
         """Return the new addresses of rows of an old fragment; `DROPPED` for deleted ones."""
-        live = self.survivors.get(fragment, BitMap())
-        known = np.frombuffer(live.to_array(), dtype=np.uint32).astype(np.uint64)
-        ranks = np.searchsorted(known, rows)
-        is_live = ranks < len(known)
-        is_live[is_live] = known[ranks[is_live]] == rows[is_live]
+        ranks, is_live = self._ranks(fragment, rows)
         found = np.full(len(rows), DROPPED, dtype=np.uint64)
         number = ranks[is_live].astype(np.uint64) + np.uint64(self.firsts.get(fragment, 0))
         file = np.searchsorted(self.new_ends, number, side="right")
         starts = np.concatenate([np.zeros(1, dtype=np.uint64), self.new_ends[:-1]])
         found[is_live] = (self.new_fragments[file] << _SHIFT) | (number - starts[file])
         return found
+
+    def _ranks(self, fragment: int, rows: U64Array) -> tuple[npt.NDArray[Any], BoolArray]:
+        """Return how many live rows come before each row, and whether it is live."""
+        live = self.survivors.get(fragment)
+        if not live:
+            return np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.bool_)
+        if live.max() + 1 == len(live):
+            return rows, rows < np.uint64(len(live))
+        known = self.offsets.get(fragment)
+        if known is None:
+            known = np.frombuffer(live.to_array(), dtype=np.uint32)
+            self.offsets[fragment] = known
+        wanted = rows.astype(np.uint32)
+        ranks = np.searchsorted(known, wanted)
+        is_live = ranks < len(known)
+        is_live[is_live] = known[ranks[is_live]] == wanted[is_live]
+        return ranks, is_live
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,13 +127,16 @@ class RowMoves:
         """Return the current addresses of rows; `DROPPED` for those that a compaction removed."""
         now = ids.copy()
         for groups in self.compactions:
-            before = now.copy()
-            fragments = before >> _SHIFT
-            for group in groups:
-                for fragment in group.old:
-                    places = np.flatnonzero(fragments == fragment)
-                    if len(places):
-                        now[places] = group.places(fragment, before[places] & _LOW)
+            by_fragment = {fragment: group for group in groups for fragment in group.old}
+            fragments = now >> _SHIFT
+            order = np.argsort(fragments, kind="stable")
+            found, starts = np.unique(fragments[order], return_index=True)
+            bounds = itertools.pairwise([*starts.tolist(), len(order)])
+            for fragment, (start, stop) in zip(found.tolist(), bounds, strict=True):
+                group = by_fragment.get(fragment)
+                if group is not None:
+                    places = order[start:stop]
+                    now[places] = group.places(fragment, now[places] & _LOW)
         return now
 
     def rows(self, ids: RowIds) -> RowIds:

@@ -87,6 +87,19 @@ class OpenSegment(Protocol):
         """Return the statistics that official releases show for a segment of this kind."""
         ...
 
+    def parameters(self) -> Parameters:
+        """Return the parameters that the segment was built with."""
+        ...
+
+
+@runtime_checkable
+class CachedSegment(Protocol):
+    """A segment of which searches keep parts in memory."""
+
+    def prewarm(self) -> None:
+        """Read what searches keep."""
+        ...
+
 
 @runtime_checkable
 class RangeSegment(Protocol):

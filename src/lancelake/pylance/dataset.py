@@ -28,12 +28,7 @@ from lancelake.pylance._dataset.cleaning import DatasetCleanup
 from lancelake.pylance._dataset.columns import AlterColumn as AlterColumn  # noqa: PLC0414  # a name of pylance's
 from lancelake.pylance._dataset.columns import DatasetColumns
 from lancelake.pylance._dataset.guarded import missing_lock
-from lancelake.pylance._dataset.index_values import (
-    IndexDescription,
-    IndexInformation,
-    describe,
-    inform,
-)
+from lancelake.pylance._dataset.indexing import DatasetIndices
 from lancelake.pylance._dataset.merge import MergeInsertBuilder  # noqa: F401  # found here too, as in pylance
 from lancelake.pylance._dataset.optimizing import DatasetMaintenance
 from lancelake.pylance._dataset.optimizing import DatasetOptimizer as DatasetOptimizer  # noqa: PLC0414  # a name of pylance's
@@ -86,6 +81,7 @@ class LanceDataset(
     DatasetChanges,
     DatasetColumns,
     DatasetRows,
+    DatasetIndices,
     DatasetReads,
     DatasetHistory,
     DatasetMaintenance,
@@ -238,19 +234,6 @@ class LanceDataset(
     def checkout_latest(self) -> None:
         """Move this object to the newest version."""
         self._snapshot = open_snapshot(self._snapshot.location, Latest())
-
-    def list_indices(self) -> list[IndexInformation]:
-        """Return the index entries."""
-        return inform(self._snapshot.indices, self._snapshot.manifest)
-
-    def describe_indices(self) -> list[IndexDescription]:
-        """Describe each index."""
-        return describe(self._snapshot.indices, self._snapshot.manifest)
-
-    @property
-    def has_index(self) -> bool:
-        """Whether the table has an index."""
-        return bool(self._snapshot.indices)
 
     def read_transaction(self, version: int) -> Transaction | None:
         """Return the transaction of a version, if it was recorded."""

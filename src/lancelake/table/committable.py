@@ -13,8 +13,10 @@ from lancelake.format import operations as ops
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FieldId, FragmentId
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Operation
 from lancelake.format.schema import Schema
+from lancelake.storage.confined import confined_path
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
@@ -43,6 +45,28 @@ def ensure_committable(root: Location, base: Snapshot | None, operation: Operati
         if entry is not None and (old is None or old.deletion_file != entry):
             places.append(tables.deletion_file(fragment.id, entry))
     _ensure_there(root, places)
+    if isinstance(operation, ops.CreateIndex):
+        _ensure_complete(tables, operation.new_indices)
+
+
+def _ensure_complete(tables: TableFiles, indices: tuple[IndexMetadata, ...]) -> None:
+    """Refuse an index whose files are not there in full."""
+    for index in indices:
+        folder = tables.index_dir(index)
+        store = open_store(folder.root)
+        for file in index.files:
+            path = f"{folder.path}/{confined_path(file.path)}"
+            try:
+                size = store.head(path).size_bytes
+            except ObjectNotFoundError as error:
+                problem = f"file {path} of index {index.name!r} does not exist"
+                raise InvalidRequestError(problem, path=path) from error
+            if size != file.size_bytes:
+                problem = (
+                    f"file {path} of index {index.name!r} has {size} bytes, and should have "
+                    f"{file.size_bytes}"
+                )
+                raise InvalidRequestError(problem, path=path)
 
 
 def _known(base: Snapshot | None, operation: Operation) -> Mapping[FragmentId, Fragment]:

@@ -112,11 +112,13 @@ def after_rewrite(
     rewritten: Sequence[RewrittenIndex],
     *,
     stable_row_ids: bool,
+    records_moves: bool = False,
 ) -> Indices:
     """Replace remapped segments, and update the coverage of others where row ids are stable.
 
     With stable row ids, an index of addresses that was not remapped loses the fragments; without
     them, only fragments that were remapped or recorded for later can have been covered.
+    Zones do not follow recorded moves: release 4.0.2 would lose the rows.
     """
     by_id = {r.old_id: r for r in rewritten}
     if len(by_id) < len(rewritten):
@@ -127,6 +129,9 @@ def after_rewrite(
         if entry is not None:
             return _remapped(index, entry, groups)
         covered = index.fragments()
+        if covered is not None and records_moves and _has_zones(index):
+            after = _swapped(index, covered, groups, forget=True)
+            return index if after == covered else with_coverage(index, after)
         if covered is None or not stable_row_ids:
             return index
         after = _swapped(index, covered, groups, forget=holds_addresses(index))
@@ -148,6 +153,10 @@ def holds_addresses(index: IndexMetadata) -> bool:
     if kind == "btreeindexdetails":
         return (index.index_version or 0) >= _BTREE_OF_ADDRESSES
     return kind in _ADDRESS_KINDS
+
+
+def _has_zones(index: IndexMetadata) -> bool:
+    return index.details is not None and index.details.kind in _ADDRESS_KINDS
 
 
 def _remapped(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 import shutil
+import uuid
 from pathlib import Path
 
 import pyarrow as pa
@@ -18,7 +19,6 @@ from lancelake.pylance.optimize import (
     CompactionTask,
     RewriteResult,
 )
-from tests.support.official import Official
 
 
 @pytest.fixture
@@ -135,12 +135,19 @@ def test_a_table_without_indices_has_them_up_to_date(dataset: lance.LanceDataset
     assert dataset.version == 7
 
 
-def test_indices_are_not_brought_up_to_date_yet(
-    dataset: lance.LanceDataset, official_14: Official
+def test_indices_of_unknown_kinds_are_left_alone_with_a_warning(
+    dataset: lance.LanceDataset,
 ) -> None:
-    official_14.create_scalar_index(dataset.uri, "id", "BTREE")
-    with pytest.raises(UnsupportedError, match="id_idx"):
-        lance.dataset(dataset.uri).optimize.optimize_indices()
+    unknown = lance.Index(
+        str(uuid.uuid4()), "x", [0], dataset.version, {0}, 0, index_details=("/lance.table.X", b"")
+    )
+    operation = lance.LanceOperation.CreateIndex([unknown], [])
+    lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
+    found = lance.dataset(dataset.uri)
+    with pytest.warns(UserWarning, match="index 'x' is of a kind"):
+        found.optimize.optimize_indices()
+    with pytest.raises(UnsupportedError, match="'x'"):
+        found.optimize.optimize_indices(index_names=["x"])
 
 
 def test_the_change_feed_sees_no_change(dataset: lance.LanceDataset) -> None:

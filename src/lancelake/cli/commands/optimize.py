@@ -32,7 +32,7 @@ def optimize_command(
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
-    """Compact and clean up, if worthwhile.
+    """Compact, refresh indices and clean up, if worthwhile.
 
     Thresholds are read from the table's config: `lancelake.optimize.*`, `lance.compaction.*` and
     `lance.auto_cleanup.*`. Without pending work no version is created. It can run at any time,

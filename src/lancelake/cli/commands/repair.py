@@ -51,6 +51,9 @@ ReplaceInvalidUtf8 = Annotated[
         help="Replace invalid UTF-8 bytes of strings with U+FFFD. Reads every value.",
     ),
 ]
+RebuildIndices = Annotated[
+    bool, typer.Option("--rebuild-indices", help="Build indices again that have to be dropped.")
+]
 NewRowIds = Annotated[
     bool, typer.Option("--new-row-ids", help="Assign new ids to rows whose ids are lost.")
 ]
@@ -78,6 +81,7 @@ def repair_command(
     notes: Notes = False,
     drop_lost: DropLost = False,
     replace_invalid_utf8: ReplaceInvalidUtf8 = False,
+    rebuild_indices: RebuildIndices = False,
     new_row_ids: NewRowIds = False,
     remove_refs: RemoveRefs = False,
     rename_manifests: RenameManifests = False,
@@ -102,6 +106,7 @@ def repair_command(
         notes=notes,
         drop_lost=drop_lost,
         replace_invalid_utf8=replace_invalid_utf8,
+        rebuild_indices=rebuild_indices,
         new_row_ids=new_row_ids,
         remove_refs=remove_refs,
         rename_manifests=rename_manifests,

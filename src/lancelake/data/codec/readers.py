@@ -21,6 +21,7 @@ from lancelake.errors import (
     ObjectNotFoundError,
     StorageDeniedError,
     StorageUnavailableError,
+    UnsupportedError,
 )
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -28,6 +29,8 @@ from lancelake.storage.table_files import FileAt
 from lancelake.storage.trust import local_path
 
 _OPEN_READERS = 128
+# Index files of releases before 0.20 may have it.
+_LEGACY = "to read v1 metadata"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +148,9 @@ def explained(path: str) -> Iterator[None]:
         raise _unreadable(path, error) from error
 
 
-def _unreadable(path: str, error: BaseException) -> CorruptTableError:
+def _unreadable(path: str, error: BaseException) -> LanceTableError:
+    if _LEGACY in str(error):
+        return UnsupportedError(f"data file {path} has the legacy format", path=path)
     return CorruptTableError(f"data file {path} cannot be read: {error}", path=path)
 
 

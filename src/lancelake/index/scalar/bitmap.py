@@ -22,6 +22,7 @@ from lancelake.index.kind import (
     BuiltSegment,
     IdKind,
     Order,
+    Parameters,
     RowMap,
     SegmentFacts,
 )
@@ -70,6 +71,14 @@ class BitmapSegment:
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of sets."""
         return {"num_bitmaps": len(self._table.column.order)}
+
+    def parameters(self) -> Parameters:
+        """Return no parameter: the kind has none."""
+        return {}
+
+    def prewarm(self) -> None:
+        """Read the keys, and the rows of each."""
+        self._table.rows(range(len(self._table.column.order)))
 
     def _nulls(self) -> RowIds:
         row = self._table.column.null_row

@@ -28,6 +28,7 @@ from lancelake.index.kind import (
     IdKind,
     IndexKind,
     Order,
+    Parameters,
     RowMap,
     SegmentFacts,
 )
@@ -225,6 +226,11 @@ class _Segment:
             ITEMS: items,
             PROBABILITY: rate,
         }
+
+    def parameters(self) -> Parameters:
+        """Return the number of rows of a zone, and how often a filter may be wrong."""
+        items, rate = self.setup
+        return {ITEMS: items, PROBABILITY: rate}
 
     def _corrupt(self, problem: str) -> CorruptTableError:
         path = self._facts.folder.file(FILE).path

@@ -20,6 +20,7 @@ from lancelake.index.kind import (
     BuiltSegment,
     IdKind,
     Order,
+    Parameters,
     RowMap,
     SegmentFacts,
 )
@@ -79,6 +80,14 @@ class LabelListSegment:
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of sets."""
         return {"num_bitmaps": len(self._table.column.order)}
+
+    def parameters(self) -> Parameters:
+        """Return no parameter: the kind has none."""
+        return {}
+
+    def prewarm(self) -> None:
+        """Read the keys, and the rows of each."""
+        self._table.rows(range(len(self._table.column.order)))
 
     def _matching(self, leaf: ListMatch) -> RowIds:
         values = leaf.values

@@ -29,6 +29,7 @@ from lancelake.index.kind import (
     IdKind,
     IndexKind,
     Order,
+    Parameters,
     RowMap,
     SegmentFacts,
 )
@@ -214,6 +215,10 @@ class _Segment:
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of zones, and of rows in each."""
         return {"num_zones": self._file.num_rows, "rows_per_zone": self.rows_per_zone}
+
+    def parameters(self) -> Parameters:
+        """Return the number of rows of a zone."""
+        return {ROWS_PER_ZONE: self.rows_per_zone}
 
 
 ZONE_MAP: IndexKind = _ZoneMap()

@@ -25,6 +25,14 @@ _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass
+class IndexConfig:
+    """A kind of index, and the parameters that it is built with."""
+
+    index_type: str
+    parameters: dict[str, Any]
+
+
+@dataclass
 class IndexFile:
     """A file of an index segment."""
 

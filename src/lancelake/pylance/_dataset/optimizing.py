@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import UnsupportedError
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
 from lancelake.table.compact.run import CompactionRun
+from lancelake.table.index.build import IndexRun
+from lancelake.table.index.refresh import RefreshOptions, refresh_indices
 
 
 class DatasetOptimizer:
@@ -74,19 +75,26 @@ class DatasetOptimizer:
     def optimize_indices(
         self,
         *,
-        num_indices_to_merge: int | None = None,  # of indices that are refused
-        index_names: list[str] | None = None,  # likewise
-        retrain: bool = False,  # likewise
+        num_indices_to_merge: int | None = None,
+        index_names: list[str] | None = None,
+        retrain: bool = False,
     ) -> None:
-        """Update indices; a no-op for a table without indices."""
-        snapshot: Snapshot = self._dataset._snapshot
-        named = [index.name for index in snapshot.indices if not index.is_system]
-        if named:
-            raise UnsupportedError(
-                f"updating index {named[0]!r} is not supported yet",
-                table=snapshot.location.uri,
-                action="Use official Lance for it.",
-            )
+        """Add unindexed rows to all indices, or to the named ones.
+
+        By default all segments of an index and the new rows are merged into one segment. With
+        `num_indices_to_merge` only that many of the newest segments are merged; with 0 the new
+        rows become a new segment. `retrain` rebuilds the index. Indices of an unknown kind are
+        left unchanged, with a warning.
+        """
+        names = None if index_names is None else tuple(index_names)
+        options = RefreshOptions(
+            index_names=names, num_indices_to_merge=num_indices_to_merge, retrain=retrain
+        )
+        run = IndexRun(choices=self._dataset._choices)
+        done = refresh_indices(self._dataset._snapshot, options, run)
+        self._dataset._snapshot = done.snapshot
+        for name in done.skipped:
+            warnings.warn(f"index {name!r} is of an unknown kind and was not updated", stacklevel=2)
 
 
 class DatasetMaintenance:

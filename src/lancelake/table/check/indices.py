@@ -15,8 +15,10 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.table.check.finding import Finding
 from lancelake.table.check.subject import Subject
+from lancelake.txn import fragment_reuse
 
 _REBUILD = "Queries cannot use the index; rebuild it."
+_GOOD_COVERAGE = 0.8
 
 
 def check_indices(subject: Subject) -> Iterator[Finding]:
@@ -32,6 +34,7 @@ def check_indices(subject: Subject) -> Iterator[Finding]:
     for index in indices:
         yield from check_entry_alone(subject, index)
     yield from _overlaps(subject, indices)
+    yield from _low_coverage(subject, indices)
 
 
 def check_entry_alone(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
@@ -104,7 +107,10 @@ def _files(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
             message = f"a file of index {index.name!r} does not exist"
             yield subject.error("index-file-missing", message, path=place.path, hint=_REBUILD)
         elif size != file.size_bytes:
-            message = f"the file has {size} bytes, but {file.size_bytes} are recorded"
+            message = (
+                f"a file of index {index.name!r} has {size} bytes, but {file.size_bytes} "
+                "are recorded"
+            )
             yield subject.error("index-file-size", message, path=place.path, hint=_REBUILD)
 
 
@@ -133,6 +139,33 @@ def _overlaps(subject: Subject, indices: tuple[IndexMetadata, ...]) -> Iterator[
                 hint=_REBUILD,
             )
         others |= mine
+
+
+def _low_coverage(subject: Subject, indices: tuple[IndexMetadata, ...]) -> Iterator[Finding]:
+    """Warn about indices that many rows are not in: queries scan these."""
+    rows = {fragment.id: fragment.live_rows or 0 for fragment in subject.fragments}
+    total = sum(rows.values())
+    covered: dict[str, BitMap] = {}
+    for index in _followed(indices):
+        mine = _coverage(index)
+        if isinstance(mine, BitMap) and not index.is_system:
+            covered[index.name] = covered.get(index.name, BitMap()) | mine
+    for name, fragments in covered.items():
+        known = sum(count for fragment, count in rows.items() if fragment in fragments)
+        if known < total * _GOOD_COVERAGE:
+            yield subject.warning(
+                "index-coverage-low",
+                f"index {name!r} covers {known:,} of {total:,} rows; queries scan the others",
+                hint="Run `lancelake index refresh` or `lancelake optimize`.",
+            )
+
+
+def _followed(indices: tuple[IndexMetadata, ...]) -> tuple[IndexMetadata, ...]:
+    """Return entries with the coverage that recorded moves give them, where these are readable."""
+    try:
+        return fragment_reuse.followed(indices)
+    except LanceTableError:
+        return ()
 
 
 def _coverage(index: IndexMetadata) -> BitMap | LanceTableError | None:

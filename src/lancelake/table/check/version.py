@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from uuid import UUID
 
 from lancelake.engine.port import Engine
 from lancelake.format.schema import Field
@@ -33,6 +34,7 @@ class VersionChecks:
         self._engine = engine
         self._deletions = deletions or Deletions()
         self._seen_columns: set[tuple[Field, tuple[str, ...]]] = set()
+        self._seen_segments: set[UUID] = set()
 
     def __call__(self, subject: Subject) -> Iterator[Finding]:
         """Run all checks on a version."""
@@ -56,7 +58,15 @@ class VersionChecks:
         if self._data:
             groups["data file footers"] = lambda: check_footers(subject, self._engine)
             groups["values"] = lambda: self._values(subject)
+            groups["index files"] = lambda: self._index_files(subject)
         return groups
+
+    def _index_files(self, subject: Subject) -> Iterator[Finding]:
+        from lancelake.table.check.index_files import (  # noqa: PLC0415  # loads the codec and SQL
+            check_index_files,
+        )
+
+        return check_index_files(subject, self._seen_segments)
 
     def _values(self, subject: Subject) -> Iterator[Finding]:
         from lancelake.table.check.rows import (  # noqa: PLC0415  # loads the codec and SQL

@@ -11,9 +11,10 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import ReserveFragments, Rewrite
-from lancelake.format.operations.rewrite import RewriteGroup
+from lancelake.format.operations.rewrite import RewriteGroup, RewrittenIndex
 from lancelake.table.compact.coverage import coverage_by_index, covers_part, covers_some
 from lancelake.table.compact.index_moves import recorded_moves
+from lancelake.table.compact.index_remap import remapped_indices
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, new_transaction, publish
 
@@ -49,8 +50,8 @@ def land(
     """Commit all rewrites of fragments of `base` that are still valid, in one version.
 
     A fragment that was changed since is not replaced: its rewrite is discarded, the others are
-    committed. Without stable row ids, `record_moves` records the new row addresses for indices;
-    otherwise indices no longer cover those rows.
+    committed. Indices of row addresses are remapped; with `record_moves` the moves are recorded
+    instead. An index no longer covers rows that were sorted.
     """
     if not done:
         return Landing(snapshot=base, landed=())
@@ -61,9 +62,12 @@ def land(
     while valid:
         groups = tuple(RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in valid)
         version = max(reserved.version, at.version)
-        moves = _moves(at, valid, version, choices) if record_moves else None
+        records = record_moves and not at.manifest.has_stable_row_ids
+        moves = _moves(at, valid, version, choices) if records else None
+        remapped = () if records else _remapped(at, valid, choices)
         chosen = replace(choices, fragment_reuse=moves)
-        transaction = new_transaction(Rewrite(groups=groups), at.version, chosen)
+        operation = Rewrite(groups=groups, rewritten_indices=remapped)
+        transaction = new_transaction(operation, at.version, chosen)
         try:
             made = publish(at, transaction, chosen)
         except RetryableConflictError as error:
@@ -100,8 +104,6 @@ def _moves(
     at: Snapshot, valid: Sequence[Rewritten], version: int, choices: CommitChoices
 ) -> IndexMetadata | None:
     """Record new row addresses if an index needs them and the rows keep their order."""
-    if at.manifest.has_stable_row_ids:
-        return None
     coverage = coverage_by_index(at)
     followed = [
         RewriteGroup(old_fragments=rewrite.old, new_fragments=rewrite.new)
@@ -111,16 +113,29 @@ def _moves(
     return recorded_moves(at, followed, version, choices.surroundings) if followed else None
 
 
+def _remapped(
+    at: Snapshot, valid: Sequence[Rewritten], choices: CommitChoices
+) -> tuple[RewrittenIndex, ...]:
+    """Remap the indices of rows that keep their order; others cannot be remapped."""
+    if any(rewrite.is_sorted for rewrite in valid):
+        return ()
+    groups = [RewriteGroup(old_fragments=r.old, new_fragments=r.new) for r in valid]
+    return remapped_indices(at, groups, choices.surroundings)
+
+
 class _StillValid:
     """Decides whether a rewrite is still valid for the contents of a version."""
 
     def __init__(self, at: Snapshot) -> None:
         self._fragments = {fragment.id: fragment for fragment in at.manifest.fragments}
-        self._coverage = coverage_by_index(at) if at.manifest.has_stable_row_ids else []
+        self._coverage = coverage_by_index(at)
+        self._has_stable_row_ids = at.manifest.has_stable_row_ids
 
     def __call__(self, rewrite: Rewritten) -> bool:
         is_same = all(_is_same(old, self._fragments.get(old.id)) for old in rewrite.old)
-        return is_same and not covers_part(self._coverage, rewrite.old)
+        # Indices do not follow sorted rows by address, whatever they cover.
+        is_followed = self._has_stable_row_ids or not rewrite.is_sorted
+        return is_same and not (is_followed and covers_part(self._coverage, rewrite.old))
 
 
 def _is_same(old: Fragment, current: Fragment | None) -> bool:

@@ -9,7 +9,7 @@ from pyroaring import BitMap
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import UnsupportedError
 from lancelake.format.fragment import Fragment
-from lancelake.table.compact.index_moves import with_inline_moves
+from lancelake.index.recorded_moves import with_inline_moves
 from lancelake.txn import fragment_reuse
 
 

@@ -15,17 +15,12 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexFile, IndexMetadata
 from lancelake.format.operations.rewrite import RewriteGroup
-from lancelake.format.unknown import parse
-from lancelake.proto import table_pb2
+from lancelake.index.recorded_moves import TYPE_URL, Moves
+from lancelake.index.recorded_moves import recorded_moves as earlier_moves
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.storage.confined import confined_path
 from lancelake.storage.open import open_store
 from lancelake.table.publish import Surroundings
-from lancelake.txn import fragment_reuse
 
-Moves = table_pb2.FragmentReuseIndexDetails
-
-_TYPE_URL = "/lance.table.FragmentReuseIndexDetails"
 _DETAILS_FILE = "details.binpb"
 _MOST_INLINE_BYTES = 204_800
 _FILES_AT_ONCE = 16
@@ -39,10 +34,9 @@ def recorded_moves(
     The rows of each group must have kept their order. `version` is a version before the moves.
     Earlier records are included.
     """
-    details = _moves(base) or Moves()
+    details = earlier_moves(base) or Moves()
     added = details.inline.versions.add(dataset_version=version)
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        added.groups.extend(pool.map(lambda group: _group(base, group), groups))
+    added.groups.extend(group_moves(base, groups))
     covered = BitMap(
         f.id for v in details.inline.versions for g in v.groups for f in g.new_fragments
     )
@@ -52,7 +46,7 @@ def recorded_moves(
         fields=(),
         dataset_version=Version(version),
         fragment_bitmap=bytes(covered.serialize()),
-        details=IndexDetails(type_url=_TYPE_URL, value=details.SerializeToString()),
+        details=IndexDetails(type_url=TYPE_URL, value=details.SerializeToString()),
         index_version=0,
         created_at_ms=surroundings.clock.now_ns() // 1_000_000,
     )
@@ -60,35 +54,10 @@ def recorded_moves(
     return entry if size_bytes <= _MOST_INLINE_BYTES else _outside(base, entry, details)
 
 
-def with_inline_moves(base: Snapshot) -> tuple[IndexMetadata, ...]:
-    """Return the index entries, with moves stored in a file loaded inline."""
-    if not fragment_reuse.has_hidden_moves(base.indices):
-        return base.indices
-    moves = _moves(base) or Moves()
-    inline = IndexDetails(type_url=_TYPE_URL, value=moves.SerializeToString())
-    return tuple(
-        replace(i, details=inline) if i.name == FRAGMENT_REUSE else i for i in base.indices
-    )
-
-
-def _moves(base: Snapshot) -> Moves | None:
-    """Read the existing record."""
-    entry = next((i for i in base.indices if i.name == FRAGMENT_REUSE), None)
-    if entry is None or entry.details is None:
-        return None
-    details = Moves()
-    parse(details, entry.details.value, what="fragment reuse details")
-    if details.WhichOneof("content") != "external":
-        return details
-    file = details.external
-    folder = base.files.index_dir(entry)
-    data = open_store(folder.root).get_range(
-        f"{folder.path}/{confined_path(file.path)}", start=file.offset, length=file.size
-    )
-    inline = Moves()
-    parse(inline.inline, data, what="fragment reuse details")
-    inline.inline.SetInParent()
-    return inline
+def group_moves(base: Snapshot, groups: Sequence[RewriteGroup]) -> list[Moves.Group]:
+    """Return the moves of the rows of groups; rows must have kept their order."""
+    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+        return list(pool.map(lambda group: _group(base, group), groups))
 
 
 def _outside(base: Snapshot, entry: IndexMetadata, details: Moves) -> IndexMetadata:
@@ -100,7 +69,7 @@ def _outside(base: Snapshot, entry: IndexMetadata, details: Moves) -> IndexMetad
     place.external.path, place.external.offset, place.external.size = _DETAILS_FILE, 0, len(data)
     return replace(
         entry,
-        details=IndexDetails(type_url=_TYPE_URL, value=place.SerializeToString()),
+        details=IndexDetails(type_url=TYPE_URL, value=place.SerializeToString()),
         files=(IndexFile(path=_DETAILS_FILE, size_bytes=len(data)),),
     )
 

@@ -28,6 +28,7 @@ from lancelake.table.describe.documents import (
     writer_text,
 )
 from lancelake.table.history import VersionSummary, summarize
+from lancelake.txn import fragment_reuse
 
 _SMALL_FRAGMENT_ROWS = 100_000
 _MANY_SMALL_FRAGMENTS = 100
@@ -191,7 +192,7 @@ class _Description:
     @cached_property
     def _indices(self) -> tuple[IndexSummary, ...]:
         by_name: dict[str, list[IndexMetadata]] = {}
-        for index in self._snapshot.indices:
+        for index in fragment_reuse.followed(self._snapshot.indices):
             by_name.setdefault(index.name, []).append(index)
         return tuple(self._index(name, parts) for name, parts in by_name.items())
 
@@ -266,7 +267,7 @@ class _Description:
             yield Advice(
                 code="deferred-index-work",
                 message="Indices still refer to row addresses from before a compaction.",
-                advice="Optimize the indices: until then every query maps row addresses.",
+                advice="Run `lancelake index refresh`: until then every query maps row addresses.",
             )
         for index in self._indices:
             if index.unindexed_fragments and not index.is_system:
@@ -276,7 +277,7 @@ class _Description:
                     code="unindexed-fragments",
                     message=f"Index {index.name} does not cover {count:,} "
                     f"{'fragment' if count == 1 else 'fragments'}{rows}.",
-                    advice="Optimize the indices: until then queries scan these rows.",
+                    advice="Run `lancelake index refresh`: until then queries scan these rows.",
                 )
 
 

@@ -6,6 +6,8 @@ from typing import Protocol
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
+from lancelake.table.index.build import IndexRun
+from lancelake.table.index.refresh import IndexWork, planned, refresh_indices
 from lancelake.table.publish import CommitChoices
 
 
@@ -21,5 +23,30 @@ class IndexMaintenance(Protocol):
         ...
 
 
-INDEX_MAINTENANCE: tuple[IndexMaintenance, ...] = ()
+class ScalarIndexMaintenance:
+    """Adds unindexed rows and merges segments."""
+
+    def due(self, at: Snapshot) -> tuple[str, ...]:
+        """Return the indices that do not cover all fragments, or have several segments."""
+        works, _ = planned(at)
+        return tuple(_shown(work) for work in works if work.is_due)
+
+    def run(
+        self,
+        at: Snapshot,
+        engine: Engine | None,  # noqa: ARG002  # indices are refreshed where the call is made
+        choices: CommitChoices,
+    ) -> Snapshot:
+        """Refresh all indices."""
+        return refresh_indices(at, run=IndexRun(choices=choices)).snapshot
+
+
+def _shown(work: IndexWork) -> str:
+    fragments, segments = len(work.new_fragments), len(work.merged)
+    parts = [f"add {fragments} fragments"] if fragments else []
+    parts += [f"merge {segments} segments"] if segments > 1 else []
+    return f"index {work.name!r}: {', '.join(parts)}"
+
+
+INDEX_MAINTENANCE: tuple[IndexMaintenance, ...] = (ScalarIndexMaintenance(),)
 """Index maintenance steps, in this order."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 from pyroaring import BitMap
 
 from lancelake.errors import LanceTableError
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
+from lancelake.index.stored_segment import StoredIndices
+from lancelake.table.check.finding import Finding
+from lancelake.table.check.index_files import check_segment
 from lancelake.table.check.indices import check_entry_alone
-from lancelake.table.check.subject import Subject
 from lancelake.table.repair.context import RepairContext
 from lancelake.table.repair.draft import Draft
 
@@ -20,6 +23,7 @@ UNUSABLE = frozenset(
         "index-details-damaged",
         "index-file-missing",
         "index-file-size",
+        "index-file-damaged",
         "file-escapes",
         "base-undeclared",
     }
@@ -32,7 +36,7 @@ def repair_indices(case: RepairContext) -> Draft:
     steps: list[str] = []
     covered: dict[str, BitMap] = {}
     for index in case.draft.indices:
-        reason = None if index.is_system else _reason(case.subject, index, kept, covered)
+        reason = None if index.is_system else _reason(case, index, kept, covered)
         if reason is not None:
             steps.append(f"index {index.name!r}: segment dropped: {reason}")
             continue
@@ -56,18 +60,28 @@ def prune_coverage(case: RepairContext) -> Draft:
     return replace(case.draft, indices=found, steps=(*case.draft.steps, *steps))
 
 
+def _findings(case: RepairContext, index: IndexMetadata) -> Iterator[Finding]:
+    yield from check_entry_alone(case.subject, index)
+    if case.options.reads_data:
+        yield from check_segment(case.subject, StoredIndices(case.head), index)
+
+
 def _reason(
-    subject: Subject, index: IndexMetadata, kept: list[IndexMetadata], covered: dict[str, BitMap]
+    case: RepairContext,
+    index: IndexMetadata,
+    kept: list[IndexMetadata],
+    covered: dict[str, BitMap],
 ) -> str | None:
     """Return why an entry is unusable given those that are kept; None if it is usable."""
     if any(other.uuid == index.uuid for other in kept):
         return "it is a duplicate"
-    for finding in check_entry_alone(subject, index):
+    for finding in _findings(case, index):
         if finding.code in UNUSABLE:
-            return f"{finding.message}; rebuild it"
+            action = "it is rebuilt" if case.options.rebuild_indices else "rebuild it"
+            return f"{finding.message}; {action}"
     mine = index.fragments()
     others = covered.setdefault(index.name, BitMap())
-    if mine is not None and mine & others & BitMap(f.id for f in subject.fragments):
+    if mine is not None and mine & others & BitMap(f.id for f in case.subject.fragments):
         return "another segment covers the same fragments"
     others |= mine or BitMap()
     return None

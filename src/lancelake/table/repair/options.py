@@ -21,6 +21,9 @@ class RepairOptions:
     replace_invalid_utf8: bool = False
     """Replace invalid UTF-8 bytes of strings with U+FFFD; every value is read."""
 
+    rebuild_indices: bool = False
+    """Build indices again of which a segment was dropped; their columns are read for it."""
+
     new_row_ids: bool = False
     """Assign new row ids to rows with lost ids; references to the old ids become invalid."""
 

@@ -13,6 +13,7 @@ from lancelake.table.repair.documents import carried_out
 from lancelake.table.repair.draft import changes
 from lancelake.table.repair.options import RepairOptions
 from lancelake.table.repair.plan import RepairPlan, plan
+from lancelake.table.repair.rebuilt_indices import with_rebuilt_indices
 from lancelake.table.repair.text import with_replaced_text
 from lancelake.table.repair.version_line import LinePlan
 
@@ -46,7 +47,7 @@ def apply(
     for _ in range(_MOST_ROUNDS):
         made: list[Snapshot] = []
         try:
-            made.extend(_committed(line, choices) for line in planned.lines)
+            made.extend(_committed(line, choices, options) for line in planned.lines)
         except RetryableConflictError:
             planned = plan(planned.location, options)
             continue
@@ -59,7 +60,7 @@ def apply(
     )
 
 
-def _committed(line: LinePlan, choices: CommitChoices) -> Snapshot:
+def _committed(line: LinePlan, choices: CommitChoices, options: RepairOptions | None) -> Snapshot:
     store = open_store(line.head.location)
     for path, data in line.draft.files.items():
         store.put(path, data)
@@ -68,4 +69,6 @@ def _committed(line: LinePlan, choices: CommitChoices) -> Snapshot:
     for change in changes(line.head, draft):
         how = replace(choices, corrections=change.corrections)
         at = publish(at, new_transaction(change.operation, at.version, how), how)
+    if options is not None and options.rebuild_indices:
+        at = with_rebuilt_indices(line.head, at, choices)
     return at

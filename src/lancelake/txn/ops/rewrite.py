@@ -35,6 +35,7 @@ def apply(op: ops.Rewrite, head: TableState, target: VersionTarget) -> TableStat
         groups,
         op.rewritten_indices,
         stable_row_ids=before.has_stable_row_ids,
+        records_moves=target.options.choices.fragment_reuse is not None,
     )
     indices = index_coverage.with_fragment_reuse(indices, target.options.choices.fragment_reuse)
     return TableState(manifest=replace(before, fragments=after), indices=indices)

@@ -67,11 +67,11 @@ def test_indices_cover_the_fragments_that_rows_went_to(uri: Path) -> None:
     assert [set(covered) for covered in coverage_by_index(snapshot(uri))] == [ids]
 
 
-def test_without_a_record_rows_are_covered_no_more(uri: Path, official_14: Official) -> None:
+def test_without_a_record_the_index_is_written_again(uri: Path, official_14: Official) -> None:
     before = official_14.run(uri, ASK)
     lance.dataset(uri).optimize.compact_files(target_rows_per_fragment=20)
     assert record(uri) is None
-    assert official_14.run(uri, UNCOVERED) == 57
+    assert official_14.run(uri, UNCOVERED) == 0
     assert official_14.run(uri, ASK) == before
 
 

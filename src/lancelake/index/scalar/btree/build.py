@@ -58,6 +58,23 @@ def write_range(
     return _write_pages(folder, name, dtype, batches, page_rows)
 
 
+def write_part(
+    folder: SegmentFolder,
+    dtype: pa.DataType,
+    number: int,
+    batches: Iterable[pa.RecordBatch],
+    page_rows: int,
+) -> None:
+    """Write rows, in value order, with a table of bounds of their own, to be merged with others."""
+    schema = files.page_schema(dtype)
+    name = files.part_file(number)
+    pages = _write_pages(folder, name, dtype, batches, page_rows)
+    if pages.file is None:
+        folder.create(name, schema).finish()
+    metadata = {files.PAGE_ROWS: str(page_rows), files.IS_RANGED: "false"}
+    _write_lookup(folder, dtype, [pages], metadata, name=files.part_lookup(number))
+
+
 def finish_ranges(
     folder: SegmentFolder,
     dtype: pa.DataType,
@@ -141,9 +158,11 @@ def _write_lookup(
     dtype: pa.DataType,
     parts: Sequence[WrittenPages],
     metadata: dict[str, str],
+    *,
+    name: str = files.LOOKUP_FILE,
 ) -> IndexFile:
     schema = files.lookup_schema(dtype)
-    writer = folder.create(files.LOOKUP_FILE, schema)
+    writer = folder.create(name, schema)
     first = 0
     for part in parts:
         numbers = pa.array(range(first, first + len(part)), pa.uint32())

@@ -15,11 +15,17 @@ IS_RANGED = "range_partitioned"
 PAGES_OF_PARTS = "page_num_per_range_partition"
 
 DEFAULT_PAGE_ROWS = 4096
+PAGE_ROWS_PARAMETER = "zone_size"
 
 
 def part_file(part: int) -> str:
     """Name of the pages of a part."""
     return f"part_{part}_{PAGE_FILE}"
+
+
+def part_lookup(part: int) -> str:
+    """Name of the bounds of a part that was not merged yet."""
+    return f"part_{part}_{LOOKUP_FILE}"
 
 
 def part_number(place: int) -> int:

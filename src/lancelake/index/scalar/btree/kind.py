@@ -35,7 +35,6 @@ from lancelake.index.scalar.parameters import ensure_known
 from lancelake.index.sort import merge_sorted
 
 _DETAILS = IndexDetails(type_url="/lance.table.BTreeIndexDetails", value=b"")
-_PAGE_ROWS = "zone_size"
 _BY_ADDRESS = 1
 """From this version on, rows are stored by address in every table."""
 
@@ -59,7 +58,7 @@ class BTree:
 
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Write a segment as one file of pages."""
-        page_rows = _page_rows(rows.parameters, files.DEFAULT_PAGE_ROWS)
+        page_rows = page_rows_of(rows.parameters, files.DEFAULT_PAGE_ROWS)
         return _built(write_one_file(folder, rows.dtype, rows.batches, page_rows))
 
     def build_range(self, rows: BuildInput, place: int, folder: SegmentFolder) -> WrittenPages:
@@ -67,7 +66,7 @@ class BTree:
 
         Ranges are counted from the lowest; equal values, and nulls, may be in several.
         """
-        page_rows = _page_rows(rows.parameters, files.DEFAULT_PAGE_ROWS)
+        page_rows = page_rows_of(rows.parameters, files.DEFAULT_PAGE_ROWS)
         return write_range(folder, rows.dtype, place, rows.batches, page_rows)
 
     def finish_ranges(
@@ -78,7 +77,7 @@ class BTree:
         folder: SegmentFolder,
     ) -> BuiltSegment:
         """Complete a segment of ranges that are written, from the lowest on."""
-        page_rows = _page_rows(parameters, files.DEFAULT_PAGE_ROWS)
+        page_rows = page_rows_of(parameters, files.DEFAULT_PAGE_ROWS)
         return _built(finish_ranges(folder, dtype, ranges, page_rows))
 
     def open(self, facts: SegmentFacts) -> BTreeSegment:
@@ -99,7 +98,7 @@ class BTree:
         ]
         merged = merge_sorted(rows.dtype, [*streams, rows.batches])
         default = opened[0].lookup.page_rows if opened else files.DEFAULT_PAGE_ROWS
-        page_rows = _page_rows(rows.parameters, default)
+        page_rows = page_rows_of(rows.parameters, default)
         written = write_one_file(folder, rows.dtype, merged, page_rows)
         return _built(written, common_version(facts for facts, _ in segments))
 
@@ -134,13 +133,16 @@ def _built(written: tuple[IndexFile, ...], index_version: int = 0) -> BuiltSegme
     return BuiltSegment(details=_DETAILS, index_version=index_version, files=written)
 
 
-def _page_rows(parameters: Parameters, default: int) -> int:
-    ensure_known("BTREE", parameters, {_PAGE_ROWS})
-    found = parameters.get(_PAGE_ROWS)
+def page_rows_of(parameters: Parameters, default: int) -> int:
+    """Return the number of rows per page that parameters ask for."""
+    ensure_known("BTREE", parameters, {files.PAGE_ROWS_PARAMETER})
+    found = parameters.get(files.PAGE_ROWS_PARAMETER)
     if found is None:
         return default
     if isinstance(found, bool) or not isinstance(found, int) or not 0 < found < 1 << 32:
-        raise InvalidRequestError(f"{_PAGE_ROWS} must be a positive number of rows, not {found!r}")
+        raise InvalidRequestError(
+            f"{files.PAGE_ROWS_PARAMETER} must be a positive number of rows, not {found!r}"
+        )
     return found
 
 

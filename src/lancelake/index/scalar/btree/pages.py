@@ -16,7 +16,7 @@ from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile
 
 # More pages are not cached: a search of this size is rare, and would evict the others.
-_MOST_KEPT = 4096
+MOST_KEPT = 4096
 _NULLS = "nulls"
 
 
@@ -78,7 +78,7 @@ class Pages:
     def _read_ids(self, run: range) -> Iterator[tuple[int, U64Array]]:
         """Read the row ids of consecutive pages, file by file."""
         at, size = run.start, self._lookup.page_rows
-        is_kept = len(run) <= _MOST_KEPT
+        is_kept = len(run) <= MOST_KEPT
         while at < run.stop:
             part = self._lookup.part_of(at)
             count = min(run.stop, part.first + part.pages) - at

@@ -12,12 +12,12 @@ import pyarrow as pa
 from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Operator
 from lancelake.index.answer import Answer
 from lancelake.index.key_range import KeyPoints, KeyRange, place_of, points_of, range_of
-from lancelake.index.kind import SegmentFacts
+from lancelake.index.kind import Parameters, SegmentFacts
 from lancelake.index.order import search
 from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile, open_lookup
-from lancelake.index.scalar.btree.pages import Pages
+from lancelake.index.scalar.btree.pages import MOST_KEPT, Pages
 from lancelake.index.scalar.shown_value import shown_value
 from lancelake.index.sort import row_schema, value_sorted
 
@@ -89,6 +89,19 @@ class BTreeSegment:
             return {}
         low, high = ("N/A" if v is None else shown_value(v) for v in (lookup.min, lookup.max))
         return {"min": low, "max": high, "num_pages": lookup.num_pages}
+
+    def parameters(self) -> Parameters:
+        """Return the number of rows of a page."""
+        return {files.PAGE_ROWS_PARAMETER: self.lookup.page_rows}
+
+    def prewarm(self) -> None:
+        """Read the pages, from the first, as many as are kept."""
+        lookup, pages = self.lookup, self._pages()
+        pages.nulls()
+        numbers = lookup.numbers[:MOST_KEPT].tolist()
+        pages.ids(numbers)
+        for page in numbers:
+            pages.keys(page)
 
     def _pages(self) -> Pages:
         return Pages(self._folder, self.lookup)

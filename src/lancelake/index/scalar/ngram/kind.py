@@ -23,6 +23,7 @@ from lancelake.index.kind import (
     IdKind,
     IndexKind,
     Order,
+    Parameters,
     RowMap,
     SegmentFacts,
 )
@@ -160,6 +161,10 @@ class _Segment:
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of trigrams."""
         return {"num_ngrams": len(self._places)}
+
+    def parameters(self) -> Parameters:
+        """Return no parameter: the kind has none."""
+        return {}
 
 
 NGRAM: IndexKind = _NGram()

@@ -1,0 +1,272 @@
+"""`lancelake index`: indices of a table."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+from rich.text import Text
+
+from lancelake.cli import words
+from lancelake.cli.at import open_at, open_head
+from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.job_bar import job_bar
+from lancelake.cli.options import At, Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.report import report, version_body, version_rows
+from lancelake.cli.tables import Listing, TextColumn, cut, right
+from lancelake.commit.snapshot import Snapshot
+from lancelake.table.index.build import IndexRun, create_index
+from lancelake.table.index.drop import drop_index
+from lancelake.table.index.refresh import RefreshOptions, refresh_indices
+from lancelake.table.index.request import IndexRequest
+from lancelake.table.index.statistics import (
+    IndexCoverage,
+    coverage_named,
+    coverage_of,
+    segment_statistics,
+)
+from lancelake.table.publish import CommitChoices
+
+app = typer.Typer(
+    add_completion=False,
+    rich_markup_mode=None,
+    no_args_is_help=True,
+    help="Show, build, refresh and drop indices.",
+)
+
+Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the index.")]
+Names = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="[NAME]...", show_default=False, help="Names of indices. Without them, all."
+    ),
+]
+Column = Annotated[
+    str,
+    typer.Argument(
+        metavar="COLUMN", show_default=False, help="The column; B.C is member C of struct B."
+    ),
+]
+Kind = Annotated[
+    str,
+    typer.Option(
+        "--kind",
+        "-k",
+        metavar="KIND",
+        help="BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER or NGRAM.",
+    ),
+]
+NewName = Annotated[
+    str | None,
+    typer.Option(
+        "--name", metavar="NAME", show_default=False, help="Without it, named after the column."
+    ),
+]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Replace an index of that name on the column.")
+]
+Empty = Annotated[bool, typer.Option("--empty", help="Index no row yet; `refresh` adds them.")]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--parameter",
+        "-p",
+        metavar="KEY=VALUE",
+        show_default=False,
+        help="Parameter of the kind, such as rows_per_zone=1024; repeatable.",
+    ),
+]
+Merge = Annotated[
+    int | None,
+    typer.Option(
+        "--merge",
+        metavar="COUNT",
+        min=0,
+        show_default=False,
+        help="Merge only the last COUNT segments with the new rows. Without it, all.",
+    ),
+]
+Rebuild = Annotated[bool, typer.Option("--rebuild", help="Build from all rows again.")]
+
+
+@app.command("list")
+def list_command(
+    uri: Uri, at: At = None, options: StorageOptions = None, output: Output = OutputFormat.TABLE
+) -> None:
+    """Show all indices, and how much of the table each covers."""
+    snapshot = open_at(location(uri, options), at)
+    found = coverage_of(snapshot)
+    if output is OutputFormat.JSON:
+        print_json({**version_body(snapshot), "indices": [_document(each) for each in found]})
+        return
+    table = Listing(
+        [
+            cut("index"),
+            TextColumn("kind"),
+            cut("column"),
+            right("rows covered"),
+            right("segments"),
+            right("size"),
+        ]
+    )
+    for each in found:
+        size = "?" if each.size_bytes is None else words.size(each.size_bytes)
+        names = words.printable(each.name), each.kind, words.printable(each.column)
+        table.add(*names, _covered(each), words.number(each.segments), size)
+    console = stdout()
+    console.print(table)
+    console.print(Text(f"{len(found)} {'index' if len(found) == 1 else 'indices'}", style="dim"))
+
+
+@app.command("stats")
+def stats_command(
+    uri: Uri,
+    name: Name,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Show the numbers of an index and of its segments."""
+    snapshot = open_at(location(uri, options), at)
+    found = coverage_named(snapshot, name)
+    segments = segment_statistics(snapshot, name)
+    body = {**version_body(snapshot), **_document(found), "segment_statistics": segments}
+    report(output, body, _rows(snapshot, found, segments or ()))
+
+
+@app.command("create")
+def create_command(
+    uri: Uri,
+    column: Column,
+    kind: Kind = "BTREE",
+    name: NewName = None,
+    replace: Replace = False,
+    empty: Empty = False,
+    parameter: Parameter = None,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Build an index of a column."""
+    base = open_head(location(uri, options), branch)
+    request = IndexRequest(
+        column=column,
+        kind=kind,
+        name=name,
+        replace=replace,
+        train=not empty,
+        parameters=_parameters(parameter),
+    )
+    with job_bar("row") as step:
+        made = create_index(base, request, _run(message, step))
+    before = {index.uuid for index in base.indices}
+    built = next(index.name for index in made.indices if index.uuid not in before)
+    _report(output, made, [built])
+
+
+@app.command("refresh")
+def refresh_command(
+    uri: Uri,
+    names: Names = None,
+    merge: Merge = None,
+    rebuild: Rebuild = False,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Add rows that are not indexed yet, and merge segments.
+
+    Where there is nothing to do no version is made.
+    """
+    base = open_head(location(uri, options), branch)
+    how = RefreshOptions(
+        index_names=tuple(names) if names else None, num_indices_to_merge=merge, retrain=rebuild
+    )
+    with job_bar("row") as step:
+        done = refresh_indices(base, how, _run(message, step))
+    _report(output, done.snapshot, list(done.names), skipped=list(done.skipped))
+
+
+@app.command("drop")
+def drop_command(
+    uri: Uri,
+    name: Name,
+    branch: Branch = None,
+    message: Message = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Drop an index; its files stay until a cleanup."""
+    base = open_head(location(uri, options), branch)
+    made = drop_index(base, name, choices=CommitChoices(message=message))
+    body = {**version_body(made), "dropped": name}
+    rows = [*version_rows(made), ("dropped", Text(words.printable(name)))]
+    report(output, body, rows)
+
+
+def _run(message: str | None, step: Any) -> IndexRun:  # the bar's type is private
+    return IndexRun(choices=CommitChoices(message=message), progress=step)
+
+
+def _parameters(given: list[str] | None) -> dict[str, Any]:  # what a kind takes
+    found: dict[str, Any] = {}
+    for text in given or ():
+        key, separator, value = text.partition("=")
+        if not key or not separator:
+            raise typer.BadParameter(f"{text!r} is not KEY=VALUE", param_hint="'--parameter'")
+        try:
+            found[key] = json.loads(value)
+        except ValueError:
+            found[key] = value
+    return found
+
+
+def _document(found: IndexCoverage) -> dict[str, Any]:  # JSON
+    return {**asdict(found), "rows_per_segment": list(found.rows_per_segment)}
+
+
+def _covered(found: IndexCoverage) -> str:
+    text = words.number(found.rows)
+    total = found.rows + found.unindexed_rows
+    return f"{text} of {total:,}" if found.unindexed_rows else text
+
+
+def _rows(
+    snapshot: Snapshot, found: IndexCoverage, segments: list[Mapping[str, Any]] | tuple[()]
+) -> Iterator[tuple[str, Text | str]]:
+    yield from version_rows(snapshot)
+    yield "index", Text(words.printable(found.name), style="bold")
+    yield "kind", found.kind
+    yield "column", words.printable(found.column)
+    yield "rows", f"{_covered(found)}"
+    yield "fragments", f"{found.fragments:,} of {found.fragments + found.unindexed_fragments:,}"
+    if found.size_bytes is not None:
+        yield "size", words.size(found.size_bytes)
+    for number, (rows, segment) in enumerate(
+        zip(found.rows_per_segment, segments, strict=False), start=1
+    ):
+        numbers = ", ".join(f"{key} {words.printable(str(v))}" for key, v in segment.items())
+        yield f"segment {number}", Text.assemble(f"{rows:,} rows", (f"  {numbers}", "dim"))
+
+
+def _report(
+    output: OutputFormat, made: Snapshot, names: list[str], *, skipped: list[str] | None = None
+) -> None:
+    found = [coverage_named(made, name) for name in names]
+    body: dict[str, Any] = {**version_body(made), "indices": [_document(each) for each in found]}
+    if skipped is not None:
+        body["skipped"] = skipped
+    rows: list[tuple[str, Text | str]] = [*version_rows(made)]
+    for each in found:
+        label = Text(words.printable(each.name), "bold cyan")
+        rows.append(("index", label.append(f"  {each.kind}, {_covered(each)} rows", style="dim")))
+    left = (f"{words.printable(name)}: of a kind not known here" for name in skipped or ())
+    rows.extend(("skipped", Text(text, style="dim")) for text in left)
+    if not found:
+        rows.append(("", Text("nothing to do", style="green")))
+    report(output, body, rows)

@@ -1,0 +1,107 @@
+"""Index segments as a version of a table names them: their kind, column, files and coverage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.format.arrow_schema import public_field
+from lancelake.format.computed_once import computed_once
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.schema import Field
+from lancelake.index.coverage import Coverage, IndexedVersion
+from lancelake.index.kind import IndexKind, OpenSegment, SegmentFacts
+from lancelake.index.recorded_moves import with_inline_moves
+from lancelake.index.registry import kind_of, kind_of_files
+from lancelake.storage.open import open_store
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSegment:
+    """A segment of a kind that is known, which says what it covers."""
+
+    entry: IndexMetadata
+    kind: IndexKind
+    facts: SegmentFacts
+    coverage: Coverage
+
+    def open(self) -> OpenSegment:
+        """Open the segment; what a search needs is read when it is searched."""
+        return self.kind.open(self.facts)
+
+
+class StoredIndices:
+    """The segments of a version that can be used."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def segments(self, name: str) -> tuple[StoredSegment, ...]:
+        """Return the segments of an index that can be used."""
+        entries = (entry for entry in self._snapshot.indices if entry.name == name)
+        found = (self.segment(entry) for entry in entries)
+        return tuple(segment for segment in found if segment is not None)
+
+    def segment(self, entry: IndexMetadata) -> StoredSegment | None:
+        """Return a segment; None for one whose kind, version or coverage is not known."""
+        field = (
+            self._snapshot.manifest.schema.by_id().get(entry.fields[0]) if entry.fields else None
+        )
+        if field is None or entry.is_system:
+            return None
+        dtype = indexed_type(field)
+        kind = self.kind(entry, dtype)
+        coverage = None if kind is None else self.version.coverage(entry, kind)
+        if kind is None or coverage is None:
+            return None
+        return StoredSegment(
+            entry=entry, kind=kind, facts=self.facts(entry, dtype), coverage=coverage
+        )
+
+    def kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
+        """Return the kind of an entry; some releases commit entries that do not say it."""
+        if entry.details is not None:
+            return kind_of(entry)
+        names = [file.path for file in entry.files]
+        if not names:
+            folder = self._snapshot.files.index_dir(entry)
+            names = list(open_store(folder.root).list_names(folder.path))
+        return kind_of_files(names, dtype)
+
+    def facts(self, entry: IndexMetadata, dtype: pa.DataType) -> SegmentFacts:
+        """Return what opens the files of an entry."""
+        return SegmentFacts(
+            folder=SegmentFolder(place=self._snapshot.files.index_dir(entry)),
+            dtype=dtype,
+            details=entry.details,
+            index_version=entry.index_version or 0,
+            fragment_rows=self._rows_of,
+        )
+
+    @computed_once
+    def version(self) -> IndexedVersion:
+        """The index entries, with all recorded moves of rows."""
+        manifest = self._snapshot.manifest
+        return IndexedVersion(
+            indices=with_inline_moves(self._snapshot),
+            fragments=BitMap(fragment.id for fragment in manifest.fragments),
+            has_stable_row_ids=manifest.has_stable_row_ids,
+        )
+
+    @computed_once
+    def _rows(self) -> dict[int, int | None]:
+        return {f.id: f.physical_rows for f in self._snapshot.manifest.fragments}
+
+    def _rows_of(self, fragment: int) -> int | None:
+        return self._rows.get(fragment)
+
+
+def indexed_type(field: Field) -> pa.DataType:
+    """Return the Arrow type of the values that an index of a column stores."""
+    dtype = public_field(field).type
+    is_extension = isinstance(dtype, pa.BaseExtensionType) and not field.is_json
+    return dtype.storage_type if is_extension else dtype

@@ -1,0 +1,323 @@
+"""The part of a dataset that builds and drops indices."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Self
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.engine.port import JobProgress, Progress
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.pylance._dataset.guarded import GuardedDataset
+from lancelake.pylance._dataset.index_values import (
+    Index,
+    IndexConfig,
+    IndexDescription,
+    IndexInformation,
+    describe,
+    from_index,
+    inform,
+    to_index,
+    to_uuid,
+)
+from lancelake.pylance.progress import IndexProgress
+from lancelake.pylance.query import DocumentGranularity
+from lancelake.table.index.build import IndexRun, build_segment, create_index
+from lancelake.table.index.drop import drop_index
+from lancelake.table.index.parts import build_part, merge_parts
+from lancelake.table.index.prewarm import prewarm
+from lancelake.table.index.request import IndexRequest
+from lancelake.table.index.segments import commit_segments, merge_segments
+from lancelake.table.index.statistics import current_coverage
+
+Callback = Callable[[IndexProgress], None]
+
+_PARTED = "BTREE"
+
+
+class DatasetIndices(GuardedDataset):
+    """Methods that build, list and drop indices."""
+
+    _snapshot: Snapshot
+
+    def create_scalar_index(
+        self,
+        column: str,
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        *,
+        replace: bool = True,
+        train: bool = True,
+        fragment_ids: list[int] | None = None,
+        index_uuid: str | None = None,
+        progress_callback: Callback | None = None,
+        format_version: int | str | None = None,
+        document_granularity: DocumentGranularity = DocumentGranularity.ROW,
+        **kwargs: Any,
+    ) -> None:
+        """Build an index of a column and move to the version that has it.
+
+        `index_type` is BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER or NGRAM, or an
+        `IndexConfig` with parameters; `kwargs` are parameters, too. With `train=False` the index
+        covers no row yet. With `fragment_ids` and `index_uuid` a part of a BTREE is written, to be
+        merged by `merge_index_metadata`; nothing is committed.
+        """
+        _ensure_no_text_options(format_version, document_granularity)
+        request = _request(column, index_type, name, kwargs, replace=replace, train=train)
+        run = IndexRun(choices=self._choices, progress=_progress(progress_callback))
+        if fragment_ids is None and index_uuid is None:
+            self._snapshot = create_index(self._snapshot, request, run)
+            return
+        if fragment_ids is None or index_uuid is None or request.kind.upper() != _PARTED:
+            raise InvalidRequestError(
+                f"{request.kind.upper()} is built of single fragments by "
+                "create_index_uncommitted(..., fragment_ids=...)"
+            )
+        part = _of_fragments(request, fragment_ids)
+        build_part(self._snapshot, part, to_uuid(index_uuid), run)
+
+    def create_index(
+        self,
+        column: str | list[str],
+        index_type: str,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: Any = None,
+        pq_codebook: Any = None,
+        num_sub_vectors: int | None = None,
+        accelerator: Any = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: dict[str, str] | None = None,
+        filter_nan: bool = True,
+        train: bool = True,
+        fragment_ids: list[int] | None = None,
+        index_uuid: str | None = None,
+        *,
+        target_partition_size: int | None = None,
+        streaming_sample_rate: int | None = None,
+        streaming_coreset_rate: int | None = None,
+        streaming_refine_passes: int | None = None,
+        skip_transpose: bool = False,
+        progress_callback: Callback | None = None,
+        **kwargs: Any,
+    ) -> Self:
+        """Build an index of a scalar kind, as `create_scalar_index` does; return this dataset.
+
+        Vector indices, and the arguments that are theirs, are refused.
+        """
+        _ensure_scalar(index_type, locals())
+        self.create_scalar_index(
+            _one_column(column),
+            index_type,
+            name,
+            replace=replace,
+            train=train,
+            fragment_ids=fragment_ids,
+            index_uuid=index_uuid,
+            progress_callback=progress_callback,
+            **kwargs,
+        )
+        return self
+
+    def create_index_uncommitted(
+        self,
+        column: str | list[str],
+        index_type: str | IndexConfig,
+        name: str | None = None,
+        metric: str = "L2",
+        replace: bool = False,
+        num_partitions: int | None = None,
+        ivf_centroids: Any = None,
+        pq_codebook: Any = None,
+        num_sub_vectors: int | None = None,
+        accelerator: Any = None,
+        index_cache_size: int | None = None,
+        shuffle_partition_batches: int | None = None,
+        shuffle_partition_concurrency: int | None = None,
+        ivf_centroids_file: str | None = None,
+        precomputed_partition_dataset: str | None = None,
+        storage_options: dict[str, str] | None = None,
+        filter_nan: bool = True,
+        train: bool = True,
+        fragment_ids: list[int] | None = None,
+        index_uuid: str | None = None,
+        *,
+        target_partition_size: int | None = None,
+        streaming_sample_rate: int | None = None,
+        streaming_coreset_rate: int | None = None,
+        streaming_refine_passes: int | None = None,
+        skip_transpose: bool = False,
+        rabitq_model: str | None = None,
+        **kwargs: Any,
+    ) -> Index:
+        """Build a segment of an index over some fragments and return its entry, uncommitted.
+
+        Segments of disjoint fragments can be merged by `merge_existing_index_segments`, and are
+        committed together by `commit_existing_index_segments`.
+        """
+        _ensure_scalar(index_type, locals())
+        if fragment_ids is None:
+            raise InvalidRequestError("create_index_uncommitted requires fragment_ids")
+        request = _request(_one_column(column), index_type, name, kwargs, train=train)
+        unique = None if index_uuid is None else to_uuid(index_uuid)
+        run = IndexRun(choices=self._choices)
+        part = _of_fragments(request, fragment_ids)
+        return from_index(build_segment(self._snapshot, part, run, unique=unique))
+
+    def merge_existing_index_segments(self, segments: list[Index]) -> Index:
+        """Merge uncommitted segments of one index into a new one and return its entry."""
+        run = IndexRun(choices=self._choices)
+        return from_index(merge_segments(self._snapshot, list(map(to_index, segments)), run))
+
+    def commit_existing_index_segments(
+        self, index_name: str, column: str, segments: list[Index]
+    ) -> Self:
+        """Commit built segments as one index; return this dataset at the version that has it."""
+        run = IndexRun(choices=self._choices)
+        entries = list(map(to_index, segments))
+        self._snapshot = commit_segments(self._snapshot, index_name, column, entries, run)
+        return self
+
+    def merge_index_metadata(
+        self,
+        index_uuid: str,
+        index_type: str,
+        batch_readhead: int | None = None,  # tunes official Lance
+        progress_callback: Callback | None = None,  # merging reports no rows
+    ) -> None:
+        """Merge the parts of a BTREE that were built under one uuid; nothing is committed."""
+        if index_type.upper() != _PARTED:
+            raise UnsupportedError(
+                f"parts of {index_type.upper()} are not merged by merge_index_metadata",
+                action="Use merge_existing_index_segments.",
+            )
+        merge_parts(self._snapshot, to_uuid(index_uuid))
+
+    def drop_index(self, name: str) -> None:
+        """Drop an index by its name."""
+        self._snapshot = drop_index(self._snapshot, name, choices=self._choices)
+
+    def prewarm_index(
+        self,
+        name: str,
+        *,
+        with_position: bool = False,
+        index_segments: Iterable[str | uuid.UUID] | None = None,
+    ) -> None:
+        """Load an index, or some of its segments, into the cache of index files."""
+        if with_position:
+            raise UnsupportedError("with_position is an option of full-text indices")
+        chosen = None if index_segments is None else [to_uuid(str(i)) for i in index_segments]
+        prewarm(self._snapshot, name, chosen)
+
+    def list_indices(self) -> list[IndexInformation]:
+        """Return the index entries."""
+        coverage = current_coverage(self._snapshot)
+        return inform(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
+
+    def describe_indices(self) -> list[IndexDescription]:
+        """Describe each index."""
+        coverage = current_coverage(self._snapshot)
+        return describe(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the table has an index."""
+        return bool(self._snapshot.indices)
+
+
+_VECTOR_DEFAULTS: Mapping[str, object] = {
+    "metric": "L2",
+    "num_partitions": None,
+    "ivf_centroids": None,
+    "pq_codebook": None,
+    "num_sub_vectors": None,
+    "accelerator": None,
+    "index_cache_size": None,
+    "shuffle_partition_batches": None,
+    "shuffle_partition_concurrency": None,
+    "ivf_centroids_file": None,
+    "precomputed_partition_dataset": None,
+    "storage_options": None,
+    "filter_nan": True,
+    "target_partition_size": None,
+    "streaming_sample_rate": None,
+    "streaming_coreset_rate": None,
+    "streaming_refine_passes": None,
+    "skip_transpose": False,
+    "rabitq_model": None,
+}
+
+
+def _ensure_scalar(index_type: str | IndexConfig, given: Mapping[str, object]) -> None:
+    """Refuse vector indices, and what only they use."""
+    kind = index_type if isinstance(index_type, str) else index_type.index_type
+    if kind.upper().startswith("IVF"):
+        raise UnsupportedError(f"{kind.upper()} indices are not built yet")
+    for name, default in _VECTOR_DEFAULTS.items():
+        if name in given and given[name] is not default and given[name] != default:
+            raise InvalidRequestError(f"{kind.upper()} does not take {name}")
+
+
+def _ensure_no_text_options(version: object, granularity: object) -> None:
+    if not isinstance(granularity, DocumentGranularity):
+        msg = "document_granularity must be a DocumentGranularity"
+        raise TypeError(msg)
+    if version is not None or granularity is not DocumentGranularity.ROW:
+        raise InvalidRequestError(
+            "format_version and document_granularity are of full-text indices"
+        )
+
+
+def _one_column(column: str | list[str]) -> str:
+    columns = [column] if isinstance(column, str) else list(column)
+    if len(columns) != 1:
+        raise UnsupportedError("an index is of one column")
+    return columns[0]
+
+
+def _request(
+    column: str,
+    index_type: str | IndexConfig,
+    name: str | None,
+    parameters: Mapping[str, Any],
+    *,
+    replace: bool = True,
+    train: bool = True,
+) -> IndexRequest:
+    if isinstance(index_type, IndexConfig):
+        kind, parameters = index_type.index_type, {**index_type.parameters, **parameters}
+    else:
+        kind = index_type
+    return IndexRequest(
+        column=column, kind=kind, name=name, replace=replace, train=train, parameters=parameters
+    )
+
+
+def _of_fragments(request: IndexRequest, fragment_ids: list[int]) -> IndexRequest:
+    return dataclasses.replace(request, fragment_ids=tuple(fragment_ids))
+
+
+def _progress(callback: Callback | None) -> Progress | None:
+    """Return what turns the progress of a build into pylance's events."""
+    if callback is None:
+        return None
+
+    def report(found: JobProgress) -> None:
+        stage, total = "build", found.total
+        if not found.done:
+            callback(IndexProgress("start", stage, 0, total, "rows"))
+        elif found.done < total:
+            callback(IndexProgress("progress", stage, found.done, total, "rows"))
+        else:
+            callback(IndexProgress("complete", stage, found.done, total, "rows"))
+
+    return report

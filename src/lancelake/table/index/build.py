@@ -1,0 +1,186 @@
+"""A segment of an index: its files written, its entry ready to be committed."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.engine.port import JobProgress, Progress
+from lancelake.format import layout
+from lancelake.format.ids import Version
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.operations import CreateIndex
+from lancelake.index.kind import BuiltSegment, Parameters
+from lancelake.scan.count import live_rows
+from lancelake.storage.table_files import FileAt
+from lancelake.table.conflict_retry import Retries, racing, until_it_lands
+from lancelake.table.index.request import (
+    IndexRequest,
+    IndexTarget,
+    chosen_fragments,
+    chosen_name,
+    replaced_entries,
+    resolve,
+)
+from lancelake.table.index.rows import RowsRead, build_input
+from lancelake.table.publish import (
+    DEFAULT_CHOICES,
+    CommitChoices,
+    Surroundings,
+    new_transaction,
+    publish,
+)
+
+BUILD_RETRIES = Retries(most=10, timeout_s=24 * 3600.0, longest_wait_s=30.0)
+"""A build is repeated when a compaction moved the rows that it had read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexRun:
+    """How an index is built and committed."""
+
+    choices: CommitChoices = DEFAULT_CHOICES
+    retries: Retries = BUILD_RETRIES
+    progress: Progress | None = None
+
+
+DEFAULT_RUN = IndexRun()
+
+
+def create_index(base: Snapshot, request: IndexRequest, run: IndexRun = DEFAULT_RUN) -> Snapshot:
+    """Build an index of the newest rows of a table and commit it."""
+
+    def work(version: Snapshot) -> Snapshot:
+        target = resolve(version, request)
+        name = chosen_name(version, request, target)
+        replaced = replaced_entries(version, name, target, replace=request.replace)
+        entry = build_segment(version, request, run)
+        operation = CreateIndex(new_indices=(entry,), removed_indices=replaced)
+        choices = racing(run.choices, run.retries)
+        return publish(version, new_transaction(operation, version.version, choices), choices)
+
+    return until_it_lands(base, work, run.retries, run.choices.surroundings)
+
+
+def build_segment(
+    base: Snapshot,
+    request: IndexRequest,
+    run: IndexRun = DEFAULT_RUN,
+    *,
+    unique: uuid.UUID | None = None,
+) -> IndexMetadata:
+    """Build one segment over the fragments that a request names, and return its entry.
+
+    Nothing is committed.
+    """
+    target = resolve(base, request)
+    name = chosen_name(base, request, target)
+    covered = chosen_fragments(base, request.fragment_ids) if request.train else BitMap()
+    return _built(base, name, target, covered, request.parameters, run=run, unique=unique)
+
+
+def rebuilt(
+    base: Snapshot, name: str, target: IndexTarget, parameters: Parameters, run: IndexRun
+) -> IndexMetadata:
+    """Build a segment of all rows that takes the place of an existing index."""
+    return _built(base, name, target, chosen_fragments(base, None), parameters, run=run)
+
+
+def _built(
+    base: Snapshot,
+    name: str,
+    target: IndexTarget,
+    covered: BitMap,
+    parameters: Parameters,
+    *,
+    run: IndexRun,
+    unique: uuid.UUID | None = None,
+) -> IndexMetadata:
+    stored = target.kind.stored_ids(0, has_stable_row_ids=base.manifest.has_stable_row_ids)
+    rows = build_input(
+        base,
+        target,
+        covered,
+        stored,
+        parameters=parameters,
+        on_rows=row_counter(base, f"index {target.path}", covered, run.progress),
+    )
+    place = new_place(base, run.choices.surroundings, unique)
+    built = target.kind.build(rows, place.folder)
+    return place.entry(base, name, target, built, covered)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentPlace:
+    """The folder of a new segment."""
+
+    unique: uuid.UUID
+    folder: SegmentFolder
+    created_at_ms: int
+
+    def entry(
+        self,
+        base: Snapshot,
+        name: str,
+        target: IndexTarget,
+        built: BuiltSegment,
+        covered: BitMap,
+    ) -> IndexMetadata:
+        """Return the entry of a segment that was built here from a version."""
+        compact = BitMap(covered)
+        compact.run_optimize()
+        return IndexMetadata(
+            uuid=self.unique,
+            name=name,
+            fields=(target.field_id,),
+            dataset_version=Version(base.version),
+            fragment_bitmap=bytes(compact.serialize()),
+            details=built.details,
+            index_version=built.index_version,
+            created_at_ms=self.created_at_ms,
+            files=built.files,
+        )
+
+
+def new_place(
+    base: Snapshot, surroundings: Surroundings, unique: uuid.UUID | None = None
+) -> SegmentPlace:
+    """Return the folder for a new segment."""
+    chosen = unique or surroundings.ids.uuid4()
+    place = FileAt(root=base.location, path=layout.index_dir(chosen))
+    return SegmentPlace(
+        unique=chosen,
+        folder=SegmentFolder(place=place),
+        created_at_ms=surroundings.clock.now_ns() // 1_000_000,
+    )
+
+
+def row_counter(
+    base: Snapshot, description: str, fragments: BitMap, progress: Progress | None
+) -> RowsRead | None:
+    """Return a function that reports how many of the rows of fragments were read."""
+    if progress is None:
+        return None
+    places = base.files, base.manifest_at
+    chosen = (f for f in base.manifest.fragments if f.id in fragments)
+    total, done = sum(live_rows(*places, f) for f in chosen), 0
+    report: Callable[[JobProgress], None] = progress
+    report(JobProgress(description=description, done=0, total=total))
+
+    def count(rows: int) -> None:
+        nonlocal done
+        done += rows
+        report(JobProgress(description=description, done=done, total=total))
+
+    return count
+
+
+def with_oldest_version(entry: IndexMetadata, inputs: tuple[IndexMetadata, ...]) -> IndexMetadata:
+    """Return the entry of a merged segment: it is as old as the oldest of its inputs."""
+    oldest = min((i.dataset_version for i in inputs), default=entry.dataset_version)
+    return replace(entry, dataset_version=min(oldest, entry.dataset_version))

@@ -1,0 +1,128 @@
+"""Segments of an index joined into one, together with rows that none of them covers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.deletion_files import known_deletions
+from lancelake.data.row_meta import RowMeta
+from lancelake.errors import LanceTableError
+from lancelake.format import row_address
+from lancelake.format.fragment import Fragment
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.index.coverage import NamesFragments
+from lancelake.index.kind import IdKind, SegmentFacts
+from lancelake.index.row_ids import RowIds, union
+from lancelake.index.stored_segment import StoredSegment
+from lancelake.scan.count import physical_rows
+from lancelake.storage.location import Location
+from lancelake.storage.table_files import FileAt
+from lancelake.table.index.build import IndexRun, new_place, row_counter, with_oldest_version
+from lancelake.table.index.request import IndexTarget
+from lancelake.table.index.rows import build_input
+
+
+def merged_segment(
+    base: Snapshot,
+    name: str,
+    target: IndexTarget,
+    segments: Sequence[StoredSegment],
+    new_fragments: BitMap,
+    run: IndexRun,
+) -> IndexMetadata:
+    """Write one segment of several and of the rows of new fragments, and return its entry.
+
+    Rows that are deleted, and those of fragments that a segment no longer covers, are left out.
+    """
+    version = max((s.facts.index_version for s in segments), default=0)
+    is_stable = base.manifest.has_stable_row_ids
+    stored = target.kind.stored_ids(version, has_stable_row_ids=is_stable)
+    counter = row_counter(base, f"index {target.path}", new_fragments, run.progress)
+    rows = build_input(base, target, new_fragments, stored, on_rows=counter)
+    place = new_place(base, run.choices.surroundings)
+    kept = [mergeable_fragments(segment) for segment in segments]
+    with ExitStack() as stack:
+        sources = [
+            (stack.enter_context(_current(s)), _live_ids(base, f, s.coverage.stored))
+            for s, f in zip(segments, kept, strict=True)
+        ]
+        try:
+            built = target.kind.merge(sources, rows, place.folder)
+        except LanceTableError as error:
+            raise _of_index(name, error) from error
+    covered = BitMap.union(BitMap(new_fragments), *kept)
+    entry = place.entry(base, name, target, built, covered)
+    return with_oldest_version(entry, tuple(segment.entry for segment in segments))
+
+
+def mergeable_fragments(segment: StoredSegment) -> BitMap:
+    """Return the fragments that a segment covers with entries that need not be built again.
+
+    Zones do not follow rows that moved.
+    """
+    opened = segment.open()
+    covered = segment.coverage.fragments
+    if not isinstance(opened, NamesFragments):
+        return covered
+    try:
+        return covered & opened.fragments()
+    except LanceTableError as error:
+        raise _of_index(segment.entry.name, error) from error
+
+
+@contextmanager
+def _current(segment: StoredSegment) -> Iterator[SegmentFacts]:
+    """Open a segment whose addresses are those of today; one that is not is written anew."""
+    moves = segment.coverage.moves
+    if not moves or isinstance(segment.open(), NamesFragments):
+        yield segment.facts
+        return
+    with tempfile.TemporaryDirectory(prefix="lancelake-index-") as path:
+        place = FileAt(root=Location.parse(Path(path)), path="segment")
+        folder = SegmentFolder(place=place)
+        segment.kind.remap(segment.facts, moves.row_map, folder)
+        yield replace(segment.facts, folder=folder)
+
+
+def _live_ids(base: Snapshot, fragments: BitMap, stored: IdKind) -> RowIds:
+    """Return what an index stores for the live rows of fragments."""
+    chosen = [f for f in base.manifest.fragments if f.id in fragments]
+    if stored is IdKind.ADDRESS:
+        return RowIds.within({f.id: _live_offsets(base, f) for f in chosen})
+    return union(_stable_ids(base, fragment) for fragment in chosen)
+
+
+def _live_offsets(base: Snapshot, fragment: Fragment) -> BitMap:
+    live = BitMap()
+    live.add_range(0, physical_rows(base.files, base.manifest_at, fragment))
+    return live - known_deletions(base.files, fragment) if fragment.deletion_file else live
+
+
+def _stable_ids(base: Snapshot, fragment: Fragment) -> RowIds:
+    rows = physical_rows(base.files, base.manifest_at, fragment)
+    meta = RowMeta(base.files, fragment, rows, has_stable_row_ids=True)
+    ids = meta.row_id_sequence().values()
+    if fragment.deletion_file is not None:
+        live = {0: _live_offsets(base, fragment)}
+        ids = ids[row_address.ascending(live)]
+    return RowIds.of(ids)
+
+
+def _of_index(name: str, error: LanceTableError) -> LanceTableError:
+    """Return an error about a file that names its index."""
+    return type(error)(
+        f"index {name!r} cannot be read: {error.problem}",
+        table=error.table,
+        version=error.version,
+        action="Drop the index, or build it again.",
+        index=name,
+        **error.facts,
+    )

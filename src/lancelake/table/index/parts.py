@@ -1,0 +1,69 @@
+"""Parts of a BTREE that workers wrote under one uuid, as release 4.0.2 divides a build."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from uuid import UUID
+
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.index_file import IndexFileReader
+from lancelake.errors import InvalidRequestError
+from lancelake.index.scalar.btree import files
+from lancelake.index.scalar.btree.build import write_one_file, write_part
+from lancelake.index.scalar.btree.kind import page_rows_of
+from lancelake.index.sort import merge_sorted, row_schema
+from lancelake.storage.open import open_store
+from lancelake.table.index.build import DEFAULT_RUN, IndexRun, new_place, row_counter
+from lancelake.table.index.request import IndexRequest, chosen_fragments, resolve
+from lancelake.table.index.rows import build_input
+
+_PART = re.compile(r"part_(\d+)_page_lookup\.lance")
+
+
+def build_part(
+    base: Snapshot, request: IndexRequest, unique: UUID, run: IndexRun = DEFAULT_RUN
+) -> None:
+    """Write the part of a BTREE that covers the fragments of a request."""
+    target = resolve(base, request)
+    covered = chosen_fragments(base, request.fragment_ids)
+    if not covered:
+        raise InvalidRequestError("a part of an index needs a fragment", table=base.location.uri)
+    stored = target.kind.stored_ids(0, has_stable_row_ids=base.manifest.has_stable_row_ids)
+    counter = row_counter(base, f"index {target.path}", covered, run.progress)
+    rows = build_input(base, target, covered, stored, on_rows=counter)
+    place = new_place(base, run.choices.surroundings, unique)
+    number = files.part_number(covered.min())
+    page_rows = page_rows_of(request.parameters, files.DEFAULT_PAGE_ROWS)
+    write_part(place.folder, target.dtype, number, rows.batches, page_rows)
+
+
+def merge_parts(base: Snapshot, unique: UUID) -> None:
+    """Merge all parts under a uuid into the files of one segment, and remove the parts."""
+    folder = new_place(base, DEFAULT_RUN.choices.surroundings, unique).folder
+    store = open_store(base.location)
+    found = (_PART.fullmatch(name) for name in store.list_names(folder.place.path))
+    numbers = sorted(int(match[1]) for match in found if match is not None)
+    if not numbers:
+        problem = f"there are no parts of an index under {unique}"
+        raise InvalidRequestError(problem, table=base.location.uri)
+    page_rows = _page_rows(folder.open(files.part_lookup(numbers[0])))
+    pages = [folder.open(files.part_file(number)) for number in numbers]
+    dtype = pages[0].schema.field(files.VALUES).type
+    merged = merge_sorted(dtype, [_entries(part, dtype) for part in pages])
+    write_one_file(folder, dtype, merged, page_rows)
+    names = [name(number) for number in numbers for name in (files.part_lookup, files.part_file)]
+    store.delete_many(f"{folder.place.path}/{name}" for name in names)
+
+
+def _entries(part: IndexFileReader, dtype: pa.DataType) -> Iterable[pa.RecordBatch]:
+    schema = row_schema(dtype)
+    for batch in part.batches(columns=[files.VALUES, files.IDS]):
+        yield pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+
+
+def _page_rows(lookup: IndexFileReader) -> int:
+    text = lookup.metadata.get(files.PAGE_ROWS, "")
+    return int(text) if text.isdecimal() else files.DEFAULT_PAGE_ROWS

@@ -1,0 +1,148 @@
+"""Indices brought up to date: rows that came later are added, and segments are merged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.operations import CreateIndex
+from lancelake.index.stored_segment import StoredIndices, StoredSegment
+from lancelake.table.conflict_retry import racing, until_it_lands
+from lancelake.table.index.build import DEFAULT_RUN, IndexRun, rebuilt
+from lancelake.table.index.merge import mergeable_fragments, merged_segment
+from lancelake.table.index.request import IndexTarget, column_target, entries_named
+from lancelake.table.publish import new_transaction, publish
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RefreshOptions:
+    """Which indices are brought up to date, and how.
+
+    Without `num_indices_to_merge` all segments of an index and the new rows become one; with it,
+    the last so many, and with 0 the new rows become a segment of their own. `retrain` builds an
+    index again from all rows.
+    """
+
+    index_names: tuple[str, ...] | None = None
+    num_indices_to_merge: int | None = None
+    retrain: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse a number of segments that means nothing."""
+        if self.num_indices_to_merge is not None and self.num_indices_to_merge < 0:
+            raise InvalidRequestError("num_indices_to_merge must not be negative")
+
+
+DEFAULT_OPTIONS = RefreshOptions()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refreshed:
+    """The newest version that is known, the indices that were written, and those left alone."""
+
+    snapshot: Snapshot
+    names: tuple[str, ...] = ()
+    skipped: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexWork:
+    """What there is to do for an index: segments to be merged with rows of new fragments."""
+
+    name: str
+    target: IndexTarget
+    merged: tuple[StoredSegment, ...]
+    new_fragments: BitMap
+    rebuild: bool = False
+
+    @property
+    def is_due(self) -> bool:
+        """Whether anything would change."""
+        return self.rebuild or bool(self.new_fragments) or len(self.merged) > 1
+
+
+def refresh_indices(
+    base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS, run: IndexRun = DEFAULT_RUN
+) -> Refreshed:
+    """Bring indices up to date in one commit; none is made if there is nothing to do."""
+
+    def work(version: Snapshot) -> Refreshed:
+        found, skipped = planned(version, options)
+        due = [each for each in found if each.is_due]
+        if not due:
+            return Refreshed(snapshot=version, skipped=skipped)
+        new = tuple(_written(version, each, run) for each in due)
+        removed = tuple(segment.entry for each in due for segment in each.merged)
+        operation = CreateIndex(new_indices=new, removed_indices=removed)
+        choices = racing(run.choices, run.retries)
+        made = publish(version, new_transaction(operation, version.version, choices), choices)
+        return Refreshed(snapshot=made, names=tuple(each.name for each in due), skipped=skipped)
+
+    return until_it_lands(base, work, run.retries, run.choices.surroundings)
+
+
+def planned(
+    base: Snapshot, options: RefreshOptions = DEFAULT_OPTIONS
+) -> tuple[list[IndexWork], tuple[str, ...]]:
+    """Return the work on each index, and the names of those of a kind that is not known.
+
+    Raise UnsupportedError for one of these that is asked for by name.
+    """
+    names = options.index_names
+    if names is None:
+        names = tuple(dict.fromkeys(i.name for i in base.indices if not i.is_system))
+    found: list[IndexWork] = []
+    skipped: list[str] = []
+    for name in names:
+        work = _work(base, name, options)
+        if work is not None:
+            found.append(work)
+        elif options.index_names is None:
+            skipped.append(name)
+        else:
+            problem = f"index {name!r} is of a kind that is not brought up to date here"
+            raise UnsupportedError(problem, table=base.location.uri, index=name)
+    return found, tuple(skipped)
+
+
+def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | None:
+    entries = entries_named(base, name)
+    segments = StoredIndices(base).segments(name)
+    column = base.manifest.schema.path_of(entries[0].fields[0])
+    if len(segments) < len(entries) or column is None:
+        return None
+    target = column_target(base, column, segments[0].kind)
+    fragments = BitMap(fragment.id for fragment in base.manifest.fragments)
+    covered = BitMap.union(BitMap(), *map(mergeable_fragments, segments))
+    return IndexWork(
+        name=name,
+        target=target,
+        merged=_merged(segments, options),
+        new_fragments=fragments - covered,
+        rebuild=options.retrain,
+    )
+
+
+def _merged(
+    segments: Sequence[StoredSegment], options: RefreshOptions
+) -> tuple[StoredSegment, ...]:
+    count = options.num_indices_to_merge
+    if count is None or options.retrain:
+        return tuple(segments)
+    return tuple(segments[len(segments) - min(count, len(segments)) :])
+
+
+def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
+    # Segments of different versions do not store the same ids of rows.
+    versions = {segment.facts.index_version for segment in work.merged}
+    kinds = {segment.kind.name for segment in work.merged}
+    if work.rebuild or len(versions) > 1 or len(kinds) > 1:
+        parameters = work.merged[0].open().parameters() if work.merged else {}
+        return rebuilt(base, work.name, work.target, parameters, run)
+    args = base, work.name, work.target, work.merged, work.new_fragments
+    return merged_segment(*args, run)

@@ -1,0 +1,63 @@
+"""Rows that an index is built from: the values of a column with what the index stores of a row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.ids import FragmentId
+from lancelake.index.kind import BuildInput, IdKind, Order, Parameters
+from lancelake.index.sort import row_schema, value_sorted
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.stream import run
+from lancelake.table.index.request import IndexTarget
+
+RowsRead = Callable[[int], None]
+"""Called with the number of rows of each batch that was read."""
+
+
+def build_input(
+    base: Snapshot,
+    target: IndexTarget,
+    fragments: BitMap,
+    stored: IdKind,
+    *,
+    parameters: Parameters | None = None,
+    on_rows: RowsRead | None = None,
+) -> BuildInput:
+    """Return the live rows of fragments in the order that the kind of an index asks for."""
+    batches: Iterable[pa.RecordBatch] = _rows(base, target, fragments, stored, on_rows)
+    if not fragments:
+        batches = ()
+    elif target.kind.order is Order.VALUE:
+        batches = value_sorted(target.dtype, batches)
+    return BuildInput(dtype=target.dtype, batches=batches, parameters=parameters or {})
+
+
+def _rows(
+    base: Snapshot,
+    target: IndexTarget,
+    fragments: BitMap,
+    stored: IdKind,
+    on_rows: RowsRead | None,
+) -> Iterator[pa.RecordBatch]:
+    schema = row_schema(target.dtype)
+    is_address = stored is IdKind.ADDRESS
+    request = ScanRequest(
+        columns=(target.path,),
+        with_row_address=is_address,
+        with_row_id=not is_address,
+        fragment_ids=tuple(FragmentId(i) for i in fragments),
+    )
+    with run(plan(base, request)) as reader:
+        for batch in reader:
+            values = batch.column(0)
+            if isinstance(values, pa.ExtensionArray):
+                values = values.storage
+            yield pa.RecordBatch.from_arrays([values, batch.column(1)], schema=schema)
+            if on_rows is not None:
+                on_rows(batch.num_rows)
