@@ -1,4 +1,4 @@
-"""Can every entry of the index files of a version be read?"""
+"""Check that every index file of a version can be read."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ def mergeable_fragments(segment: StoredSegment) -> BitMap:
 
 @contextmanager
 def _current(segment: StoredSegment) -> Iterator[SegmentFacts]:
-    """Open a segment whose addresses are those of today; one that is not is written anew."""
+    """Open a segment with current row addresses; it is rewritten first if rows have moved."""
     moves = segment.coverage.moves
     if not moves or isinstance(segment.open(), NamesFragments):
         yield segment.facts

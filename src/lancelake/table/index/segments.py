@@ -1,4 +1,4 @@
-"""Segments that workers built and nobody committed: joined, and committed as one index."""
+"""Uncommitted segments built by workers: merged, and committed as one index."""
 
 from __future__ import annotations
 

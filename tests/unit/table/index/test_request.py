@@ -45,7 +45,7 @@ def test_json_is_not_indexed_as_bytes(tmp_table: str) -> None:
 
 
 def test_an_unknown_kind_is_refused_with_the_closest_name(table: lance.LanceDataset) -> None:
-    with pytest.raises(InvalidRequestError, match="did you mean BTREE"):
+    with pytest.raises(InvalidRequestError, match="Did you mean BTREE"):
         table.create_scalar_index("i", "BTRE")
 
 
