@@ -6,9 +6,10 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from lancelake.spark.catalog.procedures import Answer, Answers, Arguments, Parameter, known
-from lancelake.spark.maintenance import jobs
+from lancelake.spark.maintenance import index_jobs, jobs
 from lancelake.spark.maintenance.jobs import CompactionRequest
 from lancelake.spark.options.table_options import TableOptions, open_version
+from lancelake.table.index.request import IndexRequest
 from lancelake.table.repair.options import RepairOptions
 
 _TEXT, _WHOLE, _FLAG = t.StringType(), t.LongType(), t.BooleanType()
@@ -49,6 +50,27 @@ def _repair(spark: SparkSession, table: TableOptions, given: Arguments) -> Answe
     return jobs.repair_table(open_version(table), options, dry_run=given["dry_run"])
 
 
+def _create_index(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+    request = IndexRequest(
+        column=given["column"],
+        kind=given["kind"],
+        name=given["name"],
+        replace=given["replace"],
+        parameters=index_jobs.parameters_in(given["parameters"]),
+    )
+    return index_jobs.index_table(spark, open_version(table), request)
+
+
+def _refresh_index(spark: SparkSession, table: TableOptions, given: Arguments) -> Answers:
+    names = None if given["name"] is None else [given["name"]]
+    base = open_version(table)
+    return index_jobs.refresh_table(spark, base, names, rebuild=given["rebuild"])
+
+
+def _drop_index(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
+    return index_jobs.drop_table_index(open_version(table), given["name"])
+
+
 def _optional(name: str, dtype: t.DataType = _TEXT, default: str = "NULL") -> Parameter:
     return Parameter(name=name, dtype=dtype, default=default)
 
@@ -80,7 +102,7 @@ def add_maintenance_procedures() -> None:
     )
     known(
         "optimize",
-        "compacts and cleans up if worthwhile",
+        "compacts, refreshes indices and cleans up if worthwhile",
         jobs.OPTIMIZED,
         _optimize,
         _DRY_RUN,
@@ -96,4 +118,34 @@ def add_maintenance_procedures() -> None:
         _optional("drop_lost", _FLAG, "false"),
         _DATA,
         _optional("replace_invalid_utf8", _FLAG, "false"),
+    )
+    _add_index_procedures()
+
+
+def _add_index_procedures() -> None:
+    known(
+        "create_index",
+        "builds an index of a column",
+        index_jobs.INDEXED,
+        _create_index,
+        Parameter(name="column", dtype=_TEXT),
+        _optional("kind", _TEXT, "'BTREE'"),
+        _optional("name"),
+        _optional("replace", _FLAG, "false"),
+        _optional("parameters"),
+    )
+    known(
+        "refresh_index",
+        "adds rows that are not indexed yet to an index, or to all",
+        index_jobs.INDEXED,
+        _refresh_index,
+        _optional("name"),
+        _optional("rebuild", _FLAG, "false"),
+    )
+    known(
+        "drop_index",
+        "drops an index",
+        index_jobs.DROPPED,
+        _drop_index,
+        Parameter(name="name", dtype=_TEXT),
     )

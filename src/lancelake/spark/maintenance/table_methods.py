@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.scan.request import Ordering
-from lancelake.spark.maintenance import jobs
+from lancelake.spark.maintenance import index_jobs, jobs
 from lancelake.spark.maintenance.jobs import CompactionRequest, Row
 from lancelake.spark.types import spark_field
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
 from lancelake.table.describe.metadata_tables import facts
 from lancelake.table.history import summarize
+from lancelake.table.index.request import IndexRequest
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.repair.options import RepairOptions
 from lancelake.table.tags import create_tag, remove_tag
@@ -91,6 +93,36 @@ class TableMaintenance:
     def deleteBranch(self, name: str) -> None:
         """Delete a branch with its versions."""
         remove_branch(self.snapshot().main_location, name)
+
+    def indexes(self) -> DataFrame:
+        """Return the segments of all indices, and how many rows each covers."""
+        return self._facts("indices")
+
+    def createIndex(
+        self,
+        column: str,
+        kind: str = "BTREE",
+        name: str | None = None,
+        *,
+        replace: bool = False,
+        **parameters: Any,
+    ) -> DataFrame:
+        """Build an index of a column, on executors if it is large; one row tells what it covers."""
+        request = IndexRequest(
+            column=column, kind=kind, name=name, replace=replace, parameters=parameters
+        )
+        done = index_jobs.index_table(self._spark, self.snapshot(), request)
+        return self._answered([done], index_jobs.INDEXED)
+
+    def refreshIndex(self, name: str | None = None, rebuild: bool = False) -> DataFrame:
+        """Add rows that are not indexed yet to an index, or to all; a row for each that changed."""
+        names = None if name is None else [name]
+        done = index_jobs.refresh_table(self._spark, self.snapshot(), names, rebuild=rebuild)
+        return self._answered(done, index_jobs.INDEXED)
+
+    def dropIndex(self, name: str) -> None:
+        """Drop an index."""
+        index_jobs.drop_table_index(self.snapshot(), name)
 
     def optimize(self) -> LanceOptimizeBuilder:
         """Start a compaction."""

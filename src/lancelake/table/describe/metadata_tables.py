@@ -11,11 +11,13 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.index_details import describe
 from lancelake.format.transaction import COMMIT_MESSAGE
+from lancelake.scan.count import live_rows as fragment_rows
 from lancelake.table.describe import operations
 from lancelake.table.describe.documents import writer_text
 from lancelake.table.describe.files import deletion_path, file_format
 from lancelake.table.describe.log import tags_of_versions
 from lancelake.table.history import history, summarize
+from lancelake.table.index.statistics import current_coverage
 from lancelake.table.refs import list_branches, list_tags
 from lancelake.table.version_delta import live_rows
 
@@ -84,6 +86,8 @@ _INDICES = pa.schema(
         ("uuid", pa.string()),
         ("version", pa.int64()),
         ("fragments", pa.list_(pa.int64())),
+        ("rows_indexed", pa.int64()),
+        ("rows_not_indexed", pa.int64()),
     ]
 )
 
@@ -177,8 +181,14 @@ def _refs(at: Snapshot) -> Iterator[Row]:
 
 def _indices(at: Snapshot) -> Iterator[Row]:
     names = {node.id: node.name for node in at.manifest.schema.walk()}
+    if not at.indices:
+        return
+    places = at.files, at.manifest_at
+    rows: dict[int, int] = {f.id: fragment_rows(*places, f) for f in at.manifest.fragments}
+    coverage = current_coverage(at)
     for index in at.indices:
-        covered = index.fragments()
+        covered = coverage.get(index.uuid, index.fragments())
+        known = None if covered is None else sum(rows.get(i, 0) for i in covered)
         kind, _ = describe(index.details)
         yield {
             "name": index.name,
@@ -186,7 +196,11 @@ def _indices(at: Snapshot) -> Iterator[Row]:
             "columns": [names[i] for i in index.fields if i in names],
             "uuid": str(index.uuid),
             "version": index.dataset_version,
-            "fragments": None if covered is None else list(covered),
+            "fragments": None if covered is None else sorted(covered),
+            "rows_indexed": None if index.is_system else known,
+            "rows_not_indexed": None
+            if known is None or index.is_system
+            else sum(rows.values()) - known,
         }
 
 

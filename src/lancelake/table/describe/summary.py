@@ -192,7 +192,7 @@ class _Description:
     @cached_property
     def _indices(self) -> tuple[IndexSummary, ...]:
         by_name: dict[str, list[IndexMetadata]] = {}
-        for index in fragment_reuse.followed(self._snapshot.indices):
+        for index in _followed(self._snapshot.indices):
             by_name.setdefault(index.name, []).append(index)
         return tuple(self._index(name, parts) for name, parts in by_name.items())
 
@@ -279,6 +279,14 @@ class _Description:
                     f"{'fragment' if count == 1 else 'fragments'}{rows}.",
                     advice="Run `lancelake index refresh`: until then queries scan these rows.",
                 )
+
+
+def _followed(indices: tuple[IndexMetadata, ...]) -> tuple[IndexMetadata, ...]:
+    """Return entries with the coverage that recorded moves give them, where these are readable."""
+    try:
+        return fragment_reuse.followed(indices)
+    except LanceTableError:
+        return indices
 
 
 def _coverage(parts: list[IndexMetadata]) -> BitMap | None:

@@ -15,7 +15,7 @@ from lancelake.format import layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import CreateIndex
-from lancelake.index.kind import BuiltSegment, Parameters
+from lancelake.index.kind import BuiltSegment, IdKind, Parameters
 from lancelake.scan.count import live_rows
 from lancelake.storage.table_files import FileAt
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
@@ -41,12 +41,47 @@ BUILD_RETRIES = Retries(most=10, timeout_s=24 * 3600.0, longest_wait_s=30.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SegmentBuild:
+    """A segment to be built: a column, the fragments, and the parameters of the kind."""
+
+    base: Snapshot
+    target: IndexTarget
+    fragments: BitMap
+    parameters: Parameters
+    on_rows: RowsRead | None = None
+
+    @property
+    def stored(self) -> IdKind:
+        """What the segment stores for a row."""
+        is_stable = self.base.manifest.has_stable_row_ids
+        return self.target.kind.stored_ids(0, has_stable_row_ids=is_stable)
+
+
+def built_here(build: SegmentBuild, folder: SegmentFolder) -> BuiltSegment:
+    """Write the files of a segment in this process, within bounded memory."""
+    rows = build_input(
+        build.base,
+        build.target,
+        build.fragments,
+        build.stored,
+        parameters=build.parameters,
+        on_rows=build.on_rows,
+    )
+    return build.target.kind.build(rows, folder)
+
+
+Builder = Callable[[SegmentBuild, SegmentFolder], BuiltSegment]
+"""Writes the files of a segment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRun:
     """How an index is built and committed."""
 
     choices: CommitChoices = DEFAULT_CHOICES
     retries: Retries = BUILD_RETRIES
     progress: Progress | None = None
+    builder: Builder = built_here
 
 
 DEFAULT_RUN = IndexRun()
@@ -101,17 +136,15 @@ def _built(
     run: IndexRun,
     unique: uuid.UUID | None = None,
 ) -> IndexMetadata:
-    stored = target.kind.stored_ids(0, has_stable_row_ids=base.manifest.has_stable_row_ids)
-    rows = build_input(
-        base,
-        target,
-        covered,
-        stored,
+    build = SegmentBuild(
+        base=base,
+        target=target,
+        fragments=covered,
         parameters=parameters,
         on_rows=row_counter(base, f"index {target.path}", covered, run.progress),
     )
     place = new_place(base, run.choices.surroundings, unique)
-    built = target.kind.build(rows, place.folder)
+    built = run.builder(build, place.folder)
     return place.entry(base, name, target, built, covered)
 
 

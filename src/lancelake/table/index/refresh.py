@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
-from lancelake.format.index_meta import IndexMetadata
+from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
 from lancelake.index.stored_segment import StoredIndices, StoredSegment
 from lancelake.table.conflict_retry import racing, until_it_lands
@@ -25,7 +25,8 @@ class RefreshOptions:
 
     Without `num_indices_to_merge` all segments of an index and the new rows become one; with it,
     the last so many, and with 0 the new rows become a segment of their own. `retrain` builds an
-    index again from all rows.
+    index again from all rows. When all indices become one segment each, rows that compactions
+    moved are stored where they are now, and the record of the moves goes.
     """
 
     index_names: tuple[str, ...] | None = None
@@ -59,11 +60,14 @@ class IndexWork:
     merged: tuple[StoredSegment, ...]
     new_fragments: BitMap
     rebuild: bool = False
+    has_old_addresses: bool = False
+    """Whether segments store addresses from before a compaction that recorded moves."""
 
     @property
     def is_due(self) -> bool:
         """Whether anything would change."""
-        return self.rebuild or bool(self.new_fragments) or len(self.merged) > 1
+        is_parted = bool(self.new_fragments) or len(self.merged) > 1
+        return self.rebuild or is_parted or self.has_old_addresses
 
 
 def refresh_indices(
@@ -78,6 +82,8 @@ def refresh_indices(
             return Refreshed(snapshot=version, skipped=skipped)
         new = tuple(_written(version, each, run) for each in due)
         removed = tuple(segment.entry for each in due for segment in each.merged)
+        if _forgets_moves(version, options, skipped):
+            removed += tuple(i for i in version.indices if i.name == FRAGMENT_REUSE)
         operation = CreateIndex(new_indices=new, removed_indices=removed)
         choices = racing(run.choices, run.retries)
         made = publish(version, new_transaction(operation, version.version, choices), choices)
@@ -107,7 +113,20 @@ def planned(
         else:
             problem = f"index {name!r} is of a kind that is not brought up to date here"
             raise UnsupportedError(problem, table=base.location.uri, index=name)
+    if _forgets_moves(base, options, skipped):
+        found = [replace(work, has_old_addresses=_stores_moved_rows(work)) for work in found]
     return found, tuple(skipped)
+
+
+def _forgets_moves(base: Snapshot, options: RefreshOptions, skipped: Sequence[str]) -> bool:
+    """Whether no index needs the record of moved rows once all of them are written again."""
+    has_record = any(index.name == FRAGMENT_REUSE for index in base.indices)
+    is_all = options.index_names is None and options.num_indices_to_merge is None
+    return has_record and is_all and not skipped
+
+
+def _stores_moved_rows(work: IndexWork) -> bool:
+    return any(segment.coverage.moves for segment in work.merged)
 
 
 def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | None:

@@ -30,7 +30,7 @@ def build_input(
     on_rows: RowsRead | None = None,
 ) -> BuildInput:
     """Return the live rows of fragments in the order that the kind of an index asks for."""
-    batches: Iterable[pa.RecordBatch] = _rows(base, target, fragments, stored, on_rows)
+    batches: Iterable[pa.RecordBatch] = column_rows(base, target, fragments, stored, on_rows)
     if not fragments:
         batches = ()
     elif target.kind.order is Order.VALUE:
@@ -38,13 +38,14 @@ def build_input(
     return BuildInput(dtype=target.dtype, batches=batches, parameters=parameters or {})
 
 
-def _rows(
+def column_rows(
     base: Snapshot,
     target: IndexTarget,
     fragments: BitMap,
     stored: IdKind,
-    on_rows: RowsRead | None,
+    on_rows: RowsRead | None = None,
 ) -> Iterator[pa.RecordBatch]:
+    """Yield the live rows of fragments in their order."""
     schema = row_schema(target.dtype)
     is_address = stored is IdKind.ADDRESS
     request = ScanRequest(

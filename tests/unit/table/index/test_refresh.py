@@ -203,3 +203,34 @@ def test_a_damaged_file_is_named_with_its_index(table: lance.LanceDataset) -> No
 
     with pytest.raises(OSError, match=f"index 'k_idx' cannot be read.*{entry.files[0].path}"):
         table.optimize.optimize_indices()
+
+
+@pytest.mark.parametrize("kind", [*KINDS, *ZONES, "NGRAM"])
+def test_the_record_of_moved_rows_goes_when_all_indices_know_their_places(
+    tmp_table: str, kind: str
+) -> None:
+    column = {**KINDS, **ZONES, "NGRAM": "s"}[kind]
+    table = lance.write_dataset(rows(300), tmp_table, max_rows_per_file=100)
+    table.create_scalar_index(column, kind)
+    table.optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
+    assert any(entry.is_system for entry in entries(tmp_table))
+    table.optimize.optimize_indices()
+
+    assert not any(entry.is_system for entry in entries(tmp_table))
+    assert table.index_statistics(f"{column}_idx")["num_unindexed_rows"] == 0
+    assert kind not in KINDS or differences(table, column) == []
+    version = table.version
+    table.optimize.optimize_indices()
+    assert table.version == version
+
+
+def test_the_record_of_moved_rows_stays_while_another_index_needs_it(tmp_table: str) -> None:
+    table = lance.write_dataset(rows(300), tmp_table, max_rows_per_file=100)
+    table.create_scalar_index("i", "BTREE")
+    table.create_scalar_index("k", "BITMAP")
+    table.optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
+    table.insert(rows(50, seed=1))
+    table.optimize.optimize_indices(index_names=["i_idx"])
+
+    assert any(entry.is_system for entry in entries(tmp_table))
+    assert differences(table, "i") == []

@@ -21,6 +21,8 @@ from lancelake.index.scalar.btree import files
 class WrittenPages:
     """A page file, None without pages, and the bounds of each page."""
 
+    number: int
+    """What the name of the file has, if it is one of several."""
     file: IndexFile | None
     min: pa.Array
     max: pa.Array
@@ -49,13 +51,17 @@ def write_range(
     place: int,
     batches: Iterable[pa.RecordBatch],
     page_rows: int,
+    *,
+    attempt: int = 0,
 ) -> WrittenPages:
     """Write the rows of one range of values, in value order; ranges are counted from the lowest.
 
-    Equal values, and nulls, may be in several ranges.
+    Equal values, and nulls, may be in several ranges. Attempts to write the same range have files
+    of their own.
     """
-    name = files.part_file(files.part_number(place))
-    return _write_pages(folder, name, dtype, batches, page_rows)
+    number = files.part_number(place) | attempt
+    name = files.part_file(number)
+    return _write_pages(folder, name, dtype, batches, page_rows, number=number)
 
 
 def write_part(
@@ -86,7 +92,7 @@ def finish_ranges(
     if not written:
         return write_one_file(folder, dtype, (), page_rows)
     # Official releases fail on a range that has no pages.
-    pages = [[files.part_number(at), len(part)] for at, part in enumerate(ranges) if len(part)]
+    pages = [[part.number, len(part)] for part in ranges if len(part)]
     metadata = {
         files.PAGE_ROWS: str(page_rows),
         files.IS_RANGED: "true",
@@ -102,6 +108,8 @@ def _write_pages(
     dtype: pa.DataType,
     batches: Iterable[pa.RecordBatch],
     page_rows: int,
+    *,
+    number: int = 0,
 ) -> WrittenPages:
     schema = files.page_schema(dtype)
     writer: IndexFileWriter | None = None
@@ -115,7 +123,7 @@ def _write_pages(
         bounds.add(values)
     low, high, nulls = bounds.finish(name)
     file = None if writer is None else writer.finish()
-    return WrittenPages(file=file, min=low, max=high, null_count=nulls)
+    return WrittenPages(number=number, file=file, min=low, max=high, null_count=nulls)
 
 
 class _Bounds:

@@ -61,13 +61,16 @@ class BTree:
         page_rows = page_rows_of(rows.parameters, files.DEFAULT_PAGE_ROWS)
         return _built(write_one_file(folder, rows.dtype, rows.batches, page_rows))
 
-    def build_range(self, rows: BuildInput, place: int, folder: SegmentFolder) -> WrittenPages:
+    def build_range(
+        self, rows: BuildInput, place: int, folder: SegmentFolder, *, attempt: int = 0
+    ) -> WrittenPages:
         """Write the rows of one range of values, in value order, as a file of its own.
 
-        Ranges are counted from the lowest; equal values, and nulls, may be in several.
+        Ranges are counted from the lowest; equal values, and nulls, may be in several. `attempt`,
+        below 2**32, tells files apart that hold the same range.
         """
         page_rows = page_rows_of(rows.parameters, files.DEFAULT_PAGE_ROWS)
-        return write_range(folder, rows.dtype, place, rows.batches, page_rows)
+        return write_range(folder, rows.dtype, place, rows.batches, page_rows, attempt=attempt)
 
     def finish_ranges(
         self,

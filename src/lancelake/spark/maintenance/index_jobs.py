@@ -1,0 +1,80 @@
+"""Indices of a table built, brought up to date and dropped by Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.jobs.engine import described
+from lancelake.spark.maintenance.index_build import BuiltBySpark
+from lancelake.table.index.build import IndexRun, create_index
+from lancelake.table.index.drop import drop_index
+from lancelake.table.index.refresh import RefreshOptions, refresh_indices
+from lancelake.table.index.request import IndexRequest
+from lancelake.table.index.statistics import coverage_named
+
+Row = Mapping[str, Any]
+
+_FIELDS = {
+    "version": t.LongType(),
+    "name": t.StringType(),
+    "kind": t.StringType(),
+    "rows_indexed": t.LongType(),
+    "rows_not_indexed": t.LongType(),
+}
+INDEXED = t.StructType([t.StructField(name, dtype) for name, dtype in _FIELDS.items()])
+DROPPED = t.StructType(INDEXED.fields[:2])
+
+
+def index_table(spark: SparkSession, base: Snapshot, request: IndexRequest) -> Row:
+    """Build an index, on executors if it is large, and commit it."""
+    with described(spark, f"index {request.column} of {base.location.uri}"):
+        made = create_index(base, request, IndexRun(builder=BuiltBySpark(spark)))
+    before = {index.uuid for index in base.indices}
+    name = next(index.name for index in made.indices if index.uuid not in before)
+    return _row(made, name)
+
+
+def refresh_table(
+    spark: SparkSession, base: Snapshot, names: Sequence[str] | None, *, rebuild: bool
+) -> list[Row]:
+    """Bring indices up to date; rows say how much each covers now."""
+    options = RefreshOptions(index_names=None if names is None else tuple(names), retrain=rebuild)
+    with described(spark, f"refresh indices of {base.location.uri}"):
+        done = refresh_indices(base, options, IndexRun(builder=BuiltBySpark(spark)))
+    return [_row(done.snapshot, name) for name in done.names]
+
+
+def drop_table_index(base: Snapshot, name: str) -> Row:
+    """Drop an index."""
+    return {"version": drop_index(base, name).version, "name": name}
+
+
+def parameters_in(text: str | None) -> dict[str, Any]:
+    """Understand parameters of a kind, written as a JSON object."""
+    if not text:
+        return {}
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise InvalidRequestError(f"{text!r} is not JSON") from error
+    if not isinstance(found, dict):
+        raise InvalidRequestError(f"{text!r} is not a JSON object")
+    return found
+
+
+def _row(at: Snapshot, name: str) -> Row:
+    found = coverage_named(at, name)
+    return {
+        "version": at.version,
+        "name": name,
+        "kind": found.kind,
+        "rows_indexed": found.rows,
+        "rows_not_indexed": found.unindexed_rows,
+    }
