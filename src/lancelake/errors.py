@@ -335,8 +335,8 @@ class DamagedIndexError(CorruptTableError):
 
     code = "damaged_index"
     action = (
-        "Read without it (use_scalar_index=False in Python, useScalarIndex=false in Spark), and "
-        "drop the index or build it again."
+        "Read without it (use_scalar_index=False in Python, useScalarIndex=false in Spark, "
+        "--no-index at the command line), and drop the index or build it again."
     )
 
 

@@ -9,10 +9,13 @@ import pyarrow as pa
 import pytest
 from typer.testing import Result
 
+import lancelake.pylance as lance
 from lancelake import __version__
 from lancelake.cli.group import COMMANDS, load_command
+from lancelake.errors import DamagedIndexError
 from lancelake.proto.table_pb2 import Manifest
 from tests.support.official import Official
+from tests.support.searched_tables import add_segment
 from tests.support.table_surgery import edit_manifest, manifest_path
 
 Output = Callable[..., str]
@@ -218,3 +221,17 @@ def test_no_line_is_wider_than_the_terminal(
     command: str, width: int, output: Output, sound: Path
 ) -> None:
     assert max(map(len, output(command, sound, width=width).splitlines())) <= width
+
+
+def test_count_can_do_without_indices(run: Run, output: Output, tmp_path: Path) -> None:
+    uri = str(tmp_path / "t.lance")
+    lance.write_dataset(pa.table({"n": range(10)}), uri)
+    add_segment(uri, "n", "BTREE")
+    for file in (tmp_path / "t.lance" / "_indices").glob("*/*"):
+        file.unlink()
+    refused = run("count", uri, "--filter", "n > 6")
+    assert refused.exit_code == DamagedIndexError.exit_code
+    assert "n_btree" in refused.output
+    assert "--no-index" in refused.output
+    assert output("count", uri, "--filter", "n > 6", "--no-index").strip() == "3"
+    assert "3 rows" in output("head", uri, "--filter", "n > 6", "--no-index")

@@ -6,6 +6,7 @@ import os
 import tempfile
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -123,3 +124,24 @@ def test_indices_of_a_release_answer_as_a_scan(
     assert differences(officials("14.0.2"), tmp_table, texts) == []
     used = names_used(tmp_table, [*texts, "i = 2", "f = 1.5", "s = 'ab'", "array_has(l, 'y')"])
     assert {"BTREE of i", "BTREE of f", "BITMAP of s", "LABEL_LIST of l"} <= used
+
+
+@pytest.mark.parametrize("writer", ["ours", *RELEASES])
+def test_updated_structs_are_not_found_by_the_old_values_of_their_members(
+    officials: OfficialPool, tmp_table: str, writer: str
+) -> None:
+    def table(start: int, stop: int, text: str) -> pa.Table:
+        members = pa.array([{"s": text}] * (stop - start), pa.struct([("s", pa.string())]))
+        return pa.table({"n": range(start, stop), "st": members})
+
+    release = officials("4.0.2" if writer == "ours" else writer)
+    first = table(0, 20, "a")
+    release.write(tmp_table, first, max_rows_per_file=10, enable_stable_row_ids=True)
+    release.create_scalar_index(tmp_table, "st.s", "BTREE", name="members")
+    if writer == "ours":
+        merge = lance.dataset(tmp_table).merge_insert("n").when_matched_update_all()
+        merge.execute(table(5, 15, "b"))
+    else:
+        release.merge_insert(tmp_table, table(5, 15, "b"), ["n"])
+    assert differences(officials("14.0.2"), tmp_table, ["st.s = 'a'", "st.s = 'b'"]) == []
+    assert names_used(tmp_table, ["st.s = 'b'"]) == {"members"}

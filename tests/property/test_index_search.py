@@ -42,7 +42,10 @@ def ensure_used(table: lance.LanceDataset) -> None:
     for index in table.list_indices():
         if index["name"].startswith("__") or not fragments & set(index["fragment_ids"]):
             continue
-        text = PROBES.get(index["name"].split("_")[-1], "{} IS NULL").format(index["fields"][0])
+        column = index["fields"][0]
+        if "." in column and table.has_stable_row_ids:
+            continue  # of members of structs, fragments with updated rows are not trusted
+        text = PROBES.get(index["name"].split("_")[-1], "{} IS NULL").format(column)
         request = ScanRequest(columns=("n",), filter=text, fast_search=True)
         search = plan(table._snapshot, request).index_search
         assert search is not None, (index["name"], text)

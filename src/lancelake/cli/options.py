@@ -50,6 +50,10 @@ Filter = Annotated[
     str | None,
     typer.Option("--filter", "-f", metavar="SQL", show_default=False, help="Only rows that match."),
 ]
+NoIndex = Annotated[
+    bool,
+    typer.Option("--no-index", help="Find the rows that match without indices."),
+]
 Message = Annotated[
     str | None,
     typer.Option(

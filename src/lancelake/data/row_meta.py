@@ -74,6 +74,10 @@ class RowMeta:
             raise CorruptTableError(problem, table=self.files.root.uri)
         return RowIdSequence.decode(data, physical_rows=self.physical_rows)
 
+    def newest_update(self) -> int:
+        """Return the last version in which a row was changed."""
+        return int(self._last_updated.max()) if self.physical_rows else 0
+
     @computed_once
     def _row_ids(self) -> U64Array:
         return self.row_id_sequence().values()

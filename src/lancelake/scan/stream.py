@@ -39,11 +39,15 @@ def count(plan: ScanPlan) -> int:
         places = spec.files, spec.manifest_at
         total = sum(live_rows(*places, task.fragment) for task in plan.tasks)
     else:
-        with ThreadPoolExecutor(plan.fragment_readahead) as pool:
-            columns = ScanColumns.of(spec)
-            total = sum(pool.map(lambda task: count_task(task, columns), plan.tasks))
-    left = max(0, total - plan.skip)
-    return left if plan.limit is None else min(left, plan.limit)
+        columns = ScanColumns.of(spec)
+        known = [task for task in plan.tasks if task.rows is not None and not task.recheck]
+        total = sum(count_task(task, columns) for task in known)
+        left = [task for task in plan.tasks if task.rows is None or task.recheck]
+        if left:
+            with ThreadPoolExecutor(plan.fragment_readahead) as pool:
+                total += sum(pool.map(lambda task: count_task(task, columns), left))
+    counted = max(0, total - plan.skip)
+    return counted if plan.limit is None else min(counted, plan.limit)
 
 
 def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:

@@ -60,6 +60,12 @@ def without_fragments(
     return tuple(pruned(i) for i in indices) if gone else indices
 
 
+def with_members(schema: Schema, fields: Iterable[FieldId]) -> set[FieldId]:
+    """Return fields and all that is inside of them: an index may be on a member of a struct."""
+    known = schema.by_id()
+    return {node.id for f in fields for node in (known[f].walk() if f in known else ())}
+
+
 def without_changed_columns(
     indices: Indices,
     schema: Schema,

@@ -2,9 +2,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
-from lancelake.format.ids import Version
+from lancelake.format.arrow_schema import from_arrow
+from lancelake.format.ids import FieldId, Version
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexDetails, IndexMetadata
 from lancelake.format.schema import Schema
 from lancelake.proto import table_pb2
@@ -115,3 +117,11 @@ def _reuse(details: table_pb2.FragmentReuseIndexDetails) -> IndexMetadata:
     return replace(
         entry, fields=(), details=IndexDetails(type_url=url, value=value), fragment_bitmap=b""
     )
+
+
+def test_members_of_a_changed_struct_change() -> None:
+    inner = pa.struct([("a", pa.int64()), ("b", pa.struct([("c", pa.string())]))])
+    schema = from_arrow(pa.schema([("n", pa.int64()), ("st", inner)]))
+    number, struct = (field.id for field in schema.fields)
+    found = index_coverage.with_members(schema, [struct, FieldId(99)])
+    assert found == {field.id for field in schema.walk()} - {number}

@@ -6,7 +6,7 @@ import typer
 
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Filter, Output, StorageOptions, Uri, location
+from lancelake.cli.options import At, Filter, NoIndex, Output, StorageOptions, Uri, location
 from lancelake.scan import stream
 from lancelake.scan.count import count_rows
 from lancelake.scan.planner import plan
@@ -19,6 +19,7 @@ app = typer.Typer(add_completion=False, rich_markup_mode=None)
 def count(
     uri: Uri,
     filter: Filter = None,
+    no_index: NoIndex = False,
     at: At = None,
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
@@ -28,7 +29,8 @@ def count(
     if filter is None:
         rows = count_rows(snapshot)
     else:
-        rows = stream.count(plan(snapshot, ScanRequest(columns=(), filter=filter)))
+        request = ScanRequest(columns=(), filter=filter, use_scalar_index=not no_index)
+        rows = stream.count(plan(snapshot, request))
     if output is OutputFormat.JSON:
         print_json({"version": snapshot.version, "filter": filter, "rows": rows})
     else:

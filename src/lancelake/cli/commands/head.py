@@ -12,6 +12,7 @@ from lancelake.cli.options import (
     At,
     Columns,
     Filter,
+    NoIndex,
     Output,
     StorageOptions,
     Uri,
@@ -32,12 +33,18 @@ def head(
     rows: Annotated[int, typer.Option("--rows", "-n", min=0, help="Number of rows.")] = 10,
     columns: Columns = None,
     filter: Filter = None,
+    no_index: NoIndex = False,
     at: At = None,
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
 ) -> None:
     """Show the first rows."""
     snapshot = open_at(location(uri, options), at)
-    request = ScanRequest(columns=column_names(columns), filter=filter, limit=rows)
+    request = ScanRequest(
+        columns=column_names(columns),
+        filter=filter,
+        limit=rows,
+        use_scalar_index=not no_index,
+    )
     table = run(plan(snapshot, request)).read_all()
     print_rows(table, snapshot, output)

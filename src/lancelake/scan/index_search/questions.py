@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from lancelake.expr.condition import (
     And,
     Column,
+    ColumnComparison,
     Condition,
     Constant,
     Leaf,
@@ -23,7 +24,6 @@ from lancelake.expr.condition import (
     SqlLeaf,
     all_of,
 )
-from lancelake.expr.condition import ColumnComparison as _ColumnComparison
 from lancelake.index.key_range import KeyRange, range_of
 from lancelake.index.order import has_order
 
@@ -142,14 +142,16 @@ class _Reader:
 
 def column_of_leaf(leaf: Leaf) -> Column | None:
     """Return the one column that a condition with a typed column is about."""
-    is_other = isinstance(leaf, Constant | _ColumnComparison | SqlLeaf | PlannedLeaf)
+    is_other = isinstance(leaf, Constant | ColumnComparison | SqlLeaf | PlannedLeaf)
     return None if is_other else leaf.column  # type: ignore[union-attr]  # the others have one
 
 
 def _ranges(column: Column, leaves: Sequence[Leaf]) -> list[Questions]:
     """Return one question for all ranges among conditions, and one for each of the others."""
-    ranges = [leaf for leaf in leaves if _range(column, leaf) is not None]
-    rest = [leaf for leaf in leaves if leaf not in ranges] if ranges else leaves
+    ranges: list[Leaf] = []
+    rest: list[Leaf] = []
+    for leaf in leaves:
+        (rest if _range(column, leaf) is None else ranges).append(leaf)
     found: list[Questions] = [_question(column, [leaf]) for leaf in rest]
     return [_question(column, ranges), *found] if ranges else found
 

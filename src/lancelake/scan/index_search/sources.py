@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import cast
 
@@ -14,6 +14,7 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.data.row_meta import RowMeta
 from lancelake.errors import (
     CorruptTableError,
     DamagedIndexError,
@@ -27,9 +28,10 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import follow
 from lancelake.index import cache
 from lancelake.index.coverage import Coverage, IndexedVersion
-from lancelake.index.kind import IndexKind, OpenSegment, SegmentFacts
+from lancelake.index.kind import IdKind, IndexKind, OpenSegment, SegmentFacts
 from lancelake.index.recorded_moves import with_inline_moves
 from lancelake.index.registry import KINDS, kind_of, kind_of_files
+from lancelake.scan.count import physical_rows
 from lancelake.storage.open import open_store
 
 # What an open segment keeps in memory by itself, about.
@@ -75,7 +77,7 @@ class IndexSources:
         entries = [e for e in self._snapshot.indices if e.fields == fields and not e.is_system]
         usable = [(e, kind) for e in entries if (kind := self._kind(e, column.dtype)) is not None]
         for entry, kind in sorted(usable, key=lambda pair: KINDS.index(pair[1])):
-            source = self._source(entry, kind, column.dtype)
+            source = self._source(entry, kind, column)
             if source is not None and source.coverage.fragments:
                 yield source
 
@@ -93,17 +95,38 @@ class IndexSources:
         folder = self._snapshot.files.index_dir(entry)
         return open_store(folder.root).list_names(folder.path)
 
-    def _source(self, entry: IndexMetadata, kind: IndexKind, dtype: pa.DataType) -> Source | None:
+    def _source(self, entry: IndexMetadata, kind: IndexKind, column: Column) -> Source | None:
         try:
             coverage = self._indexed_version().coverage(entry, kind)
         except UnsupportedError:
             return None  # rows moved in a way that only newer releases know
+        if coverage is not None and len(column.path) > 1:
+            coverage = self._without_updates(coverage, entry)
         if coverage is None or not coverage.fragments:
             return None
         with named_failures(entry.name):
-            segment = self._opened(entry, kind, dtype)
+            segment = self._opened(entry, kind, column.dtype)
             coverage = coverage.trusted(segment)
         return Source(index=entry.name, kind=kind, segment=segment, coverage=coverage)
+
+    def _without_updates(self, coverage: Coverage, entry: IndexMetadata) -> Coverage:
+        """Leave out fragments with rows that were updated since a member of a struct was indexed.
+
+        When a whole struct is updated, release 4.0.2 lets indices of its members cover the new
+        rows, of which they have the old values.
+        """
+        if coverage.stored is IdKind.ADDRESS:
+            return coverage
+        by_id = self._fragments.by_id()
+        places = self._snapshot.files, self._snapshot.manifest_at
+        updated = BitMap()
+        for number in coverage.fragments:
+            fragment = by_id[FragmentId(number)]
+            rows = physical_rows(*places, fragment)
+            meta = RowMeta(self._snapshot.files, fragment, rows, has_stable_row_ids=True)
+            if meta.newest_update() > entry.dataset_version:
+                updated.add(number)
+        return replace(coverage, fragments=coverage.fragments - updated)
 
     def _opened(self, entry: IndexMetadata, kind: IndexKind, dtype: pa.DataType) -> OpenSegment:
         place = self._snapshot.files.index_dir(entry)

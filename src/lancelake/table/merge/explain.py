@@ -18,6 +18,7 @@ from lancelake.table.merge.clauses import (
     UpdateAll,
     UpdateSet,
 )
+from lancelake.table.merge.key_index import key_indices
 
 
 @names_table
@@ -36,10 +37,16 @@ def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = N
         "    Fetch: columns of matching rows that the clauses need",
         f"      HashJoin: source.[{', '.join(spec.on)}] = target.[{', '.join(spec.on)}]",
         f"        LanceScan: uri={base.location.uri}, version={base.version}, "
-        f"fragments={len(base.manifest.fragments)}, columns=[{', '.join(spec.on)}, _rowaddr]",
+        f"fragments={len(base.manifest.fragments)}, columns=[{', '.join(spec.on)}, _rowaddr]"
+        + _indices(base, spec),
         f"        Source: {columns}",
     ]
     return "\n".join(steps) + "\n"
+
+
+def _indices(base: Snapshot, spec: MergeSpec) -> str:
+    found = key_indices(base, spec.on) if spec.use_index and base.indices else []
+    return f", key_indices=[{', '.join(found)}]" if found else ""
 
 
 def _named(clauses: Sequence[Matched | NotMatched | NotMatchedBySource], none: str) -> str:

@@ -14,9 +14,10 @@ from lancelake.format.fragment_list import FragmentList
 from lancelake.format.schema import Field
 from lancelake.scan.count import count_rows
 from lancelake.scan.index_search.search import IndexSearch, search
+from lancelake.scan.index_search.sources import IndexSources
 from lancelake.scan.outputs import expression_schema
 from lancelake.scan.plan import ScanTask
-from lancelake.table.merge.keys import Comparer
+from lancelake.table.merge.keys import Comparer, key_fields
 from lancelake.table.merge.source_keys import SourceKeys
 
 # With fewer rows for each key, reading the keys of all rows is as fast as looking each up.
@@ -34,6 +35,18 @@ def with_keys(
         return list(scans)
     found = _asked(base, fields, keys)
     return list(scans) if found is None else narrowed(scans, found)
+
+
+def key_indices(base: Snapshot, on: Sequence[str]) -> list[str]:
+    """Return the names of the indices that can be asked for keys, if these are few."""
+    schema, sources = expression_schema(base.manifest.schema), IndexSources(base)
+    found: dict[str, None] = {}
+    for field in key_fields(on, base.manifest.schema):
+        dtype = type_at(schema, (field.name,))
+        if dtype is not None:
+            column = Column(path=(field.name,), dtype=dtype)
+            found |= dict.fromkeys(source.index for source in sources.of(column))
+    return list(found)
 
 
 def narrowed(scans: Sequence[ScanTask], found: IndexSearch) -> list[ScanTask]:

@@ -167,7 +167,9 @@ def _indices_after(
     op: ops.Update, head: TableState, added: tuple[Fragment, ...]
 ) -> index_coverage.Indices:
     updated = [f.id for f in op.updated_fragments]
-    indices = index_coverage.without_fragments(head.indices, op.fields_modified, updated)
+    schema = head.manifest.schema
+    modified = index_coverage.with_members(schema, op.fields_modified)
+    indices = index_coverage.without_fragments(head.indices, modified, updated)
     by_rows = op.update_mode is UpdateMode.REWRITE_ROWS
     if not (head.manifest.has_stable_row_ids and by_rows and op.fields_for_preserving_frag_bitmap):
         return indices
@@ -175,7 +177,7 @@ def _indices_after(
         indices,
         sources=overlap.touched(op).all,
         moved_to=[f.id for f in added if row_ids.has_all_row_ids(f)],
-        changed_fields=op.fields_for_preserving_frag_bitmap,
+        changed_fields=index_coverage.with_members(schema, op.fields_for_preserving_frag_bitmap),
     )
 
 

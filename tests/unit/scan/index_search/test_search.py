@@ -195,3 +195,36 @@ def test_count_of_known_rows_reads_no_data(uri: str) -> None:
     for file in (Path(uri) / "data").iterdir():
         file.unlink()
     assert lance.dataset(uri).count_rows("n >= 5 AND n < 15") == 9
+
+
+def test_fragments_are_searched_by_themselves(uri: str) -> None:
+    add_segment(uri, "n", "BTREE")
+    fragment = lance.dataset(uri).get_fragment(1)
+    assert fragment.to_table(["n"], filter="n IN (3, 12)")["n"].to_pylist() == [12]
+    assert fragment.count_rows("n IN (3, 12)") == 1
+    assert "ScalarIndexQuery" in fragment.scanner(filter="n = 12").explain_plan()
+
+
+def test_queries_in_sql_ask_indices(uri: str) -> None:
+    add_segment(uri, "n", "BTREE")
+    query = lance.dataset(uri).sql("SELECT n + 1 AS m FROM dataset WHERE n IN (3, 12)").build()
+    assert pa.Table.from_batches(query.to_batch_records())["m"].to_pylist() == [4, 13]
+    assert "n_btree" in query.explain_plan()
+
+
+def test_clones_search_the_indices_of_their_source(uri: str, tmp_path: Path) -> None:
+    add_segment(uri, "n", "BTREE")
+    table = lance.dataset(uri)
+    copy = table.shallow_clone(str(tmp_path / "copy.lance"), table.version)
+    assert "n_btree" in copy.scanner(filter="n = 12").explain_plan()
+    assert copy.to_table(["n"], "n = 12")["n"].to_pylist() == [12]
+
+
+def test_plan_names_index_question_and_rows(uri: str) -> None:
+    add_segment(uri, "n", "BTREE", fragments={0, 1, 2})
+    scanner = lance.dataset(uri).scanner(filter="n > 3 AND n < 6 AND k = 4")
+    text = scanner.explain_plan()
+    assert "ScalarIndexQuery: query=[(n > 3) AND (n < 6)]@n_btree(BTREE), rows=2" in text
+    assert "fragments_skipped=2, fragments_scanned=1" in text
+    assert "rows_to_check=2" in text
+    assert "output_rows=1" in scanner.analyze_plan()

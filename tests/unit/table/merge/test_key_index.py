@@ -96,3 +96,9 @@ def test_upsert_changes_the_same_rows(uri: str, use_index: bool) -> None:
     found = lance.dataset(uri).to_table(["id"], "text = 'x'", use_scalar_index=False)
     assert sorted(found["id"].to_pylist()) == [6, 1999, 5000]
     assert lance.dataset(uri).count_rows("text = 'x'") == 3
+
+
+def test_plan_names_the_indices_of_the_key(uri: str) -> None:
+    merge = lance.dataset(uri).merge_insert(["id", "half"]).when_matched_update_all()
+    assert "key_indices=[id_btree, half_bitmap]" in merge.explain_plan()
+    assert "key_indices" not in merge.use_index(False).explain_plan()
