@@ -13,7 +13,7 @@ from lancelake.storage.confined import ensure_plain
 from lancelake.storage.options import ensure_known
 
 SCHEMES = ("file", "file-object-store", "memory", "s3", "s3+ddb", "gs", "az", "abfss")
-_ALIASES = {"s3a": "s3"}
+_ALIASES = {"s3a": "s3", "shared-memory": "memory"}
 _LOCAL = ("file", "file-object-store")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _FILE_WITHOUT_HOST = re.compile(r"file:(?=/(?!/))")
