@@ -71,7 +71,7 @@ class CompactionMetrics:
     files_added: int = 0
 
 
-@dataclass
+@dataclass(repr=False)
 class RewriteResult:
     """Result of a task, to be committed together with others."""
 
@@ -79,6 +79,12 @@ class RewriteResult:
     original_fragments: list[FragmentMetadata]
     new_fragments: list[FragmentMetadata]
     _is_sorted: bool = False
+
+    def __repr__(self) -> str:
+        return (
+            f"RewriteResult(read_version={self.read_version}, "
+            f"new_fragments={self.new_fragments}, old_fragments={self.original_fragments})"
+        )
 
     @property
     def metrics(self) -> CompactionMetrics:
