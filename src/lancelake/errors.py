@@ -170,6 +170,12 @@ class InvalidExpressionOSError(InvalidExpressionError, InvalidRequestOSError):
     code = "invalid_expression_os"
 
 
+class UnknownDataError(InvalidRequestError, TypeError):
+    """An object cannot be read as rows. Pylance raises TypeError for this."""
+
+    code = "unknown_data"
+
+
 class OutOfRangeError(InvalidRequestError, IndexError, OSError):
     """A row number is past the last row. Pylance raises OSError for this."""
 

@@ -83,7 +83,7 @@ SCHEMAS: dict[str, tuple[Refused, type[LanceTableError], str]] = {
         "does not have: c",
     ),
     "a column twice, added": (_write(TWICE), SchemaMismatchError, "two columns a"),
-    "a column twice, anew": (_write(TWICE, "overwrite"), InvalidNameError, "the name 'a'"),
+    "a column twice, anew": (_write(TWICE, "overwrite"), InvalidNameError, "field name 'a'"),
     "a member twice": (_write(INNER_TWICE, "overwrite"), SchemaMismatchError, r"two columns s\.x"),
     "a member twice, added": (_write(INNER_TWICE), SchemaMismatchError, "does not have: s"),
 }
@@ -217,7 +217,7 @@ def test_a_table_with_colliding_bases_is_not_created(
 
 
 def test_a_table_with_a_column_twice_is_not_created(tmp_path: Path) -> None:
-    with pytest.raises(InvalidNameError, match="two columns have the name 'a'"):
+    with pytest.raises(InvalidNameError, match="Duplicate field name 'a'"):
         lance.write_dataset(TWICE, tmp_path)
     assert not (tmp_path / "_versions").exists()
 

@@ -94,7 +94,7 @@ for name in names:
         ]
 result = found
 """
-# An argument of one release only, which stands where the other release has another.
+# Arguments whose kind differs between releases.
 MOVED = {"base_store_params", "commit_timeout"}
 REST = {"kwargs", "rest", "options"}
 
@@ -146,8 +146,8 @@ def test_arguments_of_a_release_are_taken(
 
 
 @pytest.mark.parametrize("name", ["LanceDataset.commit", "LanceDataset.commit_batch"])
-def test_positions_are_those_of_the_oldest_release(official_4: Official, name: str) -> None:
-    found: dict[str, Any] = official_4.run("unused", CODE, names=[name])
+def test_positions_are_those_of_the_newest_release(official_14: Official, name: str) -> None:
+    found: dict[str, Any] = official_14.run("unused", CODE, names=[name])
     order = [p[0] for p in found[name] if p[1] == "POSITIONAL_OR_KEYWORD"]
     ours = inspect.signature(CALLS[name]).parameters.values()
     assert [p.name for p in ours if p.kind is p.POSITIONAL_OR_KEYWORD] == order

@@ -59,7 +59,7 @@ def bucket(s3: S3Server, folder: Path) -> Location:
 @pytest.fixture(scope="module")
 def memory(folder: Path) -> Location:
     """Return a place in memory with the same tables."""
-    return uploaded(folder, "memory://store-tests/tables", {})
+    return uploaded(folder, "shared-memory://store-tests/tables", {})
 
 
 def uploaded(folder: Path, uri: str, options: dict[str, str]) -> Location:
@@ -149,7 +149,11 @@ def test_place_without_a_table_is_told(opened: Open) -> None:
 def test_missing_data_file_is_named(
     request: pytest.FixtureRequest, s3: S3Server, folder: Path, name: str
 ) -> None:
-    uri = "memory://store-tests/damaged" if name == "memory" else f"s3://{s3.new_bucket()}/damaged"
+    uri = (
+        "shared-memory://store-tests/damaged"
+        if name == "memory"
+        else f"s3://{s3.new_bucket()}/damaged"
+    )
     options = {} if name == "memory" else s3.storage_options
     place = uploaded(folder / "versioned.lance", uri, options)
     found = lance.dataset(place.uri, storage_options=options)
@@ -225,6 +229,6 @@ def test_secrets_do_not_show(s3: S3Server, bucket: Location) -> None:
     assert secret not in str(caught.value)
 
 
-def test_memory_tables_of_one_name_are_shared_within_the_process(memory: Location) -> None:
+def test_shared_memory_tables_of_one_name_are_shared_within_the_process(memory: Location) -> None:
     again = lance.dataset(f"{memory.uri}/varied.lance")
     assert isinstance(again.to_table(), pa.Table)

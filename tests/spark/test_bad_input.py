@@ -307,7 +307,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a null where none may be": (
         lambda p: p.save(p.rows((None, "y"))),
         SchemaMismatchError,
-        ("column id has nulls", "orders.lance", "Fill in the nulls"),
+        ("column id contains null values", "orders.lance", "Fill in the nulls"),
     ),
     "a table that exists": (
         lambda p: p.save(p.rows(), mode="error"),

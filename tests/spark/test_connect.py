@@ -123,7 +123,7 @@ SAID = {
     "time": ("InvalidRequestError", "'soon' is not a valid time"),
     "extra": ("SchemaMismatchError", "mergeSchema=true"),
     "missing": ("SchemaMismatchError", "column id of type int64 is missing"),
-    "null": ("SchemaMismatchError", "column id has nulls"),
+    "null": ("SchemaMismatchError", "column id contains null values"),
     "write option": ("InvalidRequestError", "Did you mean mergeSchema?"),
     "table": ("TableNotFoundError", "not a Lance table"),
     "merge": ("InvalidRequestError", "Ambiguous merge"),

@@ -45,7 +45,7 @@ def write_fragments(
             settling=settling,
         )
         for batch in gathered(reader):
-            for piece in pieces(batch, min(PIECE_BYTES, task.max_bytes_per_file)):
+            for piece in pieces(batch, min(PIECE_BYTES, task.full_at_bytes)):
                 output.write(piece)
         return output.finish()
 
@@ -128,7 +128,7 @@ class _Output:
     def _is_large(self, writer: DataFileWriter) -> bool:
         """Estimate a file's size from its values and the compression of earlier files."""
         share = self._size_bytes / self._memory_bytes if self._memory_bytes else 1.0
-        return writer.memory_bytes * share >= self.task.max_bytes_per_file
+        return writer.memory_bytes * share >= self.task.full_at_bytes
 
     def _report(self) -> None:
         if self.progress is not None:

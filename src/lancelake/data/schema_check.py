@@ -34,7 +34,8 @@ def ensure_fits(table: Schema, data: pa.Schema, *, casts: bool = False) -> Schem
     if found.extra:
         names = ", ".join(field.name for field in found.extra)
         raise SchemaMismatchError(
-            f"the data has columns that the table does not have: {names}",
+            "Append with different schema: the data has columns that the table does not have: "
+            f"{names}",
             path=found.extra[0].name,
             found=str(found.extra[0].type),
             action="Omit them, or add them to the table first.",
@@ -209,7 +210,8 @@ def _ensure_unique(names: Sequence[str], path: tuple[str, ...]) -> None:
 def _mismatch(table: Field, found: str, path: tuple[str, ...]) -> SchemaMismatchError:
     where = _shown(path)
     return SchemaMismatchError(
-        f"column {where} has type {table.logical_type} in the table and {found} in the data",
+        f"Append with different schema: column {where} has type {table.logical_type} in the "
+        f"table and {found} in the data",
         path=where,
         expected=table.logical_type,
         found=found,

@@ -17,6 +17,13 @@ from lancelake.storage.location import Location
 
 MAX_ROWS_PER_FILE = 1024 * 1024
 MAX_BYTES_PER_FILE = 90 * 1024**3
+# The size of a page, below which official Lance does not close a file either.
+LEAST_BYTES_PER_FILE = 8 << 20
+
+
+def full_at_bytes(max_bytes_per_file: int) -> int:
+    """Return the size at which a file is closed: the limit, or that of a page if it is lower."""
+    return max(max_bytes_per_file, LEAST_BYTES_PER_FILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,7 +38,7 @@ class WriteTask:
     file_version: FileVersion = file_version.DEFAULT
     max_rows_per_file: int = MAX_ROWS_PER_FILE
     max_bytes_per_file: int = MAX_BYTES_PER_FILE
-    """A file is closed soon after it has reached this size."""
+    """A file is closed soon after it has reached this size, or `LEAST_BYTES_PER_FILE`."""
 
     bases: tuple[BasePath | None, ...] = (None,)
     """Bases for data files, used in turn; None is the root."""
@@ -47,6 +54,11 @@ class WriteTask:
 
     newest_readers_only: bool = False
     """Whether to write types that pylance 4 cannot read."""
+
+    @property
+    def full_at_bytes(self) -> int:
+        """Size at which a file is closed."""
+        return full_at_bytes(self.max_bytes_per_file)
 
     def __post_init__(self) -> None:
         """Validate limits and bases."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from lancelake.errors import InvalidExpressionError
 from lancelake.expr.arrays import type_at
 from lancelake.expr.bind import Binder
 from lancelake.expr.condition import (
@@ -18,8 +19,9 @@ from lancelake.expr.condition import (
     all_of,
     negated,
 )
-from lancelake.expr.literals import typed, typed_array
+from lancelake.expr.literals import is_text, typed, typed_array
 from lancelake.expr.tokens import BLANK, Token, TokenKind
+from lancelake.format.column_path import join_path
 
 _OPERATORS = {o.value: o for o in Operator} | {"<>": Operator.NOT_EQUAL}
 _CONSTANTS = {"TRUE": True, "FALSE": False, "NULL": None}
@@ -81,6 +83,7 @@ class _Leaf:
     def _compared(
         self, column: Column, operator: Operator | None, value: Literal | None
     ) -> Condition | None:
+        _ensure_alike(column, value)
         constant = None if value is None else typed(_scalar(value), column.dtype)
         if operator is None or constant is None:
             return None
@@ -116,6 +119,7 @@ class _Leaf:
                 value, at = self._literal(at)
                 if value is None:
                     return None
+                _ensure_alike(column, value)
                 values.append(value)
             if self._symbol(at) != ",":
                 break
@@ -158,6 +162,16 @@ class _Leaf:
     def _symbol(self, at: int) -> str:
         is_symbol = 0 <= at < len(self._tokens) and self._tokens[at].kind is TokenKind.SYMBOL
         return self._tokens[at].text if is_symbol else ""
+
+
+def _ensure_alike(column: Column, value: Literal | None) -> None:
+    """Refuse to compare text with a number: whether the text is a number depends on the rows."""
+    if is_text(column.dtype) and type(value) in (int, float):
+        name = join_path(column.path)
+        problem = f"column {name} is text, and could not convert the number {value} to text"
+        raise InvalidExpressionError(
+            problem, text=str(value), action=f"Compare with '{value}', or cast the column."
+        )
 
 
 def _constant(token: Token) -> Literal | None:

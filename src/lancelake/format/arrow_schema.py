@@ -134,7 +134,7 @@ def _ensure_names(names: Sequence[str]) -> None:
         if name in RESERVED_NAMES:
             raise InvalidNameError(f"column name {name!r} is reserved", column=name)
         if name in names[:position]:
-            raise InvalidNameError(f"two columns have the name {name!r}", column=name)
+            raise InvalidNameError(f"Duplicate field name {name!r} in schema", column=name)
 
 
 def _converted(field: pa.Field, path: tuple[str, ...]) -> Field:

@@ -284,7 +284,7 @@ def _ensure_unique(fields: tuple[Field, ...], path: tuple[Field, ...]) -> None:
     for field in fields:
         if field.name in seen:
             where = _shown((*path, field))
-            raise InvalidNameError(f"two columns have the name {where}", column=where)
+            raise InvalidNameError(f"Duplicate field name {where!r} in schema", column=where)
         seen.add(field.name)
         _ensure_unique(field.children, (*path, field))
 

@@ -60,7 +60,7 @@ def from_name(name: str) -> FileVersion:
     try:
         return _BY_NAME[name.lower()]
     except KeyError:
-        msg = f"unknown data file version {name!r}"
+        msg = f"Unknown Lance storage version: {name}"
         raise UnsupportedError(msg, found=name) from None
 
 

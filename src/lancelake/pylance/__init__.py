@@ -7,28 +7,27 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
 from lancelake.commit.locked import CommitLock
-from lancelake.data.write_task import MAX_BYTES_PER_FILE, MAX_ROWS_PER_FILE, Progress
-from lancelake.errors import InvalidRequestError, UnsupportedError, naming
+from lancelake.errors import UnsupportedError, naming
 from lancelake.pylance._dataset.base_path import DatasetBasePath
-from lancelake.pylance._dataset.guarded import lock_of
+from lancelake.pylance._dataset.cleaning import (
+    CleanupCandidateFile,
+    CleanupExplanation,
+    CleanupReferencedBranch,
+    CleanupStats,
+)
 from lancelake.pylance._dataset.index_values import Index, IndexFile
 from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.merge import MergeInsertBuilder
+from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.reference import VersionLike
 from lancelake.pylance._dataset.scanner import LanceScanner
+from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.stats import DataStatistics, FieldStatistics
 from lancelake.pylance._dataset.times import to_datetime
 from lancelake.pylance._dataset.transaction import Transaction
 from lancelake.pylance._dataset.uris import uri_of
-from lancelake.pylance._dataset.writing import (
-    AutoCleanupConfig,
-    commit_lock_of,
-    ensure_openable,
-    write_options,
-    write_rows,
-)
+from lancelake.pylance._dataset.writing import commit_lock_of, ensure_openable
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.pylance.blob import (
     Blob,
@@ -39,13 +38,15 @@ from lancelake.pylance.blob import (
     blob_array,
     blob_field,
 )
-from lancelake.pylance.dataset import LanceDataset
+from lancelake.pylance.dataset import LanceDataset, write_dataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
-from lancelake.pylance.progress import FragmentWriteProgress
+from lancelake.pylance.log import set_logger
+from lancelake.pylance.progress import IndexProgress
 from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.udf import batch_udf
-from lancelake.storage.location import Location
+from lancelake.pylance.util import sanitize_ts
 from lancelake.table.open import open_snapshot, time_reference
+from lancelake.version import __version__
 
 
 def dataset(
@@ -60,101 +61,46 @@ def dataset(
     metadata_cache_size_bytes: int | None = None,
     index_cache_size_bytes: int | None = None,
     read_params: dict[str, Any] | None = None,
-    session: Any = None,
-    namespace: Any = None,
+    session: Session | None = None,
+    namespace_client: Any = None,
     table_id: list[str] | None = None,
-    storage_options_provider: Any = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
+    *,
     confine_to: Iterable[str | Path] | None = None,
+    namespace: Any = None,
+    storage_options_provider: Any = None,
 ) -> LanceDataset:
     """Open a table, by default at its newest version.
 
-    `version` is a number, a tag, or a branch with a number; `asof` is a time. Every commit through
-    the dataset holds `commit_lock`. With `confine_to`, a list of paths or URIs, nothing is read or
-    written outside the table and these roots, whatever paths the table contains. Options that tune
-    official Lance (caches, block sizes, sessions) are accepted and ignored; tables of a namespace
-    are not supported.
+    `version` is a number, a tag, or a branch with a number; `asof` is a time. Instead of `uri`, a
+    `namespace_client` and a `table_id` may be given; `namespace` is its name in older releases.
+    Every commit through the dataset holds `commit_lock`. With `confine_to`, a list of paths or
+    URIs, nothing is read or written outside the table and these roots, whatever paths the table
+    contains. Options that tune official Lance (caches, block sizes) are accepted and ignored.
     """
-    if namespace is not None or table_id is not None or storage_options_provider is not None:
-        raise UnsupportedError("opening a table through a namespace is not supported")
-    ensure_openable({"read_params": read_params})
-    if uri is None:
-        raise InvalidRequestError("Must provide 'uri'")
+    if storage_options_provider is not None:
+        raise UnsupportedError("storage_options_provider is not supported")
+    client = namespace if namespace_client is None else namespace_client
+    found = find_table(uri, client, table_id, storage_options)
     if version is None and asof is not None:
-        place = Location.parse(uri, storage_options, confine_to=confine_to)
+        ensure_openable({"read_params": read_params, "base_store_params": base_store_params})
+        shared = session or Session()
+        place = locate(found.uri, found.storage_options, session=shared, confine_to=confine_to)
         with naming(place.uri):
-            found = open_snapshot(place, time_reference(to_datetime(asof)))
+            snapshot = open_snapshot(place, time_reference(to_datetime(asof)))
         lock = commit_lock_of(commit_lock)
-        return LanceDataset._of(found, default_scan_options, uri_of(uri), lock=lock)
+        return LanceDataset._of(snapshot, default_scan_options, uri_of(found.uri), lock=lock)
     return LanceDataset(
-        uri,
+        found.uri,
         version,
-        storage_options=storage_options,
-        default_scan_options=default_scan_options,
-        confine_to=confine_to,
         commit_lock=commit_lock,
+        storage_options=found.storage_options,
+        default_scan_options=default_scan_options,
+        read_params=read_params,
+        session=session,
+        base_store_params=base_store_params,
+        confine_to=confine_to,
     )
-
-
-def write_dataset(
-    data_obj: Any,
-    uri: str | Path | LanceDataset | None = None,
-    schema: pa.Schema | None = None,
-    mode: str = "create",
-    *,
-    max_rows_per_file: int = MAX_ROWS_PER_FILE,
-    max_rows_per_group: int | None = 1024,
-    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
-    commit_lock: CommitLock | None = None,
-    progress: FragmentWriteProgress | Progress | None = None,
-    storage_options: dict[str, str] | None = None,
-    data_storage_version: str | None = None,
-    use_legacy_format: bool | None = None,
-    enable_v2_manifest_paths: bool = True,
-    enable_stable_row_ids: bool = False,
-    auto_cleanup_options: AutoCleanupConfig | None = None,
-    commit_message: str | None = None,
-    transaction_properties: dict[str, str] | None = None,
-    initial_bases: list[DatasetBasePath] | None = None,
-    target_bases: list[str] | None = None,
-    target_all_bases: bool | None = None,
-    allow_external_blob_outside_bases: bool = False,
-    schema_mode: str | None = None,
-    confine_to: Iterable[str | Path] | None = None,
-    invalid_utf8: str = "error",
-    **rest: Any,
-) -> LanceDataset:
-    """Write rows to a new table, append them to a table, or overwrite a table.
-
-    `mode` is create, append or overwrite; `schema_mode="merge"` adds new columns. `confine_to`
-    limits the table as in `dataset`. `invalid_utf8="replace"` replaces invalid UTF-8.
-    """
-    chosen = write_options(
-        mode,
-        max_rows_per_file=max_rows_per_file,
-        max_bytes_per_file=max_bytes_per_file,
-        commit_lock=lock_of(uri, commit_lock),
-        progress=progress,
-        data_storage_version=data_storage_version,
-        use_legacy_format=use_legacy_format,
-        enable_v2_manifest_paths=enable_v2_manifest_paths,
-        enable_stable_row_ids=enable_stable_row_ids,
-        auto_cleanup_options=auto_cleanup_options,
-        commit_message=commit_message,
-        transaction_properties=transaction_properties,
-        initial_bases=initial_bases,
-        target_bases=target_bases,
-        target_all_bases=target_all_bases,
-        allow_external_blob_outside_bases=allow_external_blob_outside_bases,
-        schema_mode=schema_mode,
-        invalid_utf8=invalid_utf8,
-        **rest,
-    )
-    if uri is None:
-        raise InvalidRequestError("Must provide 'uri'")
-    opened = uri._snapshot if isinstance(uri, LanceDataset) else None
-    target = opened or Location.parse(uri, storage_options, confine_to=confine_to)
-    made = write_rows(data_obj, target, schema=schema, options=chosen)
-    return LanceDataset._of(made, None, uri_of(uri), lock=chosen.choices.lock)
 
 
 __all__ = [
@@ -163,6 +109,10 @@ __all__ = [
     "BlobColumn",
     "BlobFile",
     "BlobType",
+    "CleanupCandidateFile",
+    "CleanupExplanation",
+    "CleanupReferencedBranch",
+    "CleanupStats",
     "ColumnOrdering",
     "DataStatistics",
     "DatasetBasePath",
@@ -170,16 +120,22 @@ __all__ = [
     "FragmentMetadata",
     "Index",
     "IndexFile",
+    "IndexProgress",
     "LanceDataset",
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "MergeInsertBuilder",
+    "Session",
     "Transaction",
+    "__version__",
     "batch_udf",
     "blob_array",
     "blob_field",
     "dataset",
     "json_to_schema",
+    "sanitize_ts",
     "schema_to_json",
+    "set_logger",
     "write_dataset",
 ]

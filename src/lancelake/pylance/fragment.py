@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,38 +12,37 @@ import pyarrow.dataset as pads
 
 from lancelake.data.existing_file import found_file
 from lancelake.data.projection import stored_schema
-from lancelake.data.write_task import Progress
+from lancelake.data.write_task import MAX_BYTES_PER_FILE, Progress
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.columns import FragmentColumns
-from lancelake.pylance._dataset.scanner import (
-    Columns,
-    Filter,
-    LanceScanner,
-    ScannerBuilder,
-    request_columns,
-    row_numbers,
-)
+from lancelake.pylance._dataset.fragment_deletes import FragmentDeletes
+from lancelake.pylance._dataset.namespace_tables import find_table
+from lancelake.pylance._dataset.scanner import Columns, request_columns, row_numbers
+from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
 from lancelake.pylance._values.fragment_metadata import (
     DataFile,
+    DeletionFile,
     FragmentMetadata,
+    RowDatasetVersionMeta,
+    RowIdMeta,
+    RowIdSequence,
     from_data_file,
     from_fragment,
 )
 from lancelake.pylance._values.opened import OpenedDataset
-from lancelake.pylance._values.ordering import ColumnOrdering
-from lancelake.pylance.progress import FragmentWriteProgress
+from lancelake.pylance.progress import FragmentWriteProgress, NoopFragmentWriteProgress
+from lancelake.pylance.udf import BatchUDF
 from lancelake.scan.count import live_rows, physical_rows
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.take import take_from_fragment
-from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt, TableFiles
 
 
-class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
+class LanceFragment(FragmentDeletes, FragmentColumns, pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
     """A fragment of one version of a table."""
 
     def __init__(self, dataset: OpenedDataset, fragment_id: int) -> None:
@@ -80,6 +79,9 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         data_storage_version: str | None = None,
         use_legacy_format: bool | None = None,
         storage_options: dict[str, str] | None = None,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+        session: Session | None = None,
         **rest: Any,
     ) -> FragmentMetadata:
         """Write all rows to one uncommitted data file."""
@@ -92,7 +94,10 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         )
         if not isinstance(dataset_uri, str | Path):
             raise TypeError(f"dataset_uri must be str or Path, got {type(dataset_uri)}")
-        location = Location.parse(dataset_uri, storage_options)
+        found = find_table(
+            None if table_id else dataset_uri, namespace_client, table_id, storage_options
+        )
+        location = locate(found.uri, found.storage_options, session=session)
         return from_fragment(
             write_fragment(data, location, schema, fragment_id=fragment_id, options=options)
         )
@@ -158,55 +163,11 @@ class LanceFragment(FragmentColumns, pads.Fragment):  # type: ignore[misc]  # py
         files, _ = self._places()
         return files.deletion_file(self._fragment.id, entry).path
 
-    def count_rows(self, filter: Filter = None) -> int:
-        """Count the live rows, or those that match a filter."""
-        return self.scanner(filter=filter, columns=[]).count_rows()
-
-    def head(self, num_rows: int) -> pa.Table:
-        """Return the first rows."""
-        return self.scanner(limit=num_rows).to_table()
-
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
         """Return rows by position among the live rows of the fragment."""
         request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
         source = self._ds._snapshot
         return take_from_fragment(source, self._fragment, row_numbers(indices), request)
-
-    def scanner(
-        self,
-        *,
-        columns: Columns = None,
-        batch_size: int | None = None,
-        filter: Filter = None,
-        limit: int | None = None,
-        offset: int | None = None,
-        with_row_id: bool = False,
-        with_row_address: bool = False,
-        batch_readahead: int = 16,
-        blob_handling: str | None = None,
-        order_by: list[ColumnOrdering | str] | None = None,
-        **kwargs: Any,
-    ) -> LanceScanner:
-        """Return a scan of this fragment."""
-        builder = ScannerBuilder(self._ds).with_fragments([self])
-        builder.columns(columns).limit(limit).offset(offset).filter(filter)
-        builder.with_row_id(with_row_id).with_row_address(with_row_address)
-        builder.batch_readahead(batch_readahead).blob_handling(blob_handling).order_by(order_by)
-        if batch_size is not None:
-            builder.batch_size(batch_size)
-        return builder.apply_defaults(kwargs).to_scanner()
-
-    def to_batches(self, **kwargs: Any) -> Iterator[pa.RecordBatch]:
-        """Scan batch by batch; takes the arguments of `scanner`."""
-        return self.scanner(**kwargs).to_batches()
-
-    def to_table(self, columns: Columns = None, filter: Filter = None, **kwargs: Any) -> pa.Table:
-        """Scan into memory; takes the arguments of `scanner`."""
-        return self.scanner(columns=columns, filter=filter, **kwargs).to_table()
-
-    def to_pandas(self, **kwargs: Any) -> Any:
-        """Scan into a pandas data frame; takes the arguments of `scanner`."""
-        return self.scanner(**kwargs).to_pandas()
 
     def open_session(
         self, columns: Columns = None, with_row_address: bool | None = None
@@ -239,4 +200,20 @@ class FragmentSession:
         return take_from_fragment(source, self._fragment._fragment, numbers, self._request)
 
 
-__all__ = ["DataFile", "FragmentMetadata", "FragmentSession", "LanceFragment", "write_fragments"]
+DEFAULT_MAX_BYTES_PER_FILE = MAX_BYTES_PER_FILE
+
+__all__ = [
+    "DEFAULT_MAX_BYTES_PER_FILE",
+    "BatchUDF",
+    "DataFile",
+    "DeletionFile",
+    "FragmentMetadata",
+    "FragmentSession",
+    "FragmentWriteProgress",
+    "LanceFragment",
+    "NoopFragmentWriteProgress",
+    "RowDatasetVersionMeta",
+    "RowIdMeta",
+    "RowIdSequence",
+    "write_fragments",
+]

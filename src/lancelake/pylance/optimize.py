@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import json as json_text
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, TypedDict
@@ -71,7 +71,7 @@ class CompactionMetrics:
     files_added: int = 0
 
 
-@dataclass
+@dataclass(repr=False)
 class RewriteResult:
     """Result of a task, to be committed together with others."""
 
@@ -79,6 +79,12 @@ class RewriteResult:
     original_fragments: list[FragmentMetadata]
     new_fragments: list[FragmentMetadata]
     _is_sorted: bool = False
+
+    def __repr__(self) -> str:
+        return (
+            f"RewriteResult(read_version={self.read_version}, "
+            f"new_fragments={self.new_fragments}, old_fragments={self.original_fragments})"
+        )
 
     @property
     def metrics(self) -> CompactionMetrics:
@@ -94,12 +100,12 @@ class RewriteResult:
             "original_fragments": [f.to_json() for f in self.original_fragments],
             "is_sorted": self._is_sorted,
         }
-        return json.dumps(body)
+        return json_text.dumps(body)
 
     @staticmethod
-    def from_json(text: str) -> RewriteResult:
+    def from_json(json: str) -> RewriteResult:
         """Parse the output of `json`."""
-        body = json.loads(text)
+        body = json_text.loads(json)
         return RewriteResult(
             body["read_version"],
             _fragments(body["original_fragments"]),
@@ -126,7 +132,7 @@ class CompactionTask:
 
     def json(self) -> str:
         """Return the task as text."""
-        return json.dumps(
+        return json_text.dumps(
             {
                 "task": {"fragments": [f.to_json() for f in self.fragments]},
                 "read_version": self.read_version,
@@ -135,9 +141,9 @@ class CompactionTask:
         )
 
     @staticmethod
-    def from_json(text: str) -> CompactionTask:
+    def from_json(json: str) -> CompactionTask:
         """Parse the output of `json`."""
-        body = json.loads(text)
+        body = json_text.loads(json)
         found = _fragments(body["task"]["fragments"])
         return CompactionTask(body["read_version"], found, body["options"])
 
@@ -161,12 +167,12 @@ class CompactionPlan:
         """Return the plan as text."""
         tasks = [{"fragments": [f.to_json() for f in task.fragments]} for task in self.tasks]
         body = {"tasks": tasks, "read_version": self.read_version, "options": self._options}
-        return json.dumps(body)
+        return json_text.dumps(body)
 
     @staticmethod
-    def from_json(text: str) -> CompactionPlan:
+    def from_json(json: str) -> CompactionPlan:
         """Parse the output of `json`."""
-        body = json.loads(text)
+        body = json_text.loads(json)
         version, options = body["read_version"], body["options"]
         tasks = [
             CompactionTask(version, _fragments(task["fragments"]), options)
@@ -296,7 +302,7 @@ _READERS: dict[str, Callable[[Json], object]] = {
 
 
 def _fragments(body: list[Json]) -> list[FragmentMetadata]:
-    return [FragmentMetadata.from_json(json.dumps(fragment)) for fragment in body]
+    return [FragmentMetadata.from_json(json_text.dumps(fragment)) for fragment in body]
 
 
 def _to_rewritten(result: RewriteResult) -> Rewritten:

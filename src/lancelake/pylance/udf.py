@@ -123,7 +123,7 @@ def to_function(
     )
     known = udf if isinstance(udf, BatchUDF) else BatchUDF(udf)
     if known.output_schema is None:
-        known.output_schema = _sampled(known, source, request)
+        known.output_schema = _sampled(known, source, request, is_plain=known is not udf)
     return BatchFunction(
         function=known.func,
         output_schema=known.output_schema,
@@ -135,8 +135,11 @@ def to_function(
 _META = (_ROW_ID, _ROW_ADDRESS)
 
 
-def _sampled(udf: BatchUDF, source: Readable, request: ScanRequest) -> pa.Schema:
-    """Call a function with one row and return the schema of the result."""
+def _sampled(udf: BatchUDF, source: Readable, request: ScanRequest, *, is_plain: bool) -> pa.Schema:
+    """Call a function with one row and return the schema of the result.
+
+    An object that is plainly callable might not be meant to be a function of batches at all.
+    """
     columns = None if request.columns is None else list(request.columns)
     rows = source.to_batches(
         limit=1,
@@ -151,6 +154,8 @@ def _sampled(udf: BatchUDF, source: Readable, request: ScanRequest) -> pa.Schema
     try:
         result = as_batch(udf(batch))
     except Exception as error:
+        if not is_plain:
+            raise
         msg = (
             "transforms must be a BatchUDF, dict, map function, or ReaderLike value. Received "
             f"{type(udf.func)}, which is callable, but gave an error when called with a batch of "

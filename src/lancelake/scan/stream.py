@@ -35,7 +35,8 @@ def run(plan: ScanPlan) -> pa.RecordBatchReader:
 def count(plan: ScanPlan) -> int:
     """Count the rows of a plan, reading no more than its predicate needs."""
     spec = plan.spec
-    if spec.predicate is None and not spec.include_deleted_rows:
+    takes_all = all(task.rows is None for task in plan.tasks)
+    if spec.predicate is None and not spec.include_deleted_rows and takes_all:
         places = spec.files, spec.manifest_at
         total = sum(live_rows(*places, task.fragment) for task in plan.tasks)
     else:

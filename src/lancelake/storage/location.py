@@ -12,8 +12,19 @@ from lancelake.errors import InvalidRequestError
 from lancelake.storage.confined import ensure_plain
 from lancelake.storage.options import ensure_known
 
-SCHEMES = ("file", "file-object-store", "memory", "s3", "s3+ddb", "gs", "az", "abfss")
+SCHEMES = (
+    "file",
+    "file-object-store",
+    "memory",
+    "shared-memory",
+    "s3",
+    "s3+ddb",
+    "gs",
+    "az",
+    "abfss",
+)
 _ALIASES = {"s3a": "s3"}
+_MEMORY = ("memory", "shared-memory")
 _LOCAL = ("file", "file-object-store")
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(.*)", re.DOTALL)
 _FILE_WITHOUT_HOST = re.compile(r"file:(?=/(?!/))")
@@ -76,7 +87,7 @@ class Location:
         if scheme == "s3+ddb":
             options = {**dict(parse_qsl(query)), **options}
         authority, _, key = rest.partition("/")
-        if not authority and scheme != "memory":
+        if not authority and scheme not in _MEMORY:
             raise InvalidRequestError(f"{text!r} has no bucket or container")
         if authority and _AUTHORITY.fullmatch(authority) is None:
             raise InvalidRequestError(f"{authority!r} is not a valid bucket or container name")
@@ -101,7 +112,9 @@ class Location:
     def scheme(self) -> str:
         """Kind of store: `file`, `memory`, `s3`, `s3+ddb`, `gs`, `az` or `abfss`."""
         scheme, separator, _ = self.uri.partition("://")
-        return scheme if separator else "file"
+        if not separator:
+            return "file"
+        return "memory" if scheme in _MEMORY else scheme
 
     @property
     def authority(self) -> str:

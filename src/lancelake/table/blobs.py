@@ -13,7 +13,7 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.blobs.reads import StoredBlob, locate
 from lancelake.data.row_meta import MetaColumn
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidNameError, InvalidRequestError, UnsupportedError
 from lancelake.expr.arrays import at_path
 from lancelake.format.column_path import split_path
 from lancelake.format.row_address import fragment_of
@@ -72,8 +72,8 @@ def _blob_column(schema: Schema, column: str) -> tuple[Field, ...]:
     )
     if len(trail) < len(names):
         advice = suggestion(column, schema.names, "columns")
-        msg = f"column {column} does not exist"
-        raise InvalidRequestError(msg, column=column, action=advice)
+        msg = f"Field '{column}' not found"
+        raise InvalidNameError(msg, column=column, action=advice)
     if not (trail[-1].is_blob_v1 or trail[-1].is_blob_v2):
         raise InvalidRequestError(f"the column '{column}' is not a blob column", column=column)
     return trail
@@ -95,8 +95,8 @@ def _addresses(snapshot: Snapshot, rows: U64Array, by: RowsBy) -> U64Array:
     missing = rows[found == MISSING]
     if len(missing):
         what = "row id" if by is RowsBy.IDS else "row address"
-        msg = f"{what} {int(missing[0])} is deleted or not part of this version"
-        raise InvalidRequestError(msg, table=snapshot.location.uri, version=snapshot.version)
+        msg = f"Not supported: {what} {int(missing[0])} is deleted or not part of this version"
+        raise UnsupportedError(msg, table=snapshot.location.uri, version=snapshot.version)
     return found
 
 

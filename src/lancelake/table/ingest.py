@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.data.arrays.conform import ensure_columns
-from lancelake.errors import InvalidRequestError, SchemaMismatchError
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnknownDataError
 
 # Rows of a data frame converted at a time.
 _FRAME_ROWS = 64 * 1024
@@ -88,8 +88,8 @@ def _from_frames(empty: Data, frames: Iterable[Data]) -> pa.RecordBatchReader:
 
 def _from_iterable(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader:
     if not isinstance(data, Iterable) or isinstance(data, str | bytes):
-        raise InvalidRequestError(
-            f"data of type {_type_name(data)} is not supported",
+        raise UnknownDataError(
+            f"Unknown data type {type(data)}",
             found=_type_name(data),
             action="Pass Arrow data, a data frame, a dict of columns, or an iterable of batches.",
         )

@@ -20,7 +20,6 @@ from lancelake.errors import (
     OutOfRangeError,
     RefNotFoundError,
     TableNotFoundError,
-    UnsupportedError,
     VersionNotFoundError,
 )
 from lancelake.pylance import LanceDataset
@@ -140,7 +139,7 @@ def test_table_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_uri_is_needed() -> None:
-    with pytest.raises(ValueError, match="Must provide 'uri'"):
+    with pytest.raises(ValueError, match="Must specify either 'uri' or both"):
         lance.dataset()
 
 
@@ -157,14 +156,14 @@ def test_arguments_that_tune_pylance_are_taken(root: Path) -> None:
         metadata_cache_size_bytes=1,
         index_cache_size_bytes=1,
         read_params={"cache_repetition_index": True},
-        session=object(),
+        session=lance.Session(),
     )
     assert found.version == 4
 
 
-def test_namespaces_are_not_offered() -> None:
-    with pytest.raises(UnsupportedError, match="namespace"):
-        lance.dataset(namespace=object(), table_id=["t"])
+def test_a_namespace_needs_the_id_of_a_table() -> None:
+    with pytest.raises(ValueError, match="must be provided together"):
+        lance.dataset(namespace_client=object())
 
 
 @pytest.mark.parametrize("spelling", ["{}", "{}/", "file://{}", "file:{}"])

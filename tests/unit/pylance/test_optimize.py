@@ -7,6 +7,7 @@ import shutil
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -171,3 +172,23 @@ def test_the_change_feed_is_the_same_with_and_without_a_compaction(
         changes = found.changes(1).read_all()
         feeds.append(changes.select(["id", "_rowid", "_change_type"]).to_pylist())
     assert feeds[0] == feeds[1]
+
+
+def test_a_result_shows_what_it_replaces(tmp_path: Path) -> None:
+    made = lance.write_dataset(pa.table({"a": range(4)}), tmp_path / "t", max_rows_per_file=2)
+    (task,) = Compaction.plan(made, {}).tasks
+    result = task.execute(made)
+    assert repr(result) == (
+        f"RewriteResult(read_version=1, new_fragments={result.new_fragments}, "
+        f"old_fragments={result.original_fragments})"
+    )
+
+
+def test_a_file_above_the_limit_is_split(tmp_path: Path) -> None:
+    values = np.random.default_rng(0).integers(0, 1 << 60, 2_500_000)
+    made = lance.write_dataset(pa.table({"a": values}), tmp_path / "t", max_rows_per_file=1 << 30)
+    assert made.optimize.compact_files().fragments_removed == 0
+    done = made.optimize.compact_files(max_bytes_per_file=8 << 20)
+    assert (done.fragments_removed, done.fragments_added) == (1, 3)
+    assert made.to_table()["a"].to_numpy().tolist() == values.tolist()
+    assert made.optimize.compact_files(max_bytes_per_file=8 << 20).fragments_removed == 0

@@ -128,7 +128,7 @@ class _Node:
             return retype(array, target) if _same_shape(array.type, target) else array.cast(target)
         except (pa.ArrowException, NotImplementedError) as error:
             raise SchemaMismatchError(
-                f"values of column {self.where} do not fit type {target}: {error}",
+                f"Can't cast values of column {self.where} to type {target}: {error}",
                 path=self.where,
                 expected=str(target),
                 found=str(array.type),
@@ -159,7 +159,7 @@ class _Node:
             problem = f"column {self.where} has a null struct, which data files 2.0 do not support"
             action = 'Write with data_storage_version="2.1" or later.'
         else:
-            problem = f"column {self.where} has nulls, and the table does not allow them"
+            problem = f"column {self.where} contains null values, but is declared as non-nullable"
             action = "Fill in the nulls, or make the column nullable."
         raise SchemaMismatchError(problem, path=self.where, action=action)
 

@@ -217,18 +217,30 @@ class DatasetChanges(GuardedDataset):
         read_version: int | None = None,
         commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
-        storage_options_provider: Any = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
         *,
         commit_message: str | None = None,
         enable_stable_row_ids: bool | None = None,
+        namespace_client: Any = None,
+        table_id: list[str] | None = None,
+        namespace_client_managed_versioning: bool = False,
+        base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
         **rest: Any,
     ) -> Self:
-        """Commit a change whose files are already written."""
-        ensure_offered({"storage_options_provider": storage_options_provider, **rest})
+        """Commit a change whose files are already written.
+
+        The table is that of `base_uri`; a namespace has no part in the commit.
+        """
+        ensure_offered(
+            {
+                "namespace_client_managed_versioning": namespace_client_managed_versioning,
+                "base_store_params": base_store_params,
+                **rest,
+            }
+        )
         location, opened = target_of(base_uri, storage_options)
         choices = commit_choices(
             message=commit_message,
@@ -252,16 +264,15 @@ class DatasetChanges(GuardedDataset):
         transactions: Sequence[Transaction],
         commit_lock: CommitLock | None = None,
         storage_options: dict[str, str] | None = None,
-        storage_options_provider: Any = None,
         enable_v2_manifest_paths: bool | None = None,
         detached: bool | None = False,
         max_retries: int = 20,
-        *,
+        base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
         **rest: Any,
     ) -> BulkCommitResult[Self]:
         """Commit several appends as one version."""
-        ensure_offered({"storage_options_provider": storage_options_provider, **rest})
+        ensure_offered({"base_store_params": base_store_params, **rest})
         location, opened = target_of(dest, storage_options)
         choices = commit_choices(
             lock=lock_of(dest, commit_lock),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Protocol, TypedDict
@@ -10,8 +10,10 @@ from typing import Any, Protocol, TypedDict
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import naming
+from lancelake.errors import InvalidRequestError, UnsupportedError, naming
+from lancelake.format import file_version
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.primary_key import key_names
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.table.conflict_retry import DEFAULT, Retries
@@ -34,6 +36,8 @@ from lancelake.table.merge.keys import key_fields
 from lancelake.table.merge.run import MergeCounts, merge, prepare
 from lancelake.table.merge.source import kept
 from lancelake.table.publish import CommitChoices
+
+_WRITE_MODES = ("auto", "rewrite_rows", "rewrite_columns")
 
 
 class MergeStats(TypedDict):
@@ -58,10 +62,13 @@ class MergeInsertBuilder:
     Conditions and values refer to columns as `source.x` and `target.x`.
     """
 
-    def __init__(self, dataset: _Merges, on: tuple[str, ...]) -> None:
-        """Start a merge by a key."""
+    def __init__(self, dataset: _Merges, on: str | Iterable[str] | None = None) -> None:
+        """Start a merge by a key; without `on`, by the primary key of the schema."""
         self._dataset = dataset
-        self._on = on
+        schema = dataset._snapshot.manifest.schema
+        named = key_names(schema) if on is None else on
+        keys = (named,) if isinstance(named, str) else tuple(named)
+        self._on = keys
         self._matched: tuple[Matched, ...] = ()
         self._not_matched: tuple[NotMatched, ...] = ()
         self._by_source: tuple[NotMatchedBySource, ...] = ()
@@ -69,8 +76,8 @@ class MergeInsertBuilder:
         self._duplicates = Duplicates.REFUSE
         self._adds_columns = False
         self._use_index = True
-        if on:
-            key_fields(on, dataset._snapshot.manifest.schema)
+        if keys:
+            key_fields(keys, schema)
         else:
             MergeSpec(on=())
 
@@ -141,6 +148,28 @@ class MergeInsertBuilder:
         self._retries = replace(self._retries, timeout_s=timeout.total_seconds())
         return self
 
+    def write_mode(self, mode: str) -> MergeInsertBuilder:
+        """Select how rows are written; whole rows are, so `rewrite_columns` is refused."""
+        if mode not in _WRITE_MODES:
+            problem = f"invalid write_mode {mode!r}; valid modes: {', '.join(_WRITE_MODES)}"
+            raise InvalidRequestError(problem)
+        if mode == "rewrite_columns":
+            raise UnsupportedError("write_mode 'rewrite_columns' of a merge is not supported")
+        return self
+
+    def data_storage_version(self, version: str) -> MergeInsertBuilder:
+        """Accepted if it is the version of the table; other versions are not supported."""
+        ensure_same_version(self._dataset._snapshot, version)
+        return self
+
+    def target_bases(self, bases: list[str]) -> MergeInsertBuilder:
+        """Not supported: merges write to the table's own root."""
+        raise UnsupportedError("target_bases of a merge is not supported")
+
+    def target_all_bases(self, include_primary: bool = True) -> MergeInsertBuilder:
+        """Not supported: merges write to the table's own root."""
+        raise UnsupportedError("target_all_bases of a merge is not supported")
+
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
         """Find matching rows with indices of the key columns, or by reading the columns."""
         self._use_index = use_index
@@ -167,6 +196,18 @@ class MergeInsertBuilder:
         with kept(to_reader(data_obj, schema)) as rows, os_errors():
             ready = prepare(self._dataset._snapshot, rows, self._spec())
         return from_transaction(ready.transaction), _stats(ready.counts)
+
+    def execute_batches(self, new_data: Any) -> MergeStats:
+        """Merge rows in memory, as `execute`."""
+        return self.execute(new_data)
+
+    def execute_uncommitted_batches(self, new_data: Any) -> tuple[Transaction, MergeStats]:
+        """Merge rows in memory without committing, as `execute_uncommitted`."""
+        return self.execute_uncommitted(new_data)
+
+    def analyze_plan_batches(self, new_data: Any) -> str:
+        """Describe a merge of rows in memory, as `analyze_plan`."""
+        return self.analyze_plan(new_data)
 
     def explain_plan(self, schema: pa.Schema | None = None, verbose: bool = False) -> str:
         """Describe the steps of the merge."""
@@ -196,6 +237,14 @@ class MergeInsertBuilder:
             adds_columns=self._adds_columns,
             use_index=self._use_index,
         )
+
+
+def ensure_same_version(base: Snapshot, name: str | None) -> None:
+    """Raise an error unless a data storage version is that of the table."""
+    own = base.manifest.data_version
+    if name is not None and file_version.from_name(name) is not own:
+        problem = f"the table's files have version {own.value}, and cannot be mixed with {name}"
+        raise UnsupportedError(problem, table=base.location.uri)
 
 
 def _stats(counts: MergeCounts) -> MergeStats:

@@ -6,7 +6,9 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from lancelake.pylance._dataset.writing import AutoCleanupConfig, cleanup_config
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
+from lancelake.table.auto_cleanup import INTERVAL, OLDER_THAN
 from lancelake.table.compact.run import CompactionRun
 from lancelake.table.index.build import IndexRun
 from lancelake.table.index.refresh import RefreshOptions, refresh_indices
@@ -72,6 +74,16 @@ class DatasetOptimizer:
         run = CompactionRun(groups_per_commit=groups_per_commit)
         return Compaction.execute(self._dataset, given, run)
 
+    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Any) -> None:
+        """Clean up old versions every `interval` versions; takes no `kwargs`."""
+        _ensure_none(kwargs)
+        self._dataset.update_config(dict(cleanup_config(auto_cleanup_config)))
+
+    def disable_auto_cleanup(self, **kwargs: Any) -> None:
+        """Do not clean up old versions automatically; takes no `kwargs`."""
+        _ensure_none(kwargs)
+        self._dataset.delete_config_keys([INTERVAL, OLDER_THAN])
+
     def optimize_indices(
         self,
         *,
@@ -95,6 +107,11 @@ class DatasetOptimizer:
         self._dataset._snapshot = done.snapshot
         for name in done.skipped:
             warnings.warn(f"index {name!r} is of an unknown kind and was not updated", stacklevel=2)
+
+
+def _ensure_none(kwargs: dict[str, Any]) -> None:
+    for name in kwargs:
+        raise TypeError(f"got an unexpected keyword argument {name!r}")
 
 
 class DatasetMaintenance:

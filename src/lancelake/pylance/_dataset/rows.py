@@ -10,9 +10,8 @@ import pyarrow.compute as pc
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
-from lancelake.format.primary_key import key_names
 from lancelake.pylance._dataset.guarded import GuardedDataset
-from lancelake.pylance._dataset.merge import MergeInsertBuilder
+from lancelake.pylance._dataset.merge import MergeInsertBuilder, ensure_same_version
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.table.conflict_retry import Retries
 from lancelake.table.rows.delete import delete
@@ -64,14 +63,16 @@ class DatasetRows(GuardedDataset):
         where: str | pc.Expression | None = None,
         conflict_retries: int = 10,
         retry_timeout: timedelta = _TIMEOUT,
+        data_storage_version: str | None = None,
         *,
         write_mode: Literal["auto", "rewrite_rows", "rewrite_columns"] = "auto",
     ) -> UpdateResult:
         """Set columns to the values of SQL expressions, in the rows that match `where`.
 
         Either the changed rows are rewritten, or the set columns of their fragments; `auto` chooses
-        the option that writes fewer bytes.
+        the option that writes fewer bytes. New files have the table's `data_storage_version`.
         """
+        ensure_same_version(self._snapshot, data_storage_version)
         done = update(
             self._snapshot,
             updates,
@@ -86,11 +87,7 @@ class DatasetRows(GuardedDataset):
     @names_dataset
     def merge_insert(self, on: str | Iterable[str] | None = None) -> MergeInsertBuilder:
         """Start a merge by key; without `on`, by the primary key of the schema."""
-        if on is None:
-            names: tuple[str, ...] = key_names(self._snapshot.manifest.schema)
-        else:
-            names = (on,) if isinstance(on, str) else tuple(on)
-        return MergeInsertBuilder(self, names)
+        return MergeInsertBuilder(self, on)
 
 
 def _retries(most: int, timeout: timedelta) -> Retries:

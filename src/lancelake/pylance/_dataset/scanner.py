@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 import pyarrow as pa
@@ -18,12 +19,15 @@ from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
+from lancelake.pylance._dataset.batch_bytes import in_bytes
+from lancelake.pylance._dataset.pandas_blobs import BlobMode, blob_mode_named, with_blob_files
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.scan.explain import explain
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
+from lancelake.scan.row_mask import RowMask, masked_plan
 from lancelake.scan.stream import count, run
 from lancelake.suggest import suggestion
 
@@ -37,26 +41,48 @@ _BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
 class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
     """A scan of one version, ready to run."""
 
-    def __init__(self, snapshot: Snapshot, request: ScanRequest) -> None:
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        request: ScanRequest,
+        *,
+        batch_bytes: int | None = None,
+        mask: RowMask | None = None,
+    ) -> None:
         self._snapshot = snapshot
         self._request = request
-        self._plan: ScanPlan = plan(snapshot, request)
+        self._batch_bytes = batch_bytes
+        self._mask = mask
+        self._plan: ScanPlan = (
+            plan(snapshot, request) if mask is None else masked_plan(snapshot, request, mask)
+        )
+
+    def _changed(self, **changes: Any) -> LanceScanner:
+        """Return the scan with another request."""
+        request = replace(self._request, **changes)
+        return LanceScanner(self._snapshot, request, batch_bytes=self._batch_bytes, mask=self._mask)
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
-        return self.to_reader().read_all()
+        return run(self._plan).read_all()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read as a stream."""
-        return run(self._plan)
+        rows = run(self._plan)
+        return rows if self._batch_bytes is None else in_bytes(rows, self._batch_bytes)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
         """Read batch by batch."""
         yield from self.to_reader()
 
-    def to_pandas(self, **kwargs: Any) -> Any:
-        """Read everything into a pandas data frame."""
-        return self.to_table().to_pandas(**kwargs)
+    def to_pandas(self, *, blob_mode: str = "lazy", **kwargs: Any) -> Any:
+        """Read everything into a pandas data frame, with blobs as `LanceDataset.to_pandas`."""
+        mode = blob_mode_named(blob_mode)
+        if mode is BlobMode.BYTES:
+            return self._changed(blob_values=True).to_table().to_pandas(**kwargs)
+        if mode is BlobMode.DESCRIPTIONS or self._request.blob_values:
+            return self.to_table().to_pandas(**kwargs)
+        return with_blob_files(self._snapshot, self._request, self._changed, kwargs)
 
     @property
     def projected_schema(self) -> pa.Schema:
@@ -79,7 +105,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
     def head(self, num_rows: int) -> pa.Table:
         """Return the first rows of the result."""
         limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
-        return LanceScanner(self._snapshot, replace(self._request, limit=limit)).to_table()
+        return self._changed(limit=limit).to_table()
 
     def count_rows(self) -> int:
         """Count the rows of the result."""
@@ -89,8 +115,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         """Describe the plan of the scan."""
         return explain(self._plan, verbose=verbose)
 
-    def analyze_plan(self) -> str:
-        """Run the scan and describe it with its counts."""
+    def analyze_plan(self, count_rows: bool = False) -> str:
+        """Run the scan, or count its rows, and describe it with its counts."""
         return explain(self._plan, verbose=True, rows=self.count_rows())
 
     @staticmethod
@@ -115,6 +141,8 @@ class ScannerBuilder:
     def __init__(self, ds: OpenedDataset) -> None:
         self.ds = ds
         self._request = ScanRequest(batch_size=_default_batch_size())
+        self._batch_bytes: int | None = None
+        self._mask: RowMask | None = None
 
     def _with(self, **changes: Any) -> ScannerBuilder:
         self._request = replace(self._request, **changes)
@@ -134,6 +162,14 @@ class ScannerBuilder:
     def batch_size(self, batch_size: int) -> ScannerBuilder:
         """Rows per batch, at most."""
         return self._with(batch_size=batch_size)
+
+    def batch_size_bytes(self, batch_size_bytes: int) -> ScannerBuilder:
+        """Bytes per batch, at most, unless a single row is larger."""
+        if operator.index(batch_size_bytes) <= 0:
+            problem = f"batch_size_bytes must be greater than 0, got {batch_size_bytes}"
+            raise InvalidRequestError(problem, batch_size_bytes=batch_size_bytes)
+        self._batch_bytes = batch_size_bytes
+        return self
 
     def batch_readahead(self, nbatches: int | None = None) -> ScannerBuilder:
         """Batches to read ahead within a fragment."""
@@ -213,6 +249,30 @@ class ScannerBuilder:
             raise TypeError("fragments must be an iterable of LanceFragment")
         return self._with(fragment_ids=chosen)
 
+    def row_addr_prefilter(
+        self, allowlist: bytes | None = None, blocklist: bytes | None = None
+    ) -> ScannerBuilder:
+        """Scan only the rows of `allowlist`, without those of `blocklist`.
+
+        Both are results of `serialize_row_addrs`; without them, all rows are scanned.
+        """
+        self._mask = RowMask.of(allowlist, blocklist)
+        return self
+
+    def with_index_segments(self, index_segments: Iterable[str | UUID]) -> ScannerBuilder:
+        """Not supported: searches of single index segments."""
+        raise UnsupportedError("searching single index segments is not supported")
+
+    def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
+        """Not supported: aggregates encoded as Substrait."""
+        raise UnsupportedError(
+            "Substrait aggregates are not supported", action="Use LanceDataset.sql()."
+        )
+
+    def minhash_search(self, query: Any) -> ScannerBuilder:
+        """Not supported: MinHash search."""
+        raise UnsupportedError("MinHash search is not supported")
+
     def nearest(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
         """Not supported: vector search."""
         raise UnsupportedError("vector search (nearest) is not supported")
@@ -250,7 +310,9 @@ class ScannerBuilder:
         request = self._request
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
-        return LanceScanner(self.ds._snapshot, request)
+        return LanceScanner(
+            self.ds._snapshot, request, batch_bytes=self._batch_bytes, mask=self._mask
+        )
 
 
 SCAN_OPTIONS = frozenset(

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError
+from lancelake.pylance._dataset.batch_bytes import in_bytes
 from lancelake.pylance._dataset.scanner import asks_for_blob_values
 from lancelake.table.sql import Query, SqlRequest
 
@@ -15,9 +17,12 @@ from lancelake.table.sql import Query, SqlRequest
 class SqlQuery:
     """A query of one version, ready to run."""
 
-    def __init__(self, snapshot: Snapshot, request: SqlRequest) -> None:
+    def __init__(
+        self, snapshot: Snapshot, request: SqlRequest, batch_bytes: int | None = None
+    ) -> None:
         self._snapshot = snapshot
         self._request = request
+        self._batch_bytes = batch_bytes
 
     def to_batch_records(self) -> list[pa.RecordBatch]:
         """Return the whole result, without empty batches."""
@@ -25,7 +30,8 @@ class SqlQuery:
 
     def to_stream_reader(self) -> pa.RecordBatchReader:
         """Return the result as a stream."""
-        return Query(self._snapshot, self._request).run()
+        rows = Query(self._snapshot, self._request).run()
+        return rows if self._batch_bytes is None else in_bytes(rows, self._batch_bytes)
 
     def explain_plan(self) -> str:
         """Describe the plan of the query."""
@@ -38,6 +44,7 @@ class SqlQueryBuilder:
     def __init__(self, snapshot: Snapshot, sql: str) -> None:
         self._snapshot = snapshot
         self._request = SqlRequest(text=sql)
+        self._batch_bytes: int | None = None
 
     def _with(self, **changes: Any) -> SqlQueryBuilder:
         self._request = replace(self._request, **changes)
@@ -63,6 +70,14 @@ class SqlQueryBuilder:
         """Rows per batch, at most."""
         return self._with(batch_size=batch_size)
 
+    def batch_size_bytes(self, batch_size_bytes: int) -> SqlQueryBuilder:
+        """Bytes per batch, at most, unless a single row is larger."""
+        if batch_size_bytes <= 0:
+            problem = f"batch_size_bytes must be greater than 0, got {batch_size_bytes}"
+            raise InvalidRequestError(problem, batch_size_bytes=batch_size_bytes)
+        self._batch_bytes = batch_size_bytes
+        return self
+
     def build(self) -> SqlQuery:
         """Return the query; it is validated when it runs."""
-        return SqlQuery(self._snapshot, self._request)
+        return SqlQuery(self._snapshot, self._request, self._batch_bytes)

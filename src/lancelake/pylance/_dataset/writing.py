@@ -30,8 +30,11 @@ from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Append, Overwrite
 from lancelake.pylance._dataset.base_path import DatasetBasePath, to_base_path
+from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.os_errors import os_errors
+from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance.progress import watching
 from lancelake.storage.location import Location
@@ -79,6 +82,18 @@ NOT_OFFERED = frozenset(
     }
 )
 """Options of official Lance that are accepted only with their default values."""
+
+_NOT_FILE_OPTIONS = (
+    "data",
+    "dataset_uri",
+    "schema",
+    "return_transaction",
+    "mode",
+    "storage_options",
+    "namespace_client",
+    "table_id",
+    "session",
+)
 
 _EXTERNAL_BLOBS = ("external_blob_mode", "reference")
 
@@ -164,7 +179,7 @@ def write_options(
         targets=_targets(target_bases, target_all_bases),
         allow_external_blobs=allow_external_blob_outside_bases,
         text=chosen_text(invalid_utf8, "invalid_utf8"),
-        config=_cleanup_config(auto_cleanup_options),
+        config=cleanup_config(auto_cleanup_options),
         progress=None if watch is not None else progress,
         watch=watch,
         choices=choices,
@@ -178,18 +193,41 @@ def write_fragments(
     *,
     return_transaction: bool = False,
     mode: str = "append",
+    max_rows_per_file: int = MAX_ROWS_PER_FILE,
+    max_rows_per_group: int | None = 1024,
+    max_bytes_per_file: int = MAX_BYTES_PER_FILE,
+    data_cache_bytes: int | None = None,
+    max_page_bytes: int | None = None,
+    progress: Any = None,
+    data_storage_version: str | None = None,
+    use_legacy_format: bool | None = None,
     storage_options: dict[str, str] | None = None,
-    **options: Any,
+    enable_stable_row_ids: bool = False,
+    target_bases: list[str] | None = None,
+    target_all_bases: bool | None = None,
+    initial_bases: list[DatasetBasePath] | None = None,
+    base_store_params: dict[str, dict[str, str]] | None = None,
+    external_blob_mode: str = "reference",
+    allow_external_blob_outside_bases: bool = False,
+    namespace_client: Any = None,
+    table_id: list[str] | None = None,
+    session: Session | None = None,
+    **kwargs: Any,
 ) -> list[FragmentMetadata] | Transaction:
     """Write uncommitted data files, to be committed later.
 
-    `options` are those of `write_dataset` that apply to files.
+    The options are those of `write_dataset`.
     """
+    chosen = write_options(mode, **given(locals(), without=_NOT_FILE_OPTIONS))
     snapshot = getattr(dataset_uri, "_snapshot", None)
-    location = snapshot.location if snapshot else Location.parse(dataset_uri, storage_options)
+    if snapshot is not None:
+        location = snapshot.location
+    else:
+        uri = dataset_uri if table_id is None else None
+        found = find_table(uri, namespace_client, table_id, storage_options)
+        location = locate(found.uri, found.storage_options, session=session)
     base = snapshot or open_existing(location)
     with naming(location.uri):
-        chosen = write_options(mode, **options)
         if base is not None and chosen.mode is WriteMode.CREATE:
             raise AlreadyExistsError(f"Dataset already exists: {location.uri}")
         reader = ingest.to_reader(data, schema)
@@ -289,7 +327,8 @@ def _targets(names: list[str] | None, with_root: bool | None) -> TargetBases:
     return TargetBases(names=tuple(names or ()), with_root=with_root)
 
 
-def _cleanup_config(options: AutoCleanupConfig | None) -> FrozenMap[str, str]:
+def cleanup_config(options: AutoCleanupConfig | None) -> FrozenMap[str, str]:
+    """Return the config entries of automatic cleanups."""
     if options is None:
         return FrozenMap()
     unknown = sorted(options.keys() - AutoCleanupConfig.__annotations__.keys())

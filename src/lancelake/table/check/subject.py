@@ -10,7 +10,7 @@ from functools import cached_property
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.format.fragment import DataFile, Fragment
-from lancelake.format.ids import BaseId
+from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.schema import Schema
 from lancelake.storage.table_files import FileAt
 from lancelake.table.check.file_sizes import FileSizes
@@ -27,11 +27,16 @@ class Subject:
 
     snapshot: Snapshot
     sizes: FileSizes
+    only: FragmentId | None = None
+    """The fragment to check; None for all."""
 
     @cached_property
     def decoded(self) -> tuple[Fragment | LanceTableError, ...]:
-        """Each fragment, or the error of decoding it."""
-        return tuple(self._fragment(i) for i in range(len(self.snapshot.manifest.fragments)))
+        """Each fragment to check, or the error of decoding it."""
+        every = tuple(self._fragment(i) for i in range(len(self.snapshot.manifest.fragments)))
+        if self.only is None:
+            return every
+        return tuple(f for f in every if isinstance(f, Fragment) and f.id == self.only)
 
     @cached_property
     def fragments(self) -> tuple[Fragment, ...]:

@@ -38,19 +38,25 @@ class VersionChecks:
 
     def __call__(self, subject: Subject) -> Iterator[Finding]:
         """Run all checks on a version."""
-        for what, group in self._groups(subject).items():
-            yield from guarded(
-                what, group, version=subject.snapshot.version, branch=subject.snapshot.branch
-            )
+        yield from _run(subject, self._groups(subject))
+
+    def of_fragments(self, subject: Subject) -> Iterator[Finding]:
+        """Run the checks of fragments and their files."""
+        yield from _run(subject, self._fragment_groups(subject))
+
+    def _fragment_groups(self, subject: Subject) -> dict[str, Group]:
+        return {
+            "fragments": lambda: check_fragments(subject),
+            "data files": lambda: check_data_files(subject),
+            "deletion files": lambda: check_deletions(subject, self._deletions),
+        }
 
     def _groups(self, subject: Subject) -> dict[str, Group]:
         groups: dict[str, Group] = {
             "feature flags": lambda: check_features(subject),
             "base paths": lambda: check_bases(subject),
             "the schema": lambda: check_schema(subject),
-            "fragments": lambda: check_fragments(subject),
-            "data files": lambda: check_data_files(subject),
-            "deletion files": lambda: check_deletions(subject, self._deletions),
+            **self._fragment_groups(subject),
             "row ids": lambda: check_row_ids(subject, self._deletions),
             "indices": lambda: check_indices(subject),
             "the transaction": lambda: check_transaction(subject),
@@ -74,3 +80,9 @@ class VersionChecks:
         )
 
         return check_rows(subject, self._seen_columns, self._engine)
+
+
+def _run(subject: Subject, groups: dict[str, Group]) -> Iterator[Finding]:
+    version, branch = subject.snapshot.version, subject.snapshot.branch
+    for what, group in groups.items():
+        yield from guarded(what, group, version=version, branch=branch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
@@ -43,6 +44,7 @@ from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 # Every evaluation of an expression has a fixed cost, however few rows it is for.
 _EVALUATED_ROWS = 1 << 19
+_NULL = re.compile(r"\s*cast\s*\(\s*null\s+as\s+[\w\s(),<>]+\)\s*", re.IGNORECASE)
 _EXTENSION = EXTENSION_NAME.rpartition(":")[0].encode()
 
 
@@ -70,7 +72,14 @@ def add_computed_columns(
     choices: CommitChoices = DEFAULT_CHOICES,
     progress: Progress | None = None,
 ) -> Snapshot:
-    """Add columns by name with the values of SQL expressions over the others, and commit."""
+    """Add columns by name with the values of SQL expressions over the others, and commit.
+
+    If all of them are casts of NULL, no data file is written.
+    """
+    if expressions and all(_NULL.fullmatch(text) for text in expressions.values()):
+        found = plan(base, ScanRequest(columns=FrozenMap(dict(expressions)))).schema
+        nulls = pa.schema([_plain(field).with_nullable(True) for field in found])
+        return add_null_columns(base, nulls, choices=choices)
     backfill = Backfill(engine=engine or default_engine(), choices=choices, progress=progress)
     return backfill.run(base, lambda at: computed_plan(at, expressions, batch_rows=batch_rows))
 

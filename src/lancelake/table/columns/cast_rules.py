@@ -112,7 +112,7 @@ def _cast(array: pa.Array, target: pa.DataType, path: str) -> pa.Array:
         return pc.cast(_rounded(array, target), options=_options(target))
     except (pa.ArrowException, NotImplementedError) as error:
         raise SchemaMismatchError(
-            f"values of column {path} do not fit type {target}: {error}",
+            f"Can't cast values of column {path} to type {target}: {error}",
             path=path,
             expected=str(target),
             found=str(array.type),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import takewhile
@@ -34,6 +35,18 @@ class CompactionCandidate:
 
 
 Bin = tuple[CompactionCandidate, ...]
+
+
+def file_count(part: Bin, options: CompactionSettings) -> int:
+    """Return the number of files for the rows of a group."""
+    rows = sum(c.live_rows for c in part)
+    size_bytes = sum(c.size_bytes for c in part)
+    files = rows // max(1, options.target_rows_per_fragment)
+    if options.target_bytes_per_fragment:
+        files = max(files, round(size_bytes / options.target_bytes_per_fragment))
+    if options.file_bytes:
+        files = max(files, math.ceil(size_bytes / options.file_bytes))
+    return max(1, min(files, rows))
 
 
 def bins(candidates: Iterable[CompactionCandidate], options: CompactionSettings) -> list[Bin]:
@@ -70,7 +83,7 @@ def _runs(candidates: Iterable[CompactionCandidate], options: CompactionSettings
 def _is_taken(candidate: CompactionCandidate, options: CompactionSettings) -> bool:
     if candidate.fragment.id in options.excluded_fragment_ids:
         return False
-    if _sheds_rows(candidate, options):
+    if _sheds_rows(candidate, options) or _is_oversized(candidate, options):
         return True
     is_short = candidate.physical_rows < options.target_rows_per_fragment
     return is_short and candidate.size_bytes < options.settled_at_bytes
@@ -81,9 +94,17 @@ def _sheds_rows(candidate: CompactionCandidate, options: CompactionSettings) -> 
     return options.materialize_deletions and is_over
 
 
+def _is_oversized(candidate: CompactionCandidate, options: CompactionSettings) -> bool:
+    """Whether a fragment is split into several that are within the limit of a file's size."""
+    most = options.file_bytes
+    return most is not None and candidate.size_bytes >= 2 * most and candidate.live_rows > 1
+
+
 def _is_pointless(part: Bin, options: CompactionSettings) -> bool:
-    """Whether a single fragment would be copied without any gain."""
-    return len(part) == 1 and not _sheds_rows(part[0], options)
+    """Whether fragments would be copied without any gain."""
+    if any(_sheds_rows(c, options) or _is_oversized(c, options) for c in part):
+        return False
+    return file_count(part, options) >= len(part)
 
 
 def _without_settled(run: Bin, options: CompactionSettings) -> Iterator[Bin]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
+from lancelake.data.write_task import full_at_bytes
 from lancelake.errors import InvalidRequestError
 from lancelake.format.ids import FragmentId
 from lancelake.scan.request import Ordering
@@ -100,9 +101,14 @@ class CompactionSettings:
         return bool(self.sort_by or self.z_order_by)
 
     @property
+    def file_bytes(self) -> int | None:
+        """Size of the largest files to write; None for the default."""
+        return full_at_bytes(self.max_bytes_per_file) if self.max_bytes_per_file else None
+
+    @property
     def settled_at_bytes(self) -> float:
         """Size from which a fragment counts as full although it has fewer rows."""
-        sizes = [s for s in (self.target_bytes_per_fragment, self.max_bytes_per_file) if s]
+        sizes = [s for s in (self.target_bytes_per_fragment, self.file_bytes) if s]
         # Files are split by an estimate of their size, so full ones may be a little smaller.
         return min(sizes) * 0.75 if sizes else float("inf")
 

@@ -68,7 +68,7 @@ def joined(fragments: Sequence[Fragment], name: str, size_bytes: int) -> Fragmen
 def is_copyable(fragments: Sequence[Fragment], write: WriteTask) -> bool:
     """Whether each fragment consists of one file with exactly the table's columns."""
     size_bytes = sum(f.file_size_bytes or 0 for fragment in fragments for f in fragment.files)
-    return size_bytes <= write.max_bytes_per_file and all(map(WholeFiles.of(write), fragments))
+    return size_bytes <= write.full_at_bytes and all(map(WholeFiles.of(write), fragments))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import Fragment
 from lancelake.format.row_address import MAX_ROWS
 from lancelake.scan.count import live_rows, physical_rows
-from lancelake.table.compact.bins import Bin, CompactionCandidate, bins
+from lancelake.table.compact.bins import Bin, CompactionCandidate, bins, file_count
 from lancelake.table.compact.coverage import coverage_by_index, ensure_known_coverage
 from lancelake.table.compact.key_ranges import ALL, SortRange, ranges
 from lancelake.table.compact.key_samples import sampled
@@ -135,7 +135,7 @@ def _group(
     base: Snapshot, group: Bin, options: CompactionSettings, parallelism: int
 ) -> FragmentGroup:
     fragments = tuple(candidate.fragment for candidate in group)
-    files = _file_count(group, options)
+    files = file_count(group, options)
     if options.orders_rows:
         # Ranges have about the same number of rows, and none may be too small for a file.
         most = min(parallelism, int(files / _RANGE_SLACK))
@@ -174,7 +174,7 @@ def _sorting(
             fragments=fragments,
             write=_write(base, options),
             order=order,
-            rows_per_file=rows // _file_count(group, options),
+            rows_per_file=rows // file_count(group, options),
             range=part,
             batch_rows=options.batch_size or None,
         )
@@ -204,13 +204,3 @@ def _write(base: Snapshot, options: CompactionSettings) -> WriteTask:
         text=InvalidText.TRUST,
         newest_readers_only=True,
     )
-
-
-def _file_count(group: Bin, options: CompactionSettings) -> int:
-    """Return the number of files for the rows of a group."""
-    rows = sum(c.live_rows for c in group)
-    files = rows // max(1, options.target_rows_per_fragment)
-    sizes = [s for s in (options.target_bytes_per_fragment, options.max_bytes_per_file) if s]
-    if sizes:
-        files = max(files, round(sum(c.size_bytes for c in group) / min(sizes)))
-    return max(1, min(files, rows))

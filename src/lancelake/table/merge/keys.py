@@ -77,7 +77,7 @@ class Comparer:
             if not values.type.equals(self.plain):
                 values = _cast(values, self.plain)
         except pa.ArrowException as error:
-            problem = f"values of key column {self.name} do not fit type {self.plain}: {error}"
+            problem = f"Can't cast values of key column {self.name} to type {self.plain}: {error}"
             raise SchemaMismatchError(problem, path=self.name, expected=str(self.plain)) from error
         return values if self.plain.equals(self.target) else values.view(self.target)
 

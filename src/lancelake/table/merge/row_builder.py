@@ -129,7 +129,7 @@ def fitted(array: pa.Array, field: pa.Field) -> pa.Array:
             array = array.cast(target.value_type).dictionary_encode()
         return array.cast(target)
     except (pa.ArrowException, NotImplementedError) as error:
-        problem = f"values of column {field.name} do not fit type {target}: {error}"
+        problem = f"Can't cast values of column {field.name} to type {target}: {error}"
         raise SchemaMismatchError(
             problem, path=field.name, expected=str(target), found=str(array.type)
         ) from error

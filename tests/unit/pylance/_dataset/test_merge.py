@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -151,3 +153,36 @@ def test_every_clause_works_on_a_table_with_a_primary_key(
         (10, 12, None),
         (11, 7, 9),
     ]
+
+
+def test_rows_in_memory_are_merged_by_the_calls_of_pylance() -> None:
+    rows = pa.table({"id": [1, 2], "v": [1, 2]})
+    made = lance.write_dataset(rows, "memory://merged")
+    builder = made.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+    new = pa.table({"id": [2, 3], "v": [5, 6]})
+    assert "num_updated_rows=1" in builder.analyze_plan_batches(new.to_reader())
+    transaction, counts = builder.execute_uncommitted_batches(new.to_reader())
+    assert transaction.read_version == 1
+    assert builder.execute_batches(new.to_reader()) == counts
+    assert made.to_table().sort_by("id")["v"].to_pylist() == [1, 5, 6]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda merge: merge.write_mode("rewrite_columns"),
+        lambda merge: merge.data_storage_version("2.0"),
+        lambda merge: merge.target_bases(["x"]),
+        lambda merge: merge.target_all_bases(),
+    ],
+)
+def test_what_a_merge_cannot_do_is_refused(call: Callable[[Any], Any]) -> None:
+    made = lance.write_dataset(pa.table({"id": [1]}), "memory://refused")
+    with pytest.raises(NotImplementedError):
+        call(made.merge_insert("id"))
+
+
+def test_a_merge_takes_the_choices_that_it_makes_anyway() -> None:
+    made = lance.write_dataset(pa.table({"id": [1]}), "memory://taken")
+    merge = made.merge_insert("id").write_mode("auto")
+    assert merge.data_storage_version(made.data_storage_version) is merge

@@ -118,7 +118,7 @@ def test_what_only_tunes_official_lance_changes_nothing(tmp_path: Path) -> None:
     assert made.count_rows() == 20
 
 
-@pytest.mark.parametrize("name", ["namespace", "table_id", "base_store_params"])
+@pytest.mark.parametrize("name", ["namespace", "base_store_params"])
 def test_what_is_not_offered_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UnsupportedError, match=f"{name} is not supported"):
         lance.write_dataset(ROWS, tmp_path, **{name: "x"})  # type: ignore[arg-type]

@@ -252,3 +252,17 @@ def test_rows_that_came_in_meanwhile_get_their_values(dataset: lance.LanceDatase
     stale.add_columns(BatchUDF(function, NUMBERS), read_columns=["id"])
     assert column(stale, "n") == [0, 1, 3, 4, 6, 7, 8, 9, 50]
     assert calls == [*IDS, 50]
+
+
+@pytest.mark.parametrize("text", ["CAST(NULL AS INT)", " cast( null as varchar ) "])
+def test_a_cast_of_null_writes_no_files(dataset: lance.LanceDataset, text: str) -> None:
+    files = [fragment.data_files() for fragment in dataset.get_fragments()]
+    dataset.add_columns({"nulls": text})
+    assert [fragment.data_files() for fragment in dataset.get_fragments()] == files
+    assert dataset.to_table()["nulls"].null_count == dataset.count_rows()
+
+
+def test_nulls_beside_values_are_written(dataset: lance.LanceDataset) -> None:
+    dataset.add_columns({"nulls": "CAST(NULL AS INT)", "ones": "1"})
+    rows = dataset.to_table(["nulls", "ones"])
+    assert (rows["nulls"].null_count, rows["ones"].null_count) == (rows.num_rows, 0)

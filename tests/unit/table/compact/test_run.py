@@ -232,7 +232,7 @@ def test_a_clone_gets_files_of_its_own(mode: str, base: Snapshot, tmp_path: Path
 
 @pytest.mark.parametrize("mode", ["reencode", "force_binary_copy"])
 def test_a_table_in_another_store_is_compacted(mode: str) -> None:
-    uri = f"memory://compaction-{mode}"
+    uri = f"shared-memory://compaction-{mode}"
     for number in range(3):
         lance.write_dataset(pa.table({"id": [number]}), uri, mode="append" if number else "create")
     dataset = lance.dataset(uri)

@@ -1,0 +1,87 @@
+"""Sessions: the tables in memory that some datasets share."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from lancelake.clock import Ids, SystemIds
+from lancelake.errors import InvalidRequestError
+from lancelake.storage.location import Location
+from lancelake.storage.memory import forget_scope, in_scope, scope_of
+
+_IDS: Ids = SystemIds()
+_PRIVATE = "memory://"
+
+
+class Session:
+    """A scope of `memory://` tables; they are freed with the last dataset that uses it.
+
+    Cache sizes and backends tune official Lance and have no effect here.
+    """
+
+    def __init__(
+        self,
+        index_cache_size_bytes: int | None = None,
+        metadata_cache_size_bytes: int | None = None,
+        index_cache_backend: str | dict[str, Any] | None = None,
+        metadata_cache_backend: str | dict[str, Any] | None = None,
+        store_registry: Any = None,
+    ) -> None:
+        for cache, size, backend in (
+            ("index_cache", index_cache_size_bytes, index_cache_backend),
+            ("metadata_cache", metadata_cache_size_bytes, metadata_cache_backend),
+        ):
+            if size is not None and backend is not None:
+                problem = f"{cache}_size_bytes and {cache}_backend are mutually exclusive"
+                raise InvalidRequestError(problem)
+        self._scope = _IDS.uuid4().hex
+        _sessions[self._scope] = self
+        weakref.finalize(self, forget_scope, self._scope)
+
+    def index_cache_size_bytes(self) -> int:
+        """Return the bytes in the index cache: none, since caches belong to the process."""
+        return 0
+
+    def size_bytes(self) -> int:
+        """Return the bytes in the caches of the session: none."""
+        return 0
+
+    def is_same_as(self, other: Session) -> bool:
+        """Whether two objects are the same session."""
+        return self is other
+
+    def __repr__(self) -> str:
+        return "Session(index_cache_size_bytes=0, metadata_cache_size_bytes=0)"
+
+
+_sessions: weakref.WeakValueDictionary[str, Session] = weakref.WeakValueDictionary()
+
+
+def session_at(location: Location) -> Session:
+    """Return the session of a table in memory, or a new one."""
+    scope = scope_of(location)
+    found = None if scope is None else _sessions.get(scope)
+    return Session() if found is None else found
+
+
+def locate(
+    uri: str | Path,
+    storage_options: Mapping[str, str] | None,
+    *,
+    session: Session | None,
+    confine_to: Iterable[str | Path] | None = None,
+) -> Location:
+    """Parse the URI of a table; a `memory://` URI is private to the session.
+
+    Tables at `shared-memory://` URIs are shared by the whole process.
+    """
+    if session is not None and not isinstance(session, Session):
+        raise TypeError(f"session must be a Session, got {type(session)}")
+    text = os.fspath(uri)
+    if session is not None and text.startswith(_PRIVATE):
+        text = in_scope(text, session._scope)
+    return Location.parse(text, storage_options, confine_to=confine_to)

@@ -1,0 +1,77 @@
+"""Restriction of a scan to some rows, given by their ids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from pyroaring import BitMap, FrozenBitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format import row_address_set
+from lancelake.format.row_address import OFFSET_BITS
+from lancelake.format.rowids.segment import U64Array
+from lancelake.scan.plan import ScanPlan, ScanTask
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_lookup import MISSING, addresses_of
+
+Parts = dict[int, BitMap]
+
+
+@dataclass(frozen=True, slots=True)
+class RowMask:
+    """Rows to read, and rows not to read, by the high and low words of their ids."""
+
+    allowed: Parts | None
+    blocked: Parts
+
+    @staticmethod
+    def of(allowlist: bytes | None, blocklist: bytes | None) -> RowMask | None:
+        """Decode serialized sets; None if there is neither."""
+        if allowlist is None and blocklist is None:
+            return None
+        allowed = None if allowlist is None else row_address_set.decode(allowlist)
+        return RowMask(allowed, {} if blocklist is None else row_address_set.decode(blocklist))
+
+    def at_addresses(self, snapshot: Snapshot) -> RowMask:
+        """Return the mask by address; only stable row ids differ from addresses."""
+        if not snapshot.manifest.has_stable_row_ids:
+            return self
+        allowed = None if self.allowed is None else _addressed(snapshot, self.allowed)
+        return RowMask(allowed, _addressed(snapshot, self.blocked))
+
+    def applied(self, task: ScanTask) -> ScanTask | None:
+        """Return the task for the rows of the mask; None if there are none."""
+        number = int(task.fragment.id)
+        if self.allowed is None and number not in self.blocked:
+            return task
+        every = range(task.fragment.physical_rows or 1 << OFFSET_BITS)
+        rows = BitMap(every) if self.allowed is None else self.allowed.get(number, BitMap())
+        rows = rows - self.blocked.get(number, BitMap())
+        return replace(task, rows=FrozenBitMap(rows)) if rows else None
+
+
+def masked_plan(snapshot: Snapshot, request: ScanRequest, mask: RowMask) -> ScanPlan:
+    """Plan a scan of the rows of a mask; offset and limit count these rows only."""
+    whole = plan(snapshot, replace(request, offset=None, limit=None))
+    here = mask.at_addresses(snapshot)
+    tasks = (here.applied(task) for task in whole.tasks)
+    return replace(
+        whole,
+        tasks=tuple(task for task in tasks if task is not None),
+        skip=request.offset or 0,
+        limit=request.limit,
+    )
+
+
+def _addressed(snapshot: Snapshot, parts: Parts) -> Parts:
+    high = [np.asarray(part, dtype=np.uint64) | np.uint64(i << 32) for i, part in parts.items()]
+    ids: U64Array = np.concatenate([np.zeros(0, dtype=np.uint64), *high])
+    found = addresses_of(snapshot, ids)
+    found = found[found != MISSING]
+    fragments = found >> np.uint64(OFFSET_BITS)
+    return {
+        int(i): BitMap((found[fragments == i] & np.uint64((1 << OFFSET_BITS) - 1)).tolist())
+        for i in np.unique(fragments)
+    }

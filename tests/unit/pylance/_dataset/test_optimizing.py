@@ -1,0 +1,27 @@
+"""Switching automatic cleanup on and off."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.pylance.dataset import AutoCleanupConfig
+
+ROWS = pa.table({"a": [1]})
+
+
+def test_automatic_cleanup_is_enabled_and_disabled(tmp_path: Path) -> None:
+    made = lance.write_dataset(ROWS, tmp_path)
+    made.optimize.enable_auto_cleanup(AutoCleanupConfig(interval=3, older_than_seconds=60))
+    assert made.config()["lance.auto_cleanup.interval"] == "3"
+    made.optimize.disable_auto_cleanup()
+    assert made.config() == {}
+
+
+def test_unknown_arguments_are_refused(tmp_path: Path) -> None:
+    made = lance.write_dataset(ROWS, tmp_path)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'x'"):
+        made.optimize.disable_auto_cleanup(x=1)

@@ -1,0 +1,63 @@
+"""Tables in memory belong to a session."""
+
+from __future__ import annotations
+
+import gc
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.storage import memory
+
+ROWS = pa.table({"a": [1, 2, 3]})
+
+
+def test_tables_of_one_name_do_not_meet() -> None:
+    first = lance.write_dataset(ROWS, "memory://same")
+    second = lance.write_dataset(ROWS.slice(0, 1), "memory://same")
+    assert (first.count_rows(), second.count_rows()) == (3, 1)
+
+
+def test_another_user_does_not_find_a_table() -> None:
+    made = lance.write_dataset(ROWS, "memory://private")
+    with pytest.raises(ValueError, match="not found"):
+        lance.dataset("memory://private")
+    assert made.uri == "memory://private"
+
+
+def test_a_session_shares_its_tables() -> None:
+    made = lance.write_dataset(ROWS, "memory://shared/t")
+    assert lance.dataset("memory://shared/t", session=made.session()).count_rows() == 3
+    session = lance.Session()
+    lance.write_dataset(ROWS, "memory://shared/t", session=session).session()
+    with pytest.raises(OSError, match="already exists"):
+        lance.write_dataset(ROWS, "memory://shared/t", session=session)
+
+
+def test_shared_memory_is_shared_by_the_process() -> None:
+    lance.write_dataset(ROWS, "shared-memory://process/t")
+    assert lance.dataset("shared-memory://process/t").count_rows() == 3
+
+
+def test_versions_and_branches_of_a_table_share_its_session() -> None:
+    made = lance.write_dataset(ROWS, "memory://branches")
+    branch = made.create_branch("b")
+    branch.insert(ROWS)
+    assert (made.count_rows(), branch.count_rows()) == (3, 6)
+    assert branch.session().is_same_as(made.session())
+    assert not made.session().is_same_as(lance.Session())
+
+
+def test_memory_is_freed_with_the_last_dataset() -> None:
+    before = len(memory._clients)
+    made = lance.write_dataset(ROWS, "memory://freed")
+    assert len(memory._clients) == before + 1
+    del made
+    gc.collect()
+    assert len(memory._clients) <= before
+
+
+def test_cache_size_and_backend_exclude_each_other() -> None:
+    with pytest.raises(ValueError, match="mutually exclusive"):
+        lance.Session(index_cache_size_bytes=1, index_cache_backend="moka://")
