@@ -316,7 +316,9 @@ def _make_folder(folder: str) -> None:
         _make_folder(_parent(folder))
         _make_folder(folder)
     except FileExistsError:
-        return
+        # A link without a target exists too, and nothing can be created below it.
+        if not os.path.isdir(folder):  # noqa: PTH112  # paths are plain text here
+            raise NotADirectoryError(errno.ENOTDIR, "Not a folder", folder) from None
     else:
         _sync_folder(_parent(folder))
 

@@ -66,6 +66,12 @@ def test_failed_write_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
+def test_folder_below_a_dangling_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "missing")
+    with pytest.raises(StorageError, match="Not a folder"):
+        LocalStore(str(tmp_path / "link" / "root")).put("a/b", b"x")
+
+
 def test_partial_write_is_completed(store: LocalStore, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda fd, data: write(fd, bytes(data[:2])))

@@ -25,6 +25,7 @@ class _Folder:
 
     def __init__(self) -> None:
         self.path: Path | None = None
+        self.parent: Path | None = None
         self.lock = threading.Lock()
 
     def forget(self) -> None:
@@ -40,9 +41,17 @@ def folder() -> Path:
     """Return the folder of this process, which is removed at exit."""
     with _folder.lock:
         if _folder.path is None:
-            _folder.path = Path(tempfile.mkdtemp(prefix="lancelake-"))
+            _folder.path = Path(tempfile.mkdtemp(prefix="lancelake-", dir=_folder.parent))
             atexit.register(_remove, _folder.path, os.getpid())
         return _folder.path
+
+
+def use_parent(parent: Path) -> None:
+    """Create the folder of this process and of its forks below another one.
+
+    For processes that are killed, and whose owner removes the parent.
+    """
+    _folder.parent = parent
 
 
 def _remove(path: Path, pid: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -36,14 +36,22 @@ _PER_JVM: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 class Gateway:
     """The JVM of one classic session."""
 
-    spark: SparkSession
+    find_session: Callable[[], SparkSession]
     gateway: Any
     jvm: Any
     application: str
     """Id of the Spark application, which all sessions of one context share."""
 
     _known: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
-    """Cache of immutable Java objects, since every call to Java takes time."""
+    """Cache of immutable Java objects, since every call to Java takes time.
+
+    The sessions of an application share it.
+    """
+
+    @property
+    def spark(self) -> SparkSession:
+        """Return the session."""
+        return self.find_session()
 
     def cls(self, name: str) -> Any:
         """Return a Java class by its full name."""
@@ -132,6 +140,7 @@ class Gateway:
 
 
 _OPEN: dict[int, Gateway] = {}
+"""The first session of the newest application of each connection."""
 
 
 def open_gateway(spark: SparkSession) -> Gateway:
@@ -140,15 +149,49 @@ def open_gateway(spark: SparkSession) -> Gateway:
         raise needs_classic("planning in Python")
     gateway: Any = spark.sparkContext._gateway
     found = _OPEN.get(id(gateway))
-    if found is None or found.spark is not spark:
-        _ensure_known(spark)
-        ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
-        # A Java exception that a Python object raises deliberately is passed on to Spark unchanged.
-        parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
-        parameters.propagate_java_exceptions = True
-        found = Gateway(spark, gateway, spark._jvm, str(spark.sparkContext.applicationId))
-        _ensure_classes(found)
-        _OPEN[id(gateway)] = found
+    if found is None or found.spark.sparkContext is not spark.sparkContext:
+        found = _OPEN[id(gateway)] = _opened(spark, gateway)
+    return found if found.spark is spark else replace(found, find_session=lambda: spark)
+
+
+def open_weakly(spark: SparkSession) -> Gateway:
+    """Return the JVM of a session for objects that the session itself refers to.
+
+    A Java object that Python refers to is never collected. A session would therefore be kept for
+    ever by an object that refers to it from Python, and that it refers to itself.
+    """
+    strong = open_gateway(spark)
+    reference = strong.cls("java.lang.ref.WeakReference")(spark._jsparkSession)
+    context = spark.sparkContext
+    others = {key: value for key, value in vars(spark).items() if key in _PARTS}
+
+    def find() -> SparkSession:
+        # The constructor would make this session the one of every RDD.
+        found = object.__new__(SparkSession)
+        vars(found).update(others, _sc=context, _jsparkSession=reference.get())
+        return found
+
+    return replace(strong, find_session=find)
+
+
+_PARTS = ("_jsc", "_jvm", "_profiler_collector")
+"""Attributes that the sessions of an application have in common."""
+
+
+def session_id(spark: SparkSession) -> str:
+    """Return the unique id of a classic session."""
+    return str(spark._jsparkSession.sessionUUID())
+
+
+def _opened(spark: SparkSession, gateway: Any) -> Gateway:
+    _ensure_known(spark)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
+    # A Java exception that a Python object raises deliberately is passed on to Spark unchanged.
+    parameters = getattr(gateway, "python_parameters", gateway.callback_server_parameters)
+    parameters.propagate_java_exceptions = True
+    application = str(spark.sparkContext.applicationId)
+    found = Gateway(lambda: spark, gateway, spark._jvm, application)
+    _ensure_classes(found)
     return found
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import types as t
+from pyspark.sql.datasource import DataSource
 from pyspark.sql.udf import _wrap_function
 
 from lancelake.errors import UnsupportedError
@@ -42,10 +43,20 @@ def row_work(gateway: Gateway, work: Work, schema: t.StructType) -> Any:
     )
 
 
-def source_of(gateway: Gateway, work: Work) -> Any:
+def source_of(gateway: Gateway, work: Work | type[DataSource]) -> Any:
     """Return Spark's description of the interpreter to start, with its files."""
     wrapped = _wrap_function(gateway.spark.sparkContext, work)
     return gateway.cls(f"{PYTHON_SOURCE}.UserDefinedPythonDataSource")(wrapped)
+
+
+def ensure_source(gateway: Gateway, name: str, source: type[DataSource]) -> None:
+    """Register a plain data source, unless the session has one of this name.
+
+    Spark's own method refuses a name that the active session has, whichever session it is for.
+    """
+    manager = gateway.session_state().dataSourceManager()
+    if not manager.dataSourceExists(name):
+        manager.registerDataSource(name, source_of(gateway, source))
 
 
 def command(work: Work) -> bytes:

@@ -7,19 +7,15 @@ import os
 import sys
 import warnings
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING
 
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
 from lancelake.errors import UnsupportedError
-from lancelake.spark.jvm.gateway import is_classic, open_gateway
+from lancelake.spark.jvm.gateway import Gateway, is_classic, open_gateway, open_weakly
 from lancelake.spark.registration.java import ensure_java
 from lancelake.spark.registration.plain_source import LanceDataSource
 from lancelake.spark.worker.on_executors import portable_source
-
-if TYPE_CHECKING:
-    from lancelake.spark.planning.catalog import LanceCatalog
 
 _ROOT = "spark.lancelake.root"
 # Arrow checks every access to every value, which takes a sixth of a scan.
@@ -95,38 +91,49 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
     `root` is the folder of the catalog's tables; it defaults to `spark.lancelake.root`, or else the
     session's warehouse folder. Registering again changes the root.
     """
-    spark.dataSource.register(portable_source(LanceDataSource))
     if not is_classic(spark):
+        spark.dataSource.register(portable_source(LanceDataSource))
         return spark
     try:
-        _catalog(spark, catalog, root)
+        _share(spark, catalog, root)
     except UnsupportedError as error:
+        spark.dataSource.register(portable_source(LanceDataSource))
         text = f"Lance tables are read without pushdown and without a catalog: {error}"
         warnings.warn(text, stacklevel=2)
     return spark
 
 
-def _catalog(spark: SparkSession, name: str, root: str | None) -> LanceCatalog:
-    from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
-    from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
-    from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
-    from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
-    from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
-    from lancelake.spark.registration import hooks  # noqa: PLC0415
+def _share(spark: SparkSession, name: str, root: str | None) -> None:
+    """Add the catalog to a session and to those that Spark derives from it."""
+    from lancelake.spark.registration.derived_sessions import share_catalog  # noqa: PLC0415
 
     gateway = open_gateway(spark)
     warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
     place = root or gateway.conf(_ROOT, warehouse)
-    found = LanceCatalog(gateway, name, place)
+    _attach(gateway, name, place)
+    share_catalog(spark, name, place, lambda derived, *of: _attach(open_weakly(derived), *of))
+
+
+def _attach(gateway: Gateway, name: str, root: str) -> None:
+    """Add the plain data source, the catalog and the row commands to a session."""
+    from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
+    from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
+    from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
+    from lancelake.spark.jvm.row_work import ensure_source  # noqa: PLC0415
+    from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
+    from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
+    from lancelake.spark.registration import hooks  # noqa: PLC0415
+
+    ensure_source(gateway, LanceDataSource.name(), portable_source(LanceDataSource))
+    found = LanceCatalog(gateway, name, root)
     put_catalog(gateway, name, found)
-    remember(spark, name, found.directory)
-    hooks.install(spark)
+    remember(gateway.spark, name, found.directory)
+    hooks.install(gateway.spark)
     try:
         take_row_commands(gateway, functools.partial(run_row_command, gateway))
     except UnsupportedError as error:
         text = f"UPDATE and MERGE in SQL are not available, use LanceTable: {error}"
         warnings.warn(text, stacklevel=3)
-    return found
 
 
 def _launched(given: Mapping[str, str]) -> dict[str, str]:

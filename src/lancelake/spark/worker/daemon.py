@@ -7,17 +7,26 @@ query stops reading early. No module loaded here starts threads, which a fork wo
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import importlib
+import os
 import warnings
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from socket import socket
 
-from pyspark.daemon import manager
+from pyspark import daemon
+
+from lancelake.data.codec import spool
 
 _LOADED = (
     "pyspark.worker",
     "lancelake.spark.reading.partition",
     "lancelake.spark.writing.task_writer",
 )
+
+Worker = Callable[[socket, bool], int]
 
 
 def main() -> None:
@@ -29,7 +38,32 @@ def main() -> None:
     # A worker collects garbage after every task; preloaded objects are never garbage, and scanning
     # them took longer than most tasks.
     gc.freeze()
-    manager()
+    keep_files_with_spark(os.environ)
+    daemon.worker = quiet(daemon.worker)  # type: ignore[assignment]
+    daemon.manager()
+
+
+def keep_files_with_spark(environment: Mapping[str, str]) -> None:
+    """Create temporary files of workers in a folder that Spark removes: it kills its workers."""
+    folder = environment.get("SPARK_LOCAL_DIRS", "").partition(",")[0]
+    if folder and Path(folder).is_dir():
+        spool.use_parent(Path(folder))
+
+
+def quiet(worker: Worker) -> Worker:
+    """Return a worker that ends without a traceback if Spark stopped reading its answer.
+
+    This happens whenever a limit ends a read early.
+    """
+
+    @functools.wraps(worker)
+    def run(sock: socket, authenticated: bool) -> int:
+        try:
+            return worker(sock, authenticated)
+        except (BrokenPipeError, ConnectionResetError):
+            return 1
+
+    return run
 
 
 if __name__ == "__main__":

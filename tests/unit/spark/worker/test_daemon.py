@@ -1,0 +1,52 @@
+"""The daemon of Python workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lancelake.data.codec import spool
+from lancelake.spark.worker.daemon import keep_files_with_spark, quiet
+
+SOCKET: Any = None
+
+
+@pytest.mark.parametrize("failure", [BrokenPipeError, ConnectionResetError])
+def test_a_worker_whose_reader_left_ends_without_a_traceback(failure: type[OSError]) -> None:
+    def worker(sock: object, authenticated: bool) -> int:
+        raise failure
+
+    assert quiet(worker)(SOCKET, True) == 1
+
+
+def test_another_failure_of_a_worker_is_reported() -> None:
+    def worker(sock: object, authenticated: bool) -> int:
+        raise MemoryError
+
+    with pytest.raises(MemoryError):
+        quiet(worker)(SOCKET, True)
+
+
+def test_the_code_of_a_worker_is_kept() -> None:
+    assert quiet(lambda sock, authenticated: 3)(SOCKET, True) == 3
+
+
+@pytest.fixture
+def fresh_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let this process create its temporary folder again."""
+    monkeypatch.setattr(spool, "_folder", spool._Folder())
+
+
+@pytest.mark.usefixtures("fresh_folder")
+def test_temporary_files_of_workers_are_in_a_folder_of_spark(tmp_path: Path) -> None:
+    keep_files_with_spark({"SPARK_LOCAL_DIRS": f"{tmp_path},/elsewhere"})
+    assert spool.fresh_path().parent.parent == tmp_path
+
+
+@pytest.mark.usefixtures("fresh_folder")
+def test_without_a_folder_of_spark_the_default_is_used(tmp_path: Path) -> None:
+    keep_files_with_spark({"SPARK_LOCAL_DIRS": str(tmp_path / "missing")})
+    keep_files_with_spark({})
+    assert spool.fresh_path().parent.is_dir()
