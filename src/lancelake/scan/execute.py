@@ -9,9 +9,8 @@ import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
+from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.errors import LanceTableError
 from lancelake.expr.predicate import Predicate
 from lancelake.format import roaring
@@ -23,6 +22,7 @@ from lancelake.scan.live_rows import LiveRows, Mask, to_mask
 from lancelake.scan.output_builder import Finisher
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
+from lancelake.scan.row_source import FragmentRows, RowSource
 from lancelake.scan.row_width import row_bytes, value_bytes
 from lancelake.scan.scan_columns import ScanColumns
 
@@ -41,10 +41,15 @@ _FILTER_ROWS = 1 << 19
 _SELECT_ROWS = 1 << 21
 
 
-def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task in order; tasks of one scan can share their `columns`."""
+def execute(
+    task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task in order; tasks of one scan can share their `columns`.
+
+    With a `source`, these rows are read in place of those of the task's fragment.
+    """
     try:
-        rows = _TaskRun(task, columns).rows()
+        rows = _TaskRun(task, columns, source).rows()
         yield from with_blob_values(task, _limited(rows, task.row_limit))
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
@@ -60,10 +65,12 @@ def fetch(task: ScanTask) -> pa.RecordBatch:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
+def count(
+    task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
+) -> int:
     """Count the rows of a task that its predicate keeps."""
     try:
-        run = _TaskRun(task, columns)
+        run = _TaskRun(task, columns, source)
         if task.rows is not None:
             return len(run.matching(task.rows))
         return sum(int(np.count_nonzero(keep)) for _, _, keep in run.kept_rows())
@@ -71,10 +78,12 @@ def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
+def kept_offsets(
+    task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
+) -> BitMap:
     """Return the offsets of the rows of a task that its predicate keeps."""
     try:
-        run = _TaskRun(task, columns)
+        run = _TaskRun(task, columns, source)
         if task.rows is not None:
             return run.matching(task.rows)
         found = BitMap()
@@ -89,9 +98,15 @@ def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
 
 
 class _TaskRun:
-    def __init__(self, task: ScanTask, columns: ScanColumns | None = None) -> None:
+    def __init__(
+        self,
+        task: ScanTask,
+        columns: ScanColumns | None = None,
+        source: RowSource | None = None,
+    ) -> None:
         self._task = task
         self._spec = task.spec
+        self._source = source or FragmentRows(task.spec, task.fragment)
         self._finisher = Finisher.of(task.spec)
         self._columns = columns or ScanColumns.of(task.spec)
 
@@ -107,7 +122,7 @@ class _TaskRun:
         live = within if self._spec.include_deleted_rows else within - self._deleted
         if self._spec.predicate is None or not self._task.recheck:
             return live
-        reader = self._reader(self._columns.filter)
+        reader = self._source.reader(self._columns.filter)
         step = self._chunk_rows(reader.schema, _FILTER_ROWS)
         offsets, found = _offsets(live), BitMap()
         for first in range(0, len(offsets), step):
@@ -170,7 +185,7 @@ class _TaskRun:
         self, columns: Schema | None = None
     ) -> Iterator[tuple[pa.RecordBatch, int, Mask]]:
         """Yield chunks: the columns read, the offset of the first row, and which rows to keep."""
-        reader = self._reader(columns or self._columns.filter)
+        reader = self._source.reader(columns or self._columns.filter)
         filter_rows = self._chunk_rows(reader.schema, _FILTER_ROWS)
         first = self._start
         for batch in self._windows(reader, first, self._stop, filter_rows):
@@ -223,13 +238,13 @@ class _TaskRun:
 
     def _fetched(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
         offsets = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
-        limits = FetchLimits.of(self._task.fragment, self._spec.widths, self._columns.output)
+        limits = FetchLimits.of(self._source.fragment, self._spec.widths, self._columns.output)
         for part in limits.parts(offsets):
             yield from _slices(self.rows_at(part), self._output_rows)
 
     def _fetching(self, schema: Schema) -> tuple[float, int]:
         """Return the width of a row in bytes, and what it costs to fetch one."""
-        values = value_bytes(self._task.fragment, self._spec.widths, schema)
+        values = value_bytes(self._source.fragment, self._spec.widths, schema)
         return sum(values), fetch_cost_bytes(len(values))
 
     def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
@@ -262,7 +277,7 @@ class _TaskRun:
 
     def _meta_column(self, meta: MetaColumn, offsets: RowOffsets) -> pa.Array:
         ranks = LiveRows(self._deleted, self._task.live_before).ranks(offsets)
-        column = self._meta.column(meta, offsets, ranks)
+        column = self._source.meta(meta, offsets, ranks)
         hidden = meta in (MetaColumn.ROW_ID, MetaColumn.ROW_ADDRESS)
         if self._spec.include_deleted_rows and hidden and self._deleted:
             gone = np.isin(offsets, np.frombuffer(self._deleted.to_array(), dtype=np.uint32))
@@ -279,7 +294,7 @@ class _TaskRun:
 
     @computed_once
     def _deleted(self) -> BitMap:
-        return known_deletions(self._spec.files, self._task.fragment)
+        return self._source.deleted
 
     @computed_once
     def _live(self) -> LiveRows:
@@ -287,17 +302,8 @@ class _TaskRun:
         return LiveRows(deleted, self._task.live_before)
 
     @computed_once
-    def _meta(self) -> RowMeta:
-        return RowMeta(
-            self._spec.files,
-            self._task.fragment,
-            self._outputs.physical_rows,
-            self._spec.has_stable_row_ids,
-        )
-
-    @computed_once
     def _outputs(self) -> FragmentReader:
-        return self._reader(self._columns.output)
+        return self._source.reader(self._columns.output)
 
     @computed_once
     def _output_rows(self) -> int:
@@ -308,20 +314,13 @@ class _TaskRun:
         limit = self._task.row_limit
         return rows if limit is None else max(1, min(rows, limit))
 
-    def _reader(self, columns: Schema) -> FragmentReader:
-        spec = self._spec
-        fragment = self._task.fragment
-        return FragmentReader(
-            spec.files, spec.manifest_at, fragment, columns, remembers=spec.remembers_small
-        )
-
     def _chunk_rows(self, schema: Schema, most: int) -> int:
-        columns = len(value_bytes(self._task.fragment, self._spec.widths, schema))
+        columns = len(value_bytes(self._source.fragment, self._spec.widths, schema))
         limit = min(max(_CHUNK_BYTES, columns * _CHUNK_COLUMN_BYTES), _BATCH_BYTES)
         return self._bounded_rows(schema, most, limit)
 
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
-        width = row_bytes(self._task.fragment, self._spec.widths, schema)
+        width = row_bytes(self._source.fragment, self._spec.widths, schema)
         return max(1, min(most, int(limit_bytes / width))) if width else most
 
 

@@ -11,8 +11,7 @@ import pyarrow as pa
 from lancelake.data.arrays.rebatch import rebatched
 from lancelake.process import within_process
 from lancelake.scan.count import live_rows
-from lancelake.scan.execute import count as count_task
-from lancelake.scan.execute import execute
+from lancelake.scan.groups import count_group, execute_group, grouped
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
@@ -39,21 +38,28 @@ def count(plan: ScanPlan) -> int:
         places = spec.files, spec.manifest_at
         total = sum(live_rows(*places, task.fragment) for task in plan.tasks)
     else:
-        with ThreadPoolExecutor(plan.fragment_readahead) as pool:
-            columns = ScanColumns.of(spec)
-            total = sum(pool.map(lambda task: count_task(task, columns), plan.tasks))
+        total = _count_kept(plan)
     left = max(0, total - plan.skip)
     return left if plan.limit is None else min(left, plan.limit)
 
 
-def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    tasks = plan.tasks
+def _count_kept(plan: ScanPlan) -> int:
     columns = ScanColumns.of(plan.spec)
-    if (len(tasks) <= 1 or plan.fragment_readahead <= 1) and not _evaluates(plan):
-        for task in tasks:
-            yield from execute(task, columns)
+    groups = list(grouped(plan.tasks))
+    if len(groups) <= 1 and not _evaluates(plan):
+        return sum(count_group(group, columns) for group in groups)
+    with ThreadPoolExecutor(plan.fragment_readahead) as pool:
+        return sum(pool.map(lambda group: count_group(group, columns), groups))
+
+
+def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
+    groups = grouped(plan.tasks)
+    columns = ScanColumns.of(plan.spec)
+    if (len(plan.tasks) <= 1 or plan.fragment_readahead <= 1) and not _evaluates(plan):
+        for group in groups:
+            yield from execute_group(group, columns)
         return
-    streams = (partial(execute, task, columns) for task in tasks)
+    streams = (partial(execute_group, group, columns) for group in groups)
     yield from in_order(streams, plan.fragment_readahead)
 
 
