@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -127,7 +128,8 @@ class _TaskRun:
         offsets, found = _offsets(live), BitMap()
         for first in range(0, len(offsets), step):
             part = offsets[first : first + step]
-            batch = self._with_meta(self._spec.predicate, reader.take(part), part)
+            chosen = partial(offsets.__getitem__, slice(first, first + step))
+            batch = self._with_meta(self._spec.predicate, reader.take(part), chosen)
             keep = to_mask(self._spec.predicate(batch))
             found |= roaring.of(part[keep].astype(np.uint32))
         return found
@@ -154,7 +156,7 @@ class _TaskRun:
             kept = int(np.count_nonzero(keep))
             density.add(len(keep), kept)
             if self._spec.late or kept * cost <= len(keep) * width:
-                few.append(np.flatnonzero(keep).astype(np.uint64) + np.uint64(first))
+                few.append(_kept(first, keep))
                 if sum(map(len, few)) >= self._output_rows:
                     yield from self._fetched(few)
                     few = []
@@ -179,7 +181,7 @@ class _TaskRun:
 
     def rows_at(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return single rows."""
-        return self._finish(self._outputs.take(offsets), offsets)
+        return self._finish(self._outputs.take(offsets), lambda: offsets)
 
     def kept_rows(
         self, columns: Schema | None = None
@@ -198,8 +200,7 @@ class _TaskRun:
         for batch, first, keep in self.kept_rows(self._columns.both):
             self._columns.density.add(len(keep), int(np.count_nonzero(keep)))
             if keep.any():
-                offsets = np.flatnonzero(keep).astype(np.uint64) + np.uint64(first)
-                rows = self._finish(batch.filter(pa.array(keep)), offsets)
+                rows = self._finish(batch.filter(pa.array(keep)), partial(_kept, first, keep))
                 yield from _slices(rows, self._output_rows)
 
     def _live_batches(
@@ -218,12 +219,11 @@ class _TaskRun:
             if keep is not None:
                 kept = keep[first - start : last - start]
                 mask = kept if mask is None else mask & kept
-            offsets = np.arange(first, last, dtype=np.uint64)
             if mask is None:
-                yield from _slices(self._finish(batch, offsets), rows)
+                yield from _slices(self._finish(batch, partial(_range, first, last)), rows)
             elif mask.any():
                 live = batch.filter(pa.array(mask))
-                yield from _slices(self._finish(live, offsets[mask]), rows)
+                yield from _slices(self._finish(live, partial(_kept, first, mask)), rows)
             first = last
 
     def _windows(
@@ -251,7 +251,7 @@ class _TaskRun:
         predicate = self._spec.predicate
         if predicate is None:
             return np.ones(batch.num_rows, dtype=np.bool_) if live is None else live
-        offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
+        offsets = partial(_range, first, first + batch.num_rows)
         rows = self._with_meta(predicate, batch, offsets)
         if live is None:
             return to_mask(predicate(rows))
@@ -263,17 +263,18 @@ class _TaskRun:
         return keep
 
     def _with_meta(
-        self, predicate: Predicate, batch: pa.RecordBatch, offsets: RowOffsets
+        self, predicate: Predicate, batch: pa.RecordBatch, offsets: Callable[[], RowOffsets]
     ) -> pa.RecordBatch:
         """Add the metadata columns of the predicate."""
         named = {path[0] for path in predicate.paths}
         for name in META_NAMES:
             if name in named and name not in batch.schema.names:
-                batch = batch.append_column(name, self._meta_column(MetaColumn(name), offsets))
+                batch = batch.append_column(name, self._meta_column(MetaColumn(name), offsets()))
         return batch
 
-    def _finish(self, batch: pa.RecordBatch, offsets: RowOffsets) -> pa.RecordBatch:
-        return self._finisher(batch, lambda meta: self._meta_column(meta, offsets))
+    def _finish(self, batch: pa.RecordBatch, offsets: Callable[[], RowOffsets]) -> pa.RecordBatch:
+        """Build the outputs; offsets are computed only for metadata columns."""
+        return self._finisher(batch, lambda meta: self._meta_column(meta, offsets()))
 
     def _meta_column(self, meta: MetaColumn, offsets: RowOffsets) -> pa.Array:
         ranks = LiveRows(self._deleted, self._task.live_before).ranks(offsets)
@@ -326,6 +327,16 @@ class _TaskRun:
 
 def _offsets(rows: AbstractBitMap) -> RowOffsets:
     return np.frombuffer(rows.to_array(), dtype=np.uint32).astype(np.uint64)
+
+
+def _range(first: int, last: int) -> RowOffsets:
+    return np.arange(first, last, dtype=np.uint64)
+
+
+def _kept(first: int, keep: Mask) -> RowOffsets:
+    """Return the offsets of the rows to keep of a chunk."""
+    offsets: RowOffsets = np.flatnonzero(keep).astype(np.uint64) + np.uint64(first)
+    return offsets
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:
