@@ -51,7 +51,13 @@ def split(fragment: Fragment, schema: Schema) -> tuple[FileProjection, ...]:
 
 
 def project(schema: Schema, paths: tuple[tuple[str, ...], ...]) -> Schema:
-    """Reduce a schema to these paths of exact names, in schema order."""
+    """Reduce a schema to these paths of exact names, in schema order.
+
+    If nothing is left out, the same object is returned, so that what is cached for it is found.
+    """
+    whole = {path[0] for path in paths if len(path) == 1}
+    if whole and len(whole) == len(schema.fields) and whole.issuperset(schema.names):
+        return schema
     keep: set[FieldId] = set()
     for path in paths:
         node = _node(schema, path)

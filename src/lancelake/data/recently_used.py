@@ -72,6 +72,17 @@ class RecentlyUsed(Generic[K, V]):
         self._lock = threading.Lock()
 
 
+def cached_by_identity(size: int) -> Callable[[Callable[[K], V]], Callable[[K], V]]:
+    """Cache the results of a function by the object given, whose comparison would be slow."""
+
+    def decorated(compute: Callable[[K], V]) -> Callable[[K], V]:
+        # The argument is kept, so that no other object gets its id.
+        known: RecentlyUsed[int, tuple[K, V]] = RecentlyUsed(size)
+        return lambda item: known.get(id(item), lambda: (item, compute(item)))[1]
+
+    return decorated
+
+
 _caches: weakref.WeakSet[RecentlyUsed[Any, Any]] = weakref.WeakSet()
 
 

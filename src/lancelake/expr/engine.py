@@ -57,11 +57,13 @@ class Evaluator:
                 input_schema(self._expression, schema), self._expression.paths or ((),), strict=True
             )
         ]
-        empty = pa.RecordBatch.from_pylist([], schema=pa.schema(fields))
         try:
-            frame = self._frame(empty)
-            frame.collect()  # finds errors that planning does not, such as invalid numbers
-            found = frame.schema().field(0)
+            found = _result(
+                self._expression.sql,
+                pa.schema(fields),
+                self._target,
+                is_condition=self._is_condition,
+            )
         except Exception as error:  # DataFusion raises bare Exception
             raise _refused(self._expression, error) from error
         return pa.field(name, type_without_views(found.type), found.nullable)
@@ -102,6 +104,17 @@ def _understood(
 
     meant = conform(frame.parse_sql_expr(sql), schema, type_of, is_condition=is_condition)
     return (meant if target is None else meant.cast(target)).alias("value")
+
+
+@functools.lru_cache(maxsize=_UNDERSTOOD)
+def _result(
+    sql: str, schema: pa.Schema, target: pa.DataType | None, *, is_condition: bool
+) -> pa.Field:
+    """Evaluate an expression without rows, and return its field."""
+    meant = _understood(sql, schema, target, is_condition=is_condition)
+    frame = _empty_frame(schema).select(meant)
+    frame.collect()  # finds errors that planning does not, such as invalid numbers
+    return frame.schema().field(0)
 
 
 def input_schema(expression: BoundExpression, schema: pa.Schema) -> pa.Schema:

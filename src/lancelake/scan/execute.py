@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
 from lancelake.data.column_reader import RowOffsets
-from lancelake.data.deletion_files import known_deletions
 from lancelake.data.fragment_reader import FragmentReader
-from lancelake.data.row_meta import META_NAMES, MetaColumn, RowMeta
+from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.errors import LanceTableError
 from lancelake.expr.predicate import Predicate
 from lancelake.format import roaring
@@ -24,6 +24,7 @@ from lancelake.scan.output_builder import Finisher
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.row_runs import row_runs
+from lancelake.scan.row_source import FragmentRows, RowSource
 from lancelake.scan.row_width import row_bytes, value_bytes
 from lancelake.scan.scan_columns import ScanColumns
 
@@ -40,10 +41,15 @@ _WINDOW_BYTES = 64 << 20
 _FILTER_ROWS = 1 << 19
 
 
-def execute(task: ScanTask, columns: ScanColumns | None = None) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a task in order; tasks of one scan can share their `columns`."""
+def execute(
+    task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of a task in order; tasks of one scan can share their `columns`.
+
+    With a `source`, these rows are read in place of those of the task's fragment.
+    """
     try:
-        rows = _TaskRun(task, columns).rows()
+        rows = _TaskRun(task, columns, source).rows()
         yield from with_blob_values(task, _limited(rows, task.row_limit))
     except LanceTableError as error:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
@@ -59,10 +65,12 @@ def fetch(task: ScanTask) -> pa.RecordBatch:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
+def count(
+    task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
+) -> int:
     """Count the rows of a task that its predicate keeps."""
     try:
-        run = _TaskRun(task, columns)
+        run = _TaskRun(task, columns, source)
         if task.rows is not None:
             return len(run.matching(task.rows))
         return sum(int(np.count_nonzero(keep)) for _, _, keep in run.kept_rows())
@@ -70,10 +78,12 @@ def count(task: ScanTask, columns: ScanColumns | None = None) -> int:
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
+def kept_offsets(
+    task: ScanTask, columns: ScanColumns | None = None, source: RowSource | None = None
+) -> BitMap:
     """Return the offsets of the rows of a task that its predicate keeps."""
     try:
-        run = _TaskRun(task, columns)
+        run = _TaskRun(task, columns, source)
         if task.rows is not None:
             return run.matching(task.rows)
         found = BitMap()
@@ -88,9 +98,15 @@ def kept_offsets(task: ScanTask, columns: ScanColumns | None = None) -> BitMap:
 
 
 class _TaskRun:
-    def __init__(self, task: ScanTask, columns: ScanColumns | None = None) -> None:
+    def __init__(
+        self,
+        task: ScanTask,
+        columns: ScanColumns | None = None,
+        source: RowSource | None = None,
+    ) -> None:
         self._task = task
         self._spec = task.spec
+        self._source = source or FragmentRows(task.spec, task.fragment)
         self._finisher = Finisher.of(task.spec)
         self._columns = columns or ScanColumns.of(task.spec)
 
@@ -118,7 +134,7 @@ class _TaskRun:
 
     def _checked(self, predicate: Predicate, offsets: RowOffsets) -> Iterator[RowOffsets]:
         """Yield those of some live rows that the predicate keeps, in order."""
-        reader = self._reader(self._columns.filter)
+        reader = self._source.reader(self._columns.filter)
         step = self._chunk_rows(reader.schema, _FILTER_ROWS)
         for run in row_runs(offsets, *self._fetching(self._columns.filter)):
             if run.are_near:
@@ -126,12 +142,12 @@ class _TaskRun:
                 wanted = _mask(run.offsets, start, stop)
                 for batch in self._windows(reader, start, stop, step):
                     keep = self._keep(batch, start, wanted[: batch.num_rows])
-                    yield np.flatnonzero(keep).astype(np.uint64) + np.uint64(start)
+                    yield _kept(start, keep)
                     start, wanted = start + batch.num_rows, wanted[batch.num_rows :]
                 continue
             for first in range(0, len(run.offsets), step):
                 part = run.offsets[first : first + step]
-                batch = self._with_meta(predicate, reader.take(part), part)
+                batch = self._with_meta(predicate, reader.take(part), partial(_same, part))
                 yield part[to_mask(predicate(batch))]
 
     def _unfiltered(self) -> Iterator[pa.RecordBatch]:
@@ -156,7 +172,7 @@ class _TaskRun:
             kept = int(np.count_nonzero(keep))
             density.add(len(keep), kept)
             if self._spec.late or kept * cost <= len(keep) * width:
-                few.append(np.flatnonzero(keep).astype(np.uint64) + np.uint64(first))
+                few.append(_kept(first, keep))
                 if sum(map(len, few)) >= self._output_rows:
                     yield from self._fetched(few)
                     few = []
@@ -177,13 +193,13 @@ class _TaskRun:
 
     def rows_at(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return single rows."""
-        return self._finish(self._outputs.take(offsets), offsets)
+        return self._finish(self._outputs.take(offsets), lambda: offsets)
 
     def kept_rows(
         self, columns: Schema | None = None
     ) -> Iterator[tuple[pa.RecordBatch, int, Mask]]:
         """Yield chunks: the columns read, the offset of the first row, and which rows to keep."""
-        reader = self._reader(columns or self._columns.filter)
+        reader = self._source.reader(columns or self._columns.filter)
         filter_rows = self._chunk_rows(reader.schema, _FILTER_ROWS)
         first = self._start
         for batch in self._windows(reader, first, self._stop, filter_rows):
@@ -196,8 +212,7 @@ class _TaskRun:
         for batch, first, keep in self.kept_rows(self._columns.both):
             self._columns.density.add(len(keep), int(np.count_nonzero(keep)))
             if keep.any():
-                offsets = np.flatnonzero(keep).astype(np.uint64) + np.uint64(first)
-                rows = self._finish(batch.filter(pa.array(keep)), offsets)
+                rows = self._finish(batch.filter(pa.array(keep)), partial(_kept, first, keep))
                 yield from _slices(rows, self._output_rows)
 
     def _live_batches(
@@ -216,12 +231,11 @@ class _TaskRun:
             if keep is not None:
                 kept = keep[first - start : last - start]
                 mask = kept if mask is None else mask & kept
-            offsets = np.arange(first, last, dtype=np.uint64)
             if mask is None:
-                yield from _slices(self._finish(batch, offsets), rows)
+                yield from _slices(self._finish(batch, partial(_range, first, last)), rows)
             elif mask.any():
                 live = batch.filter(pa.array(mask))
-                yield from _slices(self._finish(live, offsets[mask]), rows)
+                yield from _slices(self._finish(live, partial(_kept, first, mask)), rows)
             first = last
 
     def _windows(
@@ -236,20 +250,20 @@ class _TaskRun:
 
     def _fetched(self, parts: list[RowOffsets]) -> Iterator[pa.RecordBatch]:
         offsets = np.concatenate(parts) if parts else np.array([], dtype=np.uint64)
-        limits = FetchLimits.of(self._task.fragment, self._spec.widths, self._columns.output)
+        limits = FetchLimits.of(self._source.fragment, self._spec.widths, self._columns.output)
         for part in limits.parts(offsets):
             yield from _slices(self.rows_at(part), self._output_rows)
 
     def _fetching(self, schema: Schema) -> tuple[float, int]:
         """Return the width of a row in bytes, and what it costs to fetch one."""
-        values = value_bytes(self._task.fragment, self._spec.widths, schema)
+        values = value_bytes(self._source.fragment, self._spec.widths, schema)
         return sum(values), fetch_cost_bytes(len(values))
 
     def _keep(self, batch: pa.RecordBatch, first: int, live: Mask | None) -> Mask:
         predicate = self._spec.predicate
         if predicate is None:
             return np.ones(batch.num_rows, dtype=np.bool_) if live is None else live
-        offsets = np.arange(first, first + batch.num_rows, dtype=np.uint64)
+        offsets = partial(_range, first, first + batch.num_rows)
         rows = self._with_meta(predicate, batch, offsets)
         if live is None:
             return to_mask(predicate(rows))
@@ -261,21 +275,22 @@ class _TaskRun:
         return keep
 
     def _with_meta(
-        self, predicate: Predicate, batch: pa.RecordBatch, offsets: RowOffsets
+        self, predicate: Predicate, batch: pa.RecordBatch, offsets: Callable[[], RowOffsets]
     ) -> pa.RecordBatch:
         """Add the metadata columns of the predicate."""
         named = {path[0] for path in predicate.paths}
         for name in META_NAMES:
             if name in named and name not in batch.schema.names:
-                batch = batch.append_column(name, self._meta_column(MetaColumn(name), offsets))
+                batch = batch.append_column(name, self._meta_column(MetaColumn(name), offsets()))
         return batch
 
-    def _finish(self, batch: pa.RecordBatch, offsets: RowOffsets) -> pa.RecordBatch:
-        return self._finisher(batch, lambda meta: self._meta_column(meta, offsets))
+    def _finish(self, batch: pa.RecordBatch, offsets: Callable[[], RowOffsets]) -> pa.RecordBatch:
+        """Build the outputs; offsets are computed only for metadata columns."""
+        return self._finisher(batch, lambda meta: self._meta_column(meta, offsets()))
 
     def _meta_column(self, meta: MetaColumn, offsets: RowOffsets) -> pa.Array:
         ranks = LiveRows(self._deleted, self._task.live_before).ranks(offsets)
-        column = self._meta.column(meta, offsets, ranks)
+        column = self._source.meta(meta, offsets, ranks)
         hidden = meta in (MetaColumn.ROW_ID, MetaColumn.ROW_ADDRESS)
         if self._spec.include_deleted_rows and hidden and self._deleted:
             gone = np.isin(offsets, np.frombuffer(self._deleted.to_array(), dtype=np.uint32))
@@ -292,7 +307,7 @@ class _TaskRun:
 
     @computed_once
     def _deleted(self) -> BitMap:
-        return known_deletions(self._spec.files, self._task.fragment)
+        return self._source.deleted
 
     @computed_once
     def _live(self) -> LiveRows:
@@ -300,17 +315,8 @@ class _TaskRun:
         return LiveRows(deleted, self._task.live_before)
 
     @computed_once
-    def _meta(self) -> RowMeta:
-        return RowMeta(
-            self._spec.files,
-            self._task.fragment,
-            self._outputs.physical_rows,
-            self._spec.has_stable_row_ids,
-        )
-
-    @computed_once
     def _outputs(self) -> FragmentReader:
-        return self._reader(self._columns.output)
+        return self._source.reader(self._columns.output)
 
     @computed_once
     def _output_rows(self) -> int:
@@ -321,20 +327,13 @@ class _TaskRun:
         limit = self._task.row_limit
         return rows if limit is None else max(1, min(rows, limit))
 
-    def _reader(self, columns: Schema) -> FragmentReader:
-        spec = self._spec
-        fragment = self._task.fragment
-        return FragmentReader(
-            spec.files, spec.manifest_at, fragment, columns, remembers=spec.remembers_small
-        )
-
     def _chunk_rows(self, schema: Schema, most: int) -> int:
-        columns = len(value_bytes(self._task.fragment, self._spec.widths, schema))
+        columns = len(value_bytes(self._source.fragment, self._spec.widths, schema))
         limit = min(max(_CHUNK_BYTES, columns * _CHUNK_COLUMN_BYTES), _BATCH_BYTES)
         return self._bounded_rows(schema, most, limit)
 
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
-        width = row_bytes(self._task.fragment, self._spec.widths, schema)
+        width = row_bytes(self._source.fragment, self._spec.widths, schema)
         return max(1, min(most, int(limit_bytes / width))) if width else most
 
 
@@ -347,6 +346,20 @@ def _mask(offsets: RowOffsets, start: int, stop: int) -> Mask:
     mask = np.zeros(stop - start, dtype=np.bool_)
     mask[offsets.astype(np.int64) - start] = True
     return mask
+
+
+def _same(offsets: RowOffsets) -> RowOffsets:
+    return offsets
+
+
+def _range(first: int, last: int) -> RowOffsets:
+    return np.arange(first, last, dtype=np.uint64)
+
+
+def _kept(first: int, keep: Mask) -> RowOffsets:
+    """Return the offsets of the rows to keep of a chunk."""
+    offsets: RowOffsets = np.flatnonzero(keep).astype(np.uint64) + np.uint64(first)
+    return offsets
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from lancelake.data.recently_used import cached_by_identity
 from lancelake.data.row_meta import META_NAMES, META_TYPE, MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.expr.bind import BoundExpression, bind
@@ -22,6 +23,8 @@ from lancelake.suggest import suggestion
 
 BINARY_JSON = b"lance.json"
 """Extension name of stored JSON."""
+
+_SCHEMAS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,6 +77,15 @@ def resolve_outputs(schema: Schema, request: ScanRequest) -> tuple[Output, ...]:
     return tuple(output for output in requested if output not in last) + tuple(last)
 
 
+def output_schema(
+    outputs: Sequence[Output], schema: Schema, *, blob_values: bool = False
+) -> pa.Schema:
+    """Return the Arrow schema that users see for some outputs."""
+    if not blob_values and tuple(outputs) == _all_columns(schema):
+        return _all_fields(schema)
+    return _arrow_schema(outputs, schema, blob_values=blob_values)
+
+
 def output_field(output: Output, schema: Schema, *, blob_values: bool = False) -> pa.Field:
     """Return the Arrow field that users see for an output."""
     if isinstance(output, MetaOutput):
@@ -86,6 +98,7 @@ def output_field(output: Output, schema: Schema, *, blob_values: bool = False) -
     return Evaluator(output.expression).result_field(output.name, expression_schema(schema))
 
 
+@cached_by_identity(_SCHEMAS)
 def expression_schema(schema: Schema) -> pa.Schema:
     """Return the Arrow schema that expressions are evaluated on, with metadata columns."""
     fields = [pa.field(name, META_TYPE) for name in META_NAMES]
@@ -94,12 +107,28 @@ def expression_schema(schema: Schema) -> pa.Schema:
 
 def _requested(schema: Schema, columns: Sequence[str] | FrozenMap[str, str] | None) -> list[Output]:
     if columns is None:
-        return [
-            ColumnOutput(name=f.name, path=(f.name,), shown=described(f)) for f in schema.fields
-        ]
+        return list(_all_columns(schema))
     if isinstance(columns, FrozenMap):
         return [_computed(schema, name, sql) for name, sql in columns.items()]
     return [_named(schema, name) for name in columns]
+
+
+@cached_by_identity(_SCHEMAS)
+def _all_columns(schema: Schema) -> tuple[ColumnOutput, ...]:
+    return tuple(
+        ColumnOutput(name=f.name, path=(f.name,), shown=described(f)) for f in schema.fields
+    )
+
+
+@cached_by_identity(_SCHEMAS)
+def _all_fields(schema: Schema) -> pa.Schema:
+    """Return the Arrow schema of all columns."""
+    return _arrow_schema(_all_columns(schema), schema, blob_values=False)
+
+
+def _arrow_schema(outputs: Sequence[Output], schema: Schema, *, blob_values: bool) -> pa.Schema:
+    fields = [output_field(output, schema, blob_values=blob_values) for output in outputs]
+    return pa.schema(fields, metadata=dict(schema.metadata) or None)
 
 
 def _named(schema: Schema, name: str) -> Output:

@@ -21,7 +21,7 @@ from lancelake.scan.outputs import (
     MetaOutput,
     Output,
     expression_schema,
-    output_field,
+    output_schema,
     resolve_outputs,
 )
 from lancelake.scan.plan import ScanPlan, ScanSpec, ScanTask
@@ -49,6 +49,7 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     valued = request.blob_values and any(
         isinstance(output, ColumnOutput) and output.stored_blobs(schema) for output in outputs
     )
+    shown = _schema(snapshot, outputs)
     spec = ScanSpec(
         files=snapshot.files,
         manifest_at=snapshot.manifest_at,
@@ -56,7 +57,7 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         table_schema=schema,
         widths=column_widths(schema),
         outputs=outputs,
-        output_schema=_schema(snapshot, outputs),
+        output_schema=shown,
         predicate=_predicate(snapshot, request),
         late=_late(request, outputs),
         batch_rows=request.batch_size,
@@ -74,7 +75,11 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         skip=skip,
         limit=request.limit,
         order_by=request.order_by if wanted else (),
-        schema=_schema(snapshot, wanted, blob_values=valued),
+        schema=(
+            shown
+            if outputs == wanted and not valued
+            else _schema(snapshot, wanted, blob_values=valued)
+        ),
         fragment_readahead=request.fragment_readahead or _readahead(snapshot),
         strict_batch_size=request.strict_batch_size,
         index_search=found,
@@ -127,9 +132,7 @@ def chosen_fragments(snapshot: Snapshot, request: ScanRequest) -> Sequence[Fragm
 def _schema(
     snapshot: Snapshot, outputs: Sequence[Output], *, blob_values: bool = False
 ) -> pa.Schema:
-    schema = snapshot.manifest.schema
-    fields = [output_field(output, schema, blob_values=blob_values) for output in outputs]
-    return pa.schema(fields, metadata=dict(schema.metadata) or None)
+    return output_schema(outputs, snapshot.manifest.schema, blob_values=blob_values)
 
 
 def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from lancelake.data.projection import columns_of
+from lancelake.data.recently_used import cached_by_identity
 from lancelake.format.arrow_schema import storage_field
 from lancelake.format.blobs import described
 from lancelake.format.fragment import Fragment
@@ -15,10 +16,12 @@ from lancelake.format.ids import FieldId
 from lancelake.format.schema import Field, Schema
 
 _UNKNOWN_VALUE_BYTES = 64.0
+_SCHEMAS = 64
 
 Widths = FrozenMap[FieldId, float | None]
 
 
+@cached_by_identity(_SCHEMAS)
 def column_widths(schema: Schema) -> Widths:
     """Return the bytes per row of each column, None where rows differ."""
     pairs = (pair for field in schema.fields for pair in _widths(field, repeated=False))

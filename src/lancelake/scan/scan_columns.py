@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lancelake.data.projection import project
 from lancelake.data.small_files import interned
+from lancelake.format.computed_once import computed_once
 from lancelake.format.schema import Schema
 from lancelake.scan.output_builder import needed_paths
 from lancelake.scan.plan import ScanSpec
@@ -28,30 +29,46 @@ class Density:
         return self._kept * cost > self._seen * width
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True)
 class ScanColumns:
     """Columns that the tasks of a scan read, computed once."""
 
-    output: Schema
-    filter: Schema
-    late: Schema
-    both: Schema
+    spec: ScanSpec
     density: Density
 
     @staticmethod
     def of(spec: ScanSpec) -> ScanColumns:
-        """Compute the columns for outputs and filter, for the filter, and for the outputs."""
-        outputs = needed_paths(spec.outputs)
-        filters = () if spec.predicate is None else spec.predicate.paths
+        """Return the columns of a scan."""
+        return ScanColumns(spec, Density())
 
-        def columns(paths: tuple[tuple[str, ...], ...]) -> Schema:
-            found = project(spec.table_schema, paths)
-            return interned(found) if spec.remembers_small else found
+    @computed_once
+    def output(self) -> Schema:
+        """Columns of the outputs."""
+        return self._columns(self._outputs)
 
-        return ScanColumns(
-            output=columns(outputs),
-            filter=columns(filters),
-            late=columns(tuple(p for p in outputs if p not in filters)),
-            both=columns(outputs + filters),
-            density=Density(),
-        )
+    @computed_once
+    def filter(self) -> Schema:
+        """Columns of the filter."""
+        return self._columns(self._filters)
+
+    @computed_once
+    def late(self) -> Schema:
+        """Columns of the outputs that the filter does not need."""
+        return self._columns(tuple(p for p in self._outputs if p not in self._filters))
+
+    @computed_once
+    def both(self) -> Schema:
+        """Columns of outputs and filter."""
+        return self._columns(self._outputs + self._filters)
+
+    @computed_once
+    def _outputs(self) -> tuple[tuple[str, ...], ...]:
+        return needed_paths(self.spec.outputs)
+
+    @computed_once
+    def _filters(self) -> tuple[tuple[str, ...], ...]:
+        return () if self.spec.predicate is None else self.spec.predicate.paths
+
+    def _columns(self, paths: tuple[tuple[str, ...], ...]) -> Schema:
+        found = project(self.spec.table_schema, paths)
+        return interned(found) if self.spec.remembers_small else found

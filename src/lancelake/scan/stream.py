@@ -11,8 +11,7 @@ import pyarrow as pa
 from lancelake.data.arrays.rebatch import rebatched
 from lancelake.process import within_process
 from lancelake.scan.count import live_rows
-from lancelake.scan.execute import count as count_task
-from lancelake.scan.execute import execute
+from lancelake.scan.groups import count_group, execute_group, grouped
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
@@ -40,25 +39,30 @@ def count(plan: ScanPlan) -> int:
         places = spec.files, spec.manifest_at
         total = sum(live_rows(*places, task.fragment) for task in plan.tasks)
     else:
-        columns = ScanColumns.of(spec)
-        known = [task for task in plan.tasks if task.rows is not None and not task.recheck]
-        total = sum(count_task(task, columns) for task in known)
-        left = [task for task in plan.tasks if task.rows is None or task.recheck]
-        if left:
-            with ThreadPoolExecutor(plan.fragment_readahead) as pool:
-                total += sum(pool.map(lambda task: count_task(task, columns), left))
-    counted = max(0, total - plan.skip)
-    return counted if plan.limit is None else min(counted, plan.limit)
+        total = _count_kept(plan)
+    left = max(0, total - plan.skip)
+    return left if plan.limit is None else min(left, plan.limit)
+
+
+def _count_kept(plan: ScanPlan) -> int:
+    columns = ScanColumns.of(plan.spec)
+    known = [task for task in plan.tasks if task.rows is not None and not task.recheck]
+    total = sum(count_group((task,), columns) for task in known)
+    groups = list(grouped([t for t in plan.tasks if t.rows is None or t.recheck]))
+    if len(groups) <= 1 and not _evaluates(plan):
+        return total + sum(count_group(group, columns) for group in groups)
+    with ThreadPoolExecutor(plan.fragment_readahead) as pool:
+        return total + sum(pool.map(lambda group: count_group(group, columns), groups))
 
 
 def _in_order(plan: ScanPlan) -> Iterator[pa.RecordBatch]:
-    tasks = plan.tasks
+    groups = grouped(plan.tasks)
     columns = ScanColumns.of(plan.spec)
-    if (len(tasks) <= 1 or plan.fragment_readahead <= 1) and not _evaluates(plan):
-        for task in tasks:
-            yield from execute(task, columns)
+    if (len(plan.tasks) <= 1 or plan.fragment_readahead <= 1) and not _evaluates(plan):
+        for group in groups:
+            yield from execute_group(group, columns)
         return
-    streams = (partial(execute, task, columns) for task in tasks)
+    streams = (partial(execute_group, group, columns) for group in groups)
     yield from in_order(streams, plan.fragment_readahead)
 
 

@@ -32,7 +32,7 @@ _THREADS = 4
 def take(snapshot: Snapshot, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
     """Return rows by their number among the live rows in scan order."""
     scan = _plan(snapshot, request)
-    unique, inverse = np.unique(numbers, return_inverse=True)
+    unique, inverse = _unique(numbers)
     picks = _picks(snapshot, scan, unique)
     return _gathered(scan.schema, picks, inverse)
 
@@ -46,7 +46,7 @@ def take_from_fragment(
         problem = f"row {int(numbers.max())} is out of range: fragment {fragment.id} has {rows}"
         raise OutOfRangeError(problem, table=snapshot.files.root.uri)
     scan = _plan(snapshot, request)
-    unique, inverse = np.unique(numbers, return_inverse=True)
+    unique, inverse = _unique(numbers)
     picks = [_picked(task, _offsets(snapshot, fragment, unique)) for task in scan.tasks]
     return _gathered(scan.schema, picks, inverse)
 
@@ -54,7 +54,7 @@ def take_from_fragment(
 def take_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa.Table:
     """Return the rows at these addresses, which must exist in the version."""
     scan = _plan(snapshot, request)
-    unique, inverse = np.unique(addresses, return_inverse=True)
+    unique, inverse = _unique(addresses)
     tasks = {task.fragment.id: task for task in scan.tasks}
     numbers, starts = np.unique(fragment_of(unique), return_index=True)
     parts = np.split(offset_of(unique), starts[1:])
@@ -78,6 +78,13 @@ def _plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
     cut = snapshot.with_schema(project(schema, paths))
     wanted = replace(request, columns=tuple(dict.fromkeys(names)))
     return plan(cut, wanted)
+
+
+def _unique(numbers: U64Array) -> tuple[U64Array, np.ndarray | None]:
+    """Return the numbers sorted and unique, and where each was; None where they are already."""
+    if bool((numbers[1:] > numbers[:-1]).all()):
+        return numbers, None
+    return np.unique(numbers, return_inverse=True)
 
 
 def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[ScanTask]:
@@ -112,13 +119,11 @@ def _picked(task: ScanTask, offsets: RowOffsets) -> ScanTask:
     return task.matching(roaring.of(offsets.astype(np.uint32)))
 
 
-def _gathered(schema: pa.Schema, picks: Sequence[ScanTask], order: np.ndarray) -> pa.Table:
+def _gathered(schema: pa.Schema, picks: Sequence[ScanTask], order: np.ndarray | None) -> pa.Table:
     if len(picks) <= 1:
         batches = [fetch(pick) for pick in picks]
     else:
         with ThreadPoolExecutor(_THREADS) as pool:
             batches = list(pool.map(fetch, picks))
     table = pa.Table.from_batches(batches, schema=schema)
-    if len(order) == table.num_rows and bool(np.all(order == np.arange(len(order)))):
-        return table
-    return table.take(pa.array(order))
+    return table if order is None else table.take(pa.array(order))

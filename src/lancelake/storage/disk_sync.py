@@ -13,6 +13,11 @@ from contextlib import contextmanager
 _choice = {"waits": os.environ.get("LANCELAKE_FSYNC", "on") != "off"}
 
 
+def waits() -> bool:
+    """Whether writes wait for the disk."""
+    return _choice["waits"]
+
+
 def sync(fd: int) -> None:
     """Sync an open file or folder to disk, unless that is disabled."""
     if _choice["waits"]:

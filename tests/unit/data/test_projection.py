@@ -50,6 +50,10 @@ def test_schema_is_cut_down_to_paths(paths: tuple[tuple[str, ...], ...], kept: l
     assert names(project(SCHEMA, paths)) == kept
 
 
+def test_a_projection_to_all_columns_is_the_schema_itself() -> None:
+    assert project(SCHEMA, tuple((name,) for name in SCHEMA.names)) is SCHEMA
+
+
 def test_projection_keeps_metadata_of_the_schema() -> None:
     tagged = from_arrow(pa.schema([("a", pa.int64())], metadata={"k": "v"}))
     assert project(tagged, ()).metadata == tagged.metadata

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lancelake.data.recently_used import RecentlyUsed
+from lancelake.data.recently_used import RecentlyUsed, cached_by_identity
 
 
 def test_what_was_used_last_is_kept() -> None:
@@ -29,3 +29,17 @@ def test_a_value_beyond_the_size_is_returned_and_not_kept() -> None:
     cache: RecentlyUsed[str, bytes] = RecentlyUsed(2, weight=len)
     assert cache.get("a", lambda: b"123") == b"123"
     assert cache.find("a") is None
+
+
+def test_results_are_cached_by_the_identity_of_the_argument() -> None:
+    computed: list[tuple[int, ...]] = []
+
+    @cached_by_identity(2)
+    def length(items: tuple[int, ...]) -> int:
+        computed.append(items)
+        return len(items)
+
+    first = (1, 2)
+    equal = (*first,)
+    assert [length(first), length(first), length(equal)] == [2, 2, 2]
+    assert len(computed) == 2

@@ -64,8 +64,14 @@ def test_strict_batches_have_the_size_asked_for_across_fragments(many: Snapshot)
 
 
 def test_batches_end_with_their_fragment_unless_strict(many: Snapshot) -> None:
+    request = ScanRequest(batch_size=30, fragment_ids=(0, 1, 2))
+    sizes = [batch.num_rows for batch in run(plan(many, request))]
+    assert sizes == [30, 20] * 3
+
+
+def test_many_small_fragments_share_batches_of_the_size_asked_for(many: Snapshot) -> None:
     sizes = [batch.num_rows for batch in run(plan(many, ScanRequest(batch_size=30)))]
-    assert sizes == [30, 20] * 20
+    assert sizes == [30] * 33 + [10]
 
 
 def assert_all_end(threads: list[threading.Thread]) -> None:

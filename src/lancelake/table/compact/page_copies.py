@@ -9,14 +9,13 @@ from lancelake.clock import Ids
 from lancelake.data.byte_source import StoreSource
 from lancelake.data.codec.page_copy import LARGE_PAGE_BYTES, PageCopy, page_copy
 from lancelake.data.file_schema import column_ids
+from lancelake.data.joined_fragments import has_movable_columns, joined_fragment
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
-from lancelake.format.blobs import has_blobs
 from lancelake.format.file_version import FileVersion
-from lancelake.format.fragment import DataFile, Fragment
-from lancelake.format.ids import FieldId, FragmentId
+from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FieldId
 from lancelake.format.names import data_file_name
-from lancelake.format.schema import Schema
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import TableFiles
 from lancelake.table.compact.options import CompactionMode
@@ -47,22 +46,7 @@ def copied(plan: PageCopy, fragments: Sequence[Fragment], write: WriteTask, ids:
     """Write the file and return its fragment."""
     name = data_file_name(ids.uuid4())
     size_bytes = plan.write(open_store(write.root), layout.data_file(name))
-    return joined(fragments, name, size_bytes)
-
-
-def joined(fragments: Sequence[Fragment], name: str, size_bytes: int) -> Fragment:
-    """Describe the file that contains the pages of these fragments."""
-    like = fragments[0].files[0]
-    entry = DataFile(
-        path=name,
-        fields=like.fields,
-        column_indices=like.column_indices,
-        file_major_version=like.file_major_version,
-        file_minor_version=like.file_minor_version,
-        file_size_bytes=size_bytes,
-    )
-    rows = sum(fragment.physical_rows or 0 for fragment in fragments)
-    return Fragment(id=FragmentId(0), files=(entry,), physical_rows=rows)
+    return joined_fragment(fragments, name, size_bytes)
 
 
 def is_copyable(fragments: Sequence[Fragment], write: WriteTask) -> bool:
@@ -88,7 +72,7 @@ class WholeFiles:
         fields = column_ids(write.schema, write.file_version)
         return WholeFiles(
             version=write.file_version,
-            fields=fields if _has_plain_columns(write.schema) else None,
+            fields=fields if has_movable_columns(write.schema) else None,
             column_indices=tuple(range(len(fields))),
         )
 
@@ -108,10 +92,3 @@ class WholeFiles:
 def _may_have_large_pages(fragments: Sequence[Fragment]) -> bool:
     sizes = [file.file_size_bytes or 0 for fragment in fragments for file in fragment.files]
     return sum(s for s in sizes if s >= LARGE_PAGE_BYTES) >= _LARGE_SHARE * sum(sizes)
-
-
-def _has_plain_columns(schema: Schema) -> bool:
-    """Whether no column has an encoding that depends on its file."""
-    nodes = [node for field in schema.fields for node in field.walk()]
-    special = any(node.is_json or node.is_packed for node in nodes)
-    return not special and not any(has_blobs(field) for field in schema.fields)

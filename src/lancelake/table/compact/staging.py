@@ -9,27 +9,18 @@ from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
 
-from lancelake.clock import SystemIds
-from lancelake.data.byte_source import LoadedSource
-from lancelake.data.codec.page_copy import page_copy
+from lancelake.data.joined_fragments import FEWEST_JOINED, MOST_JOINED, is_small, join
 from lancelake.data.write_task import WriteTask
 from lancelake.format import layout
 from lancelake.format.fragment import Fragment
-from lancelake.format.names import data_file_name
 from lancelake.storage.location import Location
-from lancelake.storage.open import open_store
 from lancelake.storage.table_files import TableFiles
 from lancelake.table.compact.carried import CarriedRows
-from lancelake.table.compact.page_copies import WholeFiles, joined
+from lancelake.table.compact.page_copies import WholeFiles
 from lancelake.table.compact.stored_rows import Source, lineage_of_all
 
 Unit = tuple[Source, Fragment]
 """A fragment, and the locations of its files."""
-
-# Opening a file takes about as long as copying this many bytes.
-_SMALL_BYTES = 128 << 10
-_FEWEST = 8
-_MOST = 256
 
 
 @contextmanager
@@ -50,33 +41,21 @@ def _runs(
 ) -> Iterator[tuple[bool, tuple[Fragment, ...]]]:
     """Yield runs of similar adjacent fragments, and whether they are small, whole and many."""
     is_whole = WholeFiles.of(write)
-    for is_like, run in groupby(fragments, key=lambda f: _is_small(f) and is_whole(f)):
+    for is_like, run in groupby(fragments, key=lambda f: is_small(f) and is_whole(f)):
         alike = tuple(run)
-        for start in range(0, len(alike), _MOST):
-            part = alike[start : start + _MOST]
-            yield is_like and len(part) >= _FEWEST, part
-
-
-def _is_small(fragment: Fragment) -> bool:
-    return sum(file.file_size_bytes or _SMALL_BYTES for file in fragment.files) < _SMALL_BYTES
+        for start in range(0, len(alike), MOST_JOINED):
+            part = alike[start : start + MOST_JOINED]
+            yield is_like and len(part) >= FEWEST_JOINED, part
 
 
 def _joined(source: Source, place: Source, run: tuple[Fragment, ...]) -> Unit | None:
     """Gather the pages of a run in one file; None if that is not possible."""
-    plan = page_copy(_loaded(source, fragment) for fragment in run)
-    if plan is None:
+    whole = join(source.files, run, Path(place.files.root.uri))
+    if whole is None:
         return None
-    name = data_file_name(SystemIds().uuid4())
-    size_bytes = plan.write_local(Path(place.files.root.uri, layout.data_file(name)))
-    whole = joined(run, name, size_bytes)
     carried = CarriedRows()
     if source.has_stable_row_ids:
         for fragment in run:
             carried.add(lineage_of_all(source, fragment))
         whole = carried.given_to(whole)
     return place, whole
-
-
-def _loaded(source: Source, fragment: Fragment) -> LoadedSource:
-    at = source.files.data_file(fragment.files[0])
-    return LoadedSource(at.path, open_store(at.root).get(at.path))

@@ -12,6 +12,7 @@ from lancelake.engine.port import Engine, Job, Progress
 from lancelake.expr.predicate import Filter, Predicate
 from lancelake.format.ids import FragmentId
 from lancelake.scan.execute import kept_offsets
+from lancelake.scan.groups import grouped, kept_offsets_of
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -24,7 +25,7 @@ FoundRows = dict[FragmentId, BitMap]
 _LEAST_ROWS = 1 << 20
 _TASK_BYTES = 32 << 20
 _GROUP_ROWS = 1 << 14
-_GROUP_SCANS = 64
+_GROUP_SCANS = 256
 _LENGTH_BYTES = 8
 
 
@@ -42,8 +43,9 @@ class FindRows:
     def run(self) -> bytes:
         """Return the offsets as portable bitmaps, one for each scan."""
         columns = ScanColumns.of(self.scans[0].spec)
-        found = [bytes(kept_offsets(scan, columns).serialize()) for scan in self.scans]
-        return b"".join(len(each).to_bytes(_LENGTH_BYTES, "little") + each for each in found)
+        found = (rows for group in grouped(self.scans) for rows in kept_offsets_of(group, columns))
+        parts = (bytes(rows.serialize()) for rows in found)
+        return b"".join(len(each).to_bytes(_LENGTH_BYTES, "little") + each for each in parts)
 
 
 @names_table

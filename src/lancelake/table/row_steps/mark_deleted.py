@@ -19,6 +19,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
 from lancelake.scan.count import physical_rows
+from lancelake.storage import disk_sync
 from lancelake.txn.rules import AffectedRows, RowOffsets
 
 _FILES_AT_ONCE = 16
@@ -48,8 +49,11 @@ def mark_deleted(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) ->
     def without(fragment: Fragment) -> Fragment | None:
         return _without(base, fragment, rows[fragment.id], ids)
 
-    with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
-        left = list(pool.map(without, chosen))
+    if len(chosen) <= 1:
+        left = [without(fragment) for fragment in chosen]
+    else:
+        with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
+            left = list(pool.map(without, chosen))
     if any(fragment is not None for fragment in left):
         sync_deletion_names(base.location)
     affected: dict[FragmentId, RowOffsets] = {
@@ -68,7 +72,9 @@ def mark_deleted(base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids) ->
 def mark_deleted_during(
     base: Snapshot, rows: Mapping[FragmentId, BitMap], ids: Ids, work: Callable[[], Done]
 ) -> tuple[ChangedFragments, Done]:
-    """Mark rows as deleted while other work runs, since both wait for the disk."""
+    """Mark rows as deleted while other work runs, if both wait for a disk or a network."""
+    if base.location.scheme in ("file", "memory") and not disk_sync.waits():
+        return mark_deleted(base, rows, ids), work()
     with ThreadPoolExecutor(1, thread_name_prefix="take-out") as pool:
         gone = pool.submit(mark_deleted, base, rows, ids)
         done = work()
