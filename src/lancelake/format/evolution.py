@@ -21,6 +21,8 @@ from lancelake.format.schema import Field, Schema, follow
 from lancelake.suggest import suggestion
 
 _KEY_AND_VALUE = 2
+_TAKES_MEMBERS = (FileVersion.V2_2, FileVersion.V2_3)
+"""Versions of data files whose structs may be divided between several files."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +181,7 @@ class _Merge:
         if not _may_get_members(old):
             msg = f"Column {where} already exists in the dataset"
             raise InvalidRequestError(msg, column=where)
-        if self.version not in (FileVersion.V2_2, FileVersion.V2_3):
+        if self.version not in _TAKES_MEMBERS:
             msg = (
                 f"Column {where} is a struct, and members cannot be added to one "
                 f"in data files {self.version.value}"
@@ -188,6 +190,15 @@ class _Merge:
             raise UnsupportedError(msg, column=where, action=action)
         children, added = self.level(old.children, new.children, (*path, old))
         return old.with_children(children), old.with_children(added)
+
+
+def takes_members_in_place(field: Field, new: Field, version: FileVersion) -> bool:
+    """Whether `widen` can add the members of `new` that a column does not have."""
+    if version not in _TAKES_MEMBERS or not _may_get_members(field):
+        return False
+    own = {child.name: child for child in field.children}
+    pairs = ((own[child.name], child) for child in new.children if child.name in own)
+    return all(takes_members_in_place(old, child, version) for old, child in pairs)
 
 
 def numbered(field: Field, parent_id: FieldId, fresh: Iterator[int]) -> Field:

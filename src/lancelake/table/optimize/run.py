@@ -9,6 +9,7 @@ from lancelake.commit.versions import list_versions
 from lancelake.engine.port import Engine, Progress
 from lancelake.errors import ConflictError, UnsupportedError
 from lancelake.table.cleanup.run import CleanupReport, CleanupRun, clean_up
+from lancelake.table.compact.clustering import clustered
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import CompactionCounts, CompactionRun, compact
 from lancelake.table.compact.task import CompactFragments
@@ -100,7 +101,7 @@ def _compacted(
     if summary.is_dry_run:
         return replace(summary, compaction=_expected(planned))
     running = CompactionRun(engine=run.engine, choices=run.choices, progress=run.progress)
-    done = compact(summary.snapshot, how.compaction, running)
+    done = compact(summary.snapshot, clustered(summary.snapshot, how.compaction), running)
     # Another call may have done all of it first.
     metrics = done.metrics if done.metrics.fragments_removed else None
     return replace(summary, snapshot=done.snapshot, compaction=metrics)

@@ -1,0 +1,49 @@
+"""Clustering columns of a table, by which compaction orders the rows that it rewrites."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.column_path import join_path, split_path
+from lancelake.scan.request import Ordering
+from lancelake.table.compact.options import CompactionSettings
+from lancelake.table.compact.plan import plan
+
+CLUSTER_BY = "lancelake.cluster_by"
+"""Config key of the clustering columns: their paths, separated by commas."""
+
+
+def cluster_columns(config: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the paths of the clustering columns; empty without any."""
+    parts = (part.strip() for part in config.get(CLUSTER_BY, "").split(","))
+    return tuple(part for part in parts if part)
+
+
+def cluster_text(paths: Sequence[Sequence[str]]) -> str | None:
+    """Return the config value for these columns; None if there are none."""
+    return ", ".join(join_path(path) for path in paths) or None
+
+
+def cluster_paths(config: Mapping[str, str]) -> list[list[str]]:
+    """Return the clustering columns as lists of names."""
+    return [list(split_path(path)) for path in cluster_columns(config)]
+
+
+def clustered(base: Snapshot, settings: CompactionSettings) -> CompactionSettings:
+    """Order the rows of the fragments that a compaction rewrites by the clustering columns.
+
+    One column is sorted, several are clustered along a Z-order curve. Fragments that are not worth
+    rewriting are left unchanged, so that the cost depends on the new rows, not on the table.
+    """
+    columns = cluster_columns(base.manifest.config)
+    if not columns or settings.orders_rows:
+        return settings
+    chosen = {fragment.id for group in plan(base, settings).groups for fragment in group.fragments}
+    others = frozenset(f.id for f in base.manifest.fragments if f.id not in chosen)
+    excluded = settings.excluded_fragment_ids | others
+    if len(columns) == 1:
+        keys = (Ordering(column=columns[0]),)
+        return replace(settings, excluded_fragment_ids=excluded, sort_by=keys)
+    return replace(settings, excluded_fragment_ids=excluded, z_order_by=columns)
