@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from lancelake.scan.outputs import ExpressionOutput
+from collections.abc import Iterator
+from typing import assert_never
+
+from lancelake.format.column_path import join_path
+from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
 from lancelake.scan.plan import ScanPlan
 
 
@@ -19,10 +23,27 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     if plan.spec.predicate is not None:
         steps.append(f"Filter: {plan.spec.predicate.text}")
     count = "" if rows is None else f", output_rows={rows}"
+    read = ", ".join(dict.fromkeys(_paths(plan)))
     steps.append(
         f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
-        f"fragments={len(plan.tasks)}{count}"
+        f"fragments={len(plan.tasks)}, projection=[{read}]{count}"
     )
     if verbose:
         steps += [f"  fragment {task.fragment.id}" for task in plan.tasks]
     return "\n".join("  " * depth + step for depth, step in enumerate(steps[: len(steps)])) + "\n"
+
+
+def _paths(plan: ScanPlan) -> Iterator[str]:
+    """Yield the stored columns that the plan reads."""
+    for output in plan.spec.outputs:
+        match output:
+            case ColumnOutput(path=path):
+                yield join_path(path)
+            case ExpressionOutput(expression=expression):
+                yield from map(join_path, expression.paths)
+            case MetaOutput():
+                pass
+            case _:
+                assert_never(output)
+    if plan.spec.predicate is not None:
+        yield from map(join_path, plan.spec.predicate.paths)
