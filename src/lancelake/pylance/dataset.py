@@ -25,6 +25,7 @@ from lancelake.pylance._dataset.changing import BulkCommitResult, DatasetChanges
 from lancelake.pylance._dataset.cleaning import CleanupExplanation, CleanupStats, DatasetCleanup
 from lancelake.pylance._dataset.columns import AlterColumn, DatasetColumns
 from lancelake.pylance._dataset.facts import DatasetFacts
+from lancelake.pylance._dataset.file_tables import DatasetFiles
 from lancelake.pylance._dataset.guarded import lock_of, missing_lock
 from lancelake.pylance._dataset.index_values import (
     Index,
@@ -154,6 +155,7 @@ class LanceDataset(
     DatasetRows,
     DatasetIndices,
     DatasetFacts,
+    DatasetFiles,
     DatasetScans,
     DatasetReads,
     DatasetHistory,

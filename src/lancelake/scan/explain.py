@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import assert_never
+
 from lancelake.expr.condition_sql import condition_sql
+from lancelake.format.column_path import join_path
 from lancelake.scan.index_search.search import AskedIndex
-from lancelake.scan.outputs import ExpressionOutput
+from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
 from lancelake.scan.plan import ScanPlan
 
 
@@ -21,9 +25,10 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     if plan.spec.predicate is not None:
         steps.append(f"Filter: {plan.spec.predicate.text}")
     count = "" if rows is None else f", output_rows={rows}"
+    read = ", ".join(dict.fromkeys(_paths(plan)))
     steps.append(
         f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
-        f"fragments={len(plan.tasks)}{_skipped(plan)}{count}"
+        f"fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{read}]{count}"
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
     below = [] if plan.index_search is None else [_asked(a) for a in plan.index_search.asked]
@@ -52,3 +57,19 @@ def _asked(each: AskedIndex) -> str:
         f"ScalarIndexQuery: query=[{condition_sql(each.condition)}]@{each.index}({each.kind}), "
         f"{rows}={each.rows}, exact={str(each.is_exact).lower()}"
     )
+
+
+def _paths(plan: ScanPlan) -> Iterator[str]:
+    """Yield the stored columns that the plan reads."""
+    for output in plan.spec.outputs:
+        match output:
+            case ColumnOutput(path=path):
+                yield join_path(path)
+            case ExpressionOutput(expression=expression):
+                yield from map(join_path, expression.paths)
+            case MetaOutput():
+                pass
+            case _:
+                assert_never(output)
+    if plan.spec.predicate is not None:
+        yield from map(join_path, plan.spec.predicate.paths)

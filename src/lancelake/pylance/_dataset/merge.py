@@ -12,8 +12,11 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError, naming
 from lancelake.format import file_version
+from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.operations import Update
 from lancelake.format.primary_key import key_names
+from lancelake.format.transaction import Transaction as Entry
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.table.conflict_retry import DEFAULT, Retries
@@ -219,7 +222,13 @@ class MergeInsertBuilder:
         with kept(to_reader(data_obj, schema)) as rows, os_errors():
             ready = prepare(self._dataset._snapshot, rows, self._spec())
         plan = explain(self._dataset._snapshot, self._spec(), source=rows.schema.names)
-        counts = ", ".join(f"{name}={count}" for name, count in _stats(ready.counts).items())
+        written = [file for fragment in _added(ready.transaction) for file in fragment.files]
+        every = {
+            **_stats(ready.counts),
+            "num_files_written": len(written),
+            "bytes_written": sum(file.file_size_bytes or 0 for file in written),
+        }
+        counts = ", ".join(f"{name}={count}" for name, count in every.items())
         head, _, rest = plan.partition("\n")
         return f"{head}, metrics=[source_rows={rows.num_rows}, {counts}]\n{rest}"
 
@@ -237,6 +246,12 @@ class MergeInsertBuilder:
             adds_columns=self._adds_columns,
             use_index=self._use_index,
         )
+
+
+def _added(transaction: Entry) -> tuple[Fragment, ...]:
+    """Return the new fragments of a merge."""
+    operation = transaction.operation
+    return operation.new_fragments if isinstance(operation, Update) else ()
 
 
 def ensure_same_version(base: Snapshot, name: str | None) -> None:

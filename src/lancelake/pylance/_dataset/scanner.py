@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
+from lancelake.clock import SystemClock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
@@ -117,7 +118,16 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Run the scan, or count its rows, and describe it with its counts."""
-        return explain(self._plan, verbose=True, rows=self.count_rows())
+        clock = SystemClock()
+        start = clock.monotonic_s()
+        if count_rows:
+            rows, size_bytes = self.count_rows(), 0
+        else:
+            sizes = [(batch.num_rows, batch.nbytes) for batch in self.to_reader()]
+            rows, size_bytes = sum(n for n, _ in sizes), sum(size for _, size in sizes)
+        elapsed_ms = (clock.monotonic_s() - start) * 1000
+        head = f"Analyze: rows={rows}, bytes={size_bytes}, elapsed_ms={elapsed_ms:.3f}"
+        return f"{head}\n{explain(self._plan, verbose=True, rows=rows)}"
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:

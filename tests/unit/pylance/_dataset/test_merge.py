@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
@@ -186,3 +187,13 @@ def test_a_merge_takes_the_choices_that_it_makes_anyway() -> None:
     made = lance.write_dataset(pa.table({"id": [1]}), "memory://taken")
     merge = made.merge_insert("id").write_mode("auto")
     assert merge.data_storage_version(made.data_storage_version) is merge
+
+
+def test_an_analysis_counts_the_files_and_bytes_that_it_wrote() -> None:
+    made = lance.write_dataset(pa.table({"id": [1, 2]}), "memory://analysed")
+    builder = made.merge_insert("id").when_not_matched_insert_all()
+    text = builder.analyze_plan(pa.table({"id": [2, 3]}))
+    found = re.search(r"num_files_written=(\d+), bytes_written=(\d+)", text)
+    assert found is not None
+    assert int(found[1]) == 1
+    assert int(found[2]) > 0

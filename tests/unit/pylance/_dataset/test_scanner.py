@@ -188,3 +188,22 @@ def test_anything_else_is_no_row_number(indices: Any, error: type[Exception]) ->
 def test_columns_are_a_list_or_a_dict(columns: Any) -> None:
     with pytest.raises(TypeError, match="columns must be a list or dict"):
         request_columns(columns)
+
+
+def test_a_plan_names_the_columns_that_it_reads() -> None:
+    rows = pa.table({"a": [1, 2], "b": [3, 4], "c": [5, 6], "d": [7, 8]})
+    made = lance.write_dataset(rows, "memory://explained")
+    text = made.scanner({"x": "b + 1", "c": "c"}, filter="a > 1").explain_plan()
+    assert "fragments=1, projection=[b, c, a]" in text
+    assert "Output: x, c" in text
+
+
+def test_an_analysis_counts_rows_and_bytes() -> None:
+    made = lance.write_dataset(pa.table({"a": [1, 2, 3]}), "memory://analysed")
+    text = made.scanner(filter="a > 1").analyze_plan()
+    assert text.startswith("Analyze: rows=2, bytes=16, elapsed_ms=")
+    assert (
+        made.scanner(filter="a > 1")
+        .analyze_plan(count_rows=True)
+        .startswith("Analyze: rows=2, bytes=0")
+    )

@@ -1,0 +1,77 @@
+"""Dataset methods that list files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.table.file_lists import stored_files, tracked_files
+
+_BATCH_ROWS = 1024
+_URI = pa.dictionary(pa.int32(), pa.string())
+_ALL = pa.schema(
+    [
+        pa.field("base_uri", _URI, nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("size_bytes", pa.int64(), nullable=False),
+        pa.field("last_modified", pa.timestamp("us", tz="UTC"), nullable=False),
+    ]
+)
+_TRACKED = pa.schema(
+    [
+        pa.field("version", pa.int64(), nullable=False),
+        pa.field("base_uri", _URI, nullable=False),
+        pa.field("path", pa.string(), nullable=False),
+        pa.field("type", pa.dictionary(pa.int8(), pa.string()), nullable=False),
+    ]
+)
+
+
+class DatasetFiles:
+    """Methods that list the files of the table."""
+
+    _snapshot: Snapshot
+
+    def all_files(self) -> pa.RecordBatchReader:
+        """Return every file below the root of the table: URI of the root, path, size and time."""
+        location = self._snapshot.location
+        found = stored_files(location)
+        rows = ((location.uri, i.path, i.size_bytes, i.modified_ns // 1000) for i in found)
+        return _reader(rows, _ALL)
+
+    def tracked_files(
+        self,
+        *,
+        min_version: int | None = None,
+        progress: Callable[[int, int | None], Any] | None = None,
+    ) -> pa.RecordBatchReader:
+        """Return the files that versions refer to: version, URI of the root, path and type.
+
+        `progress` is called with the numbers of versions read and in total.
+        """
+        location = self._snapshot.location
+        found = tracked_files(location, min_version=min_version, progress=progress)
+        rows = ((file.version, file.root.uri, file.path, file.kind) for file in found)
+        return _reader(rows, _TRACKED)
+
+
+def _reader(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatchReader:
+    return pa.RecordBatchReader.from_batches(schema, _batches(rows, schema))
+
+
+def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    left = iter(rows)
+    while part := list(islice(left, _BATCH_ROWS)):
+        columns = zip(*part, strict=True)
+        arrays = [_array(values, f.type) for values, f in zip(columns, schema, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+def _array(values: tuple[Any, ...], dtype: pa.DataType) -> pa.Array:
+    if not pa.types.is_dictionary(dtype):
+        return pa.array(values, dtype)
+    return pa.array(values, dtype.value_type).dictionary_encode().cast(dtype)

@@ -1,0 +1,67 @@
+"""Texts of schemas, manifests, fragments and transactions, for debugging."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from typing import Any
+
+from lancelake.pylance._values.fragment_metadata import FragmentMetadata, to_fragment
+from lancelake.pylance.dataset import LanceDataset
+from lancelake.table.history import history
+
+__all__ = ["format_fragment", "format_manifest", "format_schema", "list_transactions"]
+
+_INDENT = "    "
+_SHOWN_BYTES = 16
+
+
+def format_schema(dataset: LanceDataset) -> str:
+    """Return the schema with field ids as text."""
+    return _text(dataset._snapshot.manifest.schema)
+
+
+def format_manifest(dataset: LanceDataset) -> str:
+    """Return the manifest of the open version as text."""
+    return _text(dataset._snapshot.manifest)
+
+
+def format_fragment(fragment: FragmentMetadata, dataset: LanceDataset) -> str:
+    """Return a fragment as text, with the fields of each data file."""
+    entry = to_fragment(fragment)
+    by_id = {field.id: field for field in dataset._snapshot.manifest.schema.walk()}
+    names = [
+        f"{file.path}: {', '.join(by_id[i].name for i in file.fields if i in by_id)}"
+        for file in entry.files
+    ]
+    return "\n".join([_text(entry), *names])
+
+
+def list_transactions(dataset: LanceDataset, max_transactions: int = 10) -> list[str]:
+    """Return the latest transactions as text, newest first; those of old versions may be gone."""
+    found: list[str] = []
+    for snapshot in history(dataset._snapshot.location, newest_first=True):
+        if len(found) == max_transactions:
+            break
+        if snapshot.version <= dataset.version and snapshot.transaction is not None:
+            found.append(_text(snapshot.transaction))
+    return found
+
+
+def _text(value: Any, depth: int = 0) -> str:
+    inner, outer = _INDENT * (depth + 1), _INDENT * depth
+    if is_dataclass(value) and not isinstance(value, type):
+        named = ((f.name, getattr(value, f.name)) for f in fields(value) if f.name[0] != "_")
+        lines = [f"{inner}{name}: {_text(part, depth + 1)},\n" for name, part in named]
+        return f"{type(value).__name__} {{\n{''.join(lines)}{outer}}}"
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, bytes) and len(value) > _SHOWN_BYTES:
+        return f"<{len(value)} bytes>"
+    if isinstance(value, str | bytes) or not hasattr(value, "__iter__"):
+        return repr(value)
+    if hasattr(value, "items"):
+        lines = [f"{inner}{key!r}: {_text(part, depth + 1)},\n" for key, part in value.items()]
+        return f"{{\n{''.join(lines)}{outer}}}" if lines else "{}"
+    lines = [f"{inner}{_text(part, depth + 1)},\n" for part in value]
+    return f"[\n{''.join(lines)}{outer}]" if lines else "[]"
