@@ -145,7 +145,7 @@ def test_indices_of_unknown_kinds_are_left_alone_with_a_warning(
     operation = lance.LanceOperation.CreateIndex([unknown], [])
     lance.LanceDataset.commit(dataset.uri, operation, read_version=dataset.version)
     found = lance.dataset(dataset.uri)
-    with pytest.warns(UserWarning, match="index 'x' is of a kind"):
+    with pytest.warns(UserWarning, match="index 'x' is of an unknown kind"):
         found.optimize.optimize_indices()
     with pytest.raises(UnsupportedError, match="'x'"):
         found.optimize.optimize_indices(index_names=["x"])
