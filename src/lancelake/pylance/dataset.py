@@ -24,6 +24,7 @@ from lancelake.pylance._dataset.change_feed import DatasetDelta, DatasetHistory
 from lancelake.pylance._dataset.changing import BulkCommitResult, DatasetChanges
 from lancelake.pylance._dataset.cleaning import CleanupExplanation, CleanupStats, DatasetCleanup
 from lancelake.pylance._dataset.columns import AlterColumn, DatasetColumns
+from lancelake.pylance._dataset.external_blobs import rows_with_blobs
 from lancelake.pylance._dataset.facts import DatasetFacts
 from lancelake.pylance._dataset.file_tables import DatasetFiles
 from lancelake.pylance._dataset.guarded import lock_of, missing_lock
@@ -342,7 +343,8 @@ def write_dataset(
     target = opened or locate(
         found.uri, found.storage_options, session=shared, confine_to=confine_to
     )
-    made = write_rows(data_obj, target, schema=schema, options=chosen)
+    rows = rows_with_blobs(data_obj, schema, external_blob_mode, found.storage_options)
+    made = write_rows(rows, target, schema=schema, options=chosen)
     return LanceDataset._of(made, None, uri_of(found.uri), lock=chosen.choices.lock)
 
 

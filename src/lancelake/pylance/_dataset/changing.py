@@ -20,6 +20,7 @@ from lancelake.pylance._dataset.committing import (
     merged_appends,
     target_of,
 )
+from lancelake.pylance._dataset.external_blobs import rows_with_blobs
 from lancelake.pylance._dataset.guarded import GuardedDataset, lock_of
 from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
@@ -69,7 +70,9 @@ class DatasetChanges(GuardedDataset):
         """Write rows and move this object to the new version."""
         lock = lock_of(self, kwargs.pop("commit_lock", None))
         options = write_options(mode, commit_lock=lock, **kwargs)
-        self._snapshot = write_rows(data, self._snapshot, schema=None, options=options)
+        mode_of_blobs = kwargs.get("external_blob_mode", "reference")
+        rows = rows_with_blobs(data, None, mode_of_blobs, self._snapshot.location.storage_options)
+        self._snapshot = write_rows(rows, self._snapshot, schema=None, options=options)
 
     def restore(self) -> None:
         """Make this version the newest."""

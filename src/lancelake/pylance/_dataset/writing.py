@@ -30,6 +30,7 @@ from lancelake.format.ids import BaseId, FragmentId
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Append, Overwrite
 from lancelake.pylance._dataset.base_path import DatasetBasePath, to_base_path
+from lancelake.pylance._dataset.external_blobs import ensure_blob_mode, rows_with_blobs
 from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.session import Session, locate
@@ -73,7 +74,6 @@ TUNING = frozenset(
 NOT_OFFERED = frozenset(
     {
         "base_store_params",
-        "external_blob_mode",
         "namespace",
         "namespace_client",
         "namespace_client_managed_versioning",
@@ -94,8 +94,6 @@ _NOT_FILE_OPTIONS = (
     "table_id",
     "session",
 )
-
-_EXTERNAL_BLOBS = ("external_blob_mode", "reference")
 
 _OPENING = frozenset(
     {
@@ -154,13 +152,15 @@ def write_options(
     initial_bases: list[DatasetBasePath] | None = None,
     target_bases: list[str] | None = None,
     target_all_bases: bool | None = None,
+    external_blob_mode: str = "reference",
     allow_external_blob_outside_bases: bool = False,
     schema_mode: str | None = None,
     invalid_utf8: str = "error",
     **rest: Any,
 ) -> WriteOptions:
-    """Parse the options of a write."""
+    """Parse the options of a write; `rows_with_blobs` must have applied the blob mode."""
     ensure_offered(rest)
+    ensure_blob_mode(external_blob_mode, allows_outside=allow_external_blob_outside_bases)
     watch = watching(progress)
     choices = CommitChoices(
         message=commit_message,
@@ -230,7 +230,8 @@ def write_fragments(
     with naming(location.uri):
         if base is not None and chosen.mode is WriteMode.CREATE:
             raise AlreadyExistsError(f"Dataset already exists: {location.uri}")
-        reader = ingest.to_reader(data, schema)
+        rows = rows_with_blobs(data, schema, external_blob_mode, storage_options)
+        reader = ingest.to_reader(rows, schema)
         written, fragments = fragments_for(base, location, reader, chosen)
     if not return_transaction:
         return [from_fragment(fragment) for fragment in fragments]
@@ -268,8 +269,7 @@ def write_fragment(
 def ensure_offered(rest: Mapping[str, Any]) -> None:
     """Accept options that only tune official Lance; refuse unsupported and unknown ones."""
     for name, value in rest.items():
-        is_default = value is None or value is False or (name, value) == _EXTERNAL_BLOBS
-        if name in NOT_OFFERED and not is_default:
+        if name in NOT_OFFERED and value is not None and value is not False:
             raise UnsupportedError(f"{name} is not supported", found=repr(value))
     unknown = sorted(rest.keys() - TUNING - NOT_OFFERED)
     if unknown:

@@ -1,0 +1,52 @@
+"""Blobs given by URI are stored with the table on request."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.pylance.fragment import write_fragments
+
+
+@pytest.fixture
+def rows(tmp_path: Path) -> pa.Table:
+    """Return a whole object, a part of it, bytes and a null."""
+    (tmp_path / "x.bin").write_bytes(b"0123456789")
+    uri = (tmp_path / "x.bin").as_uri()
+    part = lance.Blob(uri=uri, position=2, size=3)
+    values = [lance.Blob.from_uri(uri), part, b"q", None]
+    return pa.table({"b": lance.blob_array(values)})
+
+
+def _values(dataset: lance.LanceDataset) -> list[bytes | None]:
+    indices = range(dataset.count_rows())
+    return [value for _, value in dataset.read_blobs("b", indices=indices)]
+
+
+def test_ingested_blobs_do_not_need_their_source(rows: pa.Table, tmp_path: Path) -> None:
+    options = {"data_storage_version": "2.2", "external_blob_mode": "ingest"}
+    made = lance.write_dataset(rows, tmp_path / "t", **options)  # type: ignore[arg-type]  # by name
+    made.insert(rows, external_blob_mode="ingest")
+    fragments = write_fragments(rows, made, external_blob_mode="ingest")
+    operation = lance.LanceOperation.Append(fragments)
+    made = lance.LanceDataset.commit(made, operation, read_version=made.version)
+    (tmp_path / "x.bin").unlink()
+    assert _values(made) == [b"0123456789", b"234", b"q", None] * 3
+
+
+def test_references_are_refused_where_bytes_are_ingested(rows: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="only applies when external_blob_mode"):
+        lance.write_dataset(
+            rows,
+            tmp_path / "t",
+            external_blob_mode="ingest",
+            allow_external_blob_outside_bases=True,
+        )
+
+
+def test_an_unknown_mode_is_refused(rows: pa.Table, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="Invalid external blob mode: x"):
+        lance.write_dataset(rows, tmp_path / "t", external_blob_mode="x")
