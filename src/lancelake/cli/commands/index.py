@@ -34,7 +34,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="Show, build, refresh and drop indices.",
+    help="List, create, refresh and drop indices.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the index.")]
