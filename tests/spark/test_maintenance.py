@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -123,6 +125,19 @@ def test_a_lost_file_is_found_and_given_up(table: LanceTable, warehouse: Path) -
     assert [row.action for row in table.repair(dryRun=True).collect()] == ["left"]
     assert "repaired" in [row.action for row in table.repair(dropLost=True).collect()]
     assert opened(warehouse).count_rows() == 30
+
+
+def test_a_vacuum_reports_the_files_it_kept_for_writes_in_progress(
+    table: LanceTable, warehouse: Path
+) -> None:
+    (before,) = table.vacuum().collect()
+    assert (before.files_kept, before.kept_until) == (0, None)
+    orphan = Path(opened(warehouse).uri) / "data" / "orphan.lance"
+    orphan.write_bytes(b"12345")
+    os.utime(orphan, (0, datetime(2100, 1, 1, tzinfo=UTC).timestamp()))
+    (done,) = table.vacuum().collect()
+    assert (done.files_kept, done.bytes_kept) == (1, 5)
+    assert done.kept_until == "2100-01-08T00:00:00+00:00"
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
-from lancelake.spark.merge import run
-from lancelake.spark.merge.run import addressed_frame
+from lancelake.spark.merge import bound_rows
+from lancelake.spark.merge.row_maker import addressed_frame
 from lancelake.spark.planning.writable_table import WritableTable
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
@@ -181,7 +181,7 @@ def test_a_merge_reads_only_the_key_of_rows_it_leaves(
         read.append(tuple(columns))
         return addressed_frame(spark, base, columns)
 
-    monkeypatch.setattr(run, "addressed_frame", watched)
+    monkeypatch.setattr(bound_rows, "addressed_frame", watched)
     spark.sql(
         f"MERGE INTO {table} t USING (SELECT 2L AS id) s ON t.id = s.id "
         "WHEN MATCHED THEN UPDATE SET name = concat(t.name, 'y')"

@@ -14,6 +14,7 @@ from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.storage.location import Location
+from lancelake.suggest import suggestion
 from lancelake.table.columns.add import add_null_columns
 
 _CATALOGS: dict[tuple[int, str], Directory] = {}
@@ -45,7 +46,8 @@ def add_columns_of(frame: DataFrame, name: str) -> None:
 def table_named(spark: SparkSession, name: str, default: str | None = None) -> TableOptions:
     """Return a table, or a branch of one, by its SQL name or its path.
 
-    A name without a catalog is resolved in `default`, or in the current catalog.
+    A name without a catalog is resolved in `default`, or in the current catalog. In the current
+    catalog, a name without a namespace belongs to the current namespace.
     """
     if not is_classic(spark):
         raise needs_classic("a catalog of Lance tables")
@@ -63,7 +65,7 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
             f"{name} does not belong to a catalog of Lance tables",
             action=f"Catalogs of this session: {', '.join(sorted(here)) or 'none'}.",
         )
-    if len(parts) == 1 and default is None:
+    if len(parts) == 1 and default in (None, spark.catalog.currentCatalog()):
         parts = [*_current_namespace(spark), *parts]
     return _place(home, parts, name)
 
@@ -86,7 +88,11 @@ def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
 def _place(directory: Directory, parts: list[str], name: str) -> TableOptions:
     found = directory.resolve(tuple(parts[:-1]), parts[-1])
     if not directory.has_table(found.location):
-        raise TableNotFoundError(f"table {name} does not exist", table=found.location.uri)
+        raise TableNotFoundError(
+            f"table {name} does not exist",
+            table=found.location.uri,
+            action=suggestion(parts[-1], directory.tables(tuple(parts[:-1])), "tables"),
+        )
     return _options(found, name)
 
 

@@ -139,14 +139,14 @@ def python_object(gateway: Gateway, proxy: Any) -> Any:
     return gateway.gateway.gateway_property.pool[field.get(handler)]
 
 
-def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: bool) -> list[Any]:
+def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: bool) -> Any:
     """Return one assignment for each column, with struct fields merged into their columns."""
     name = f"{_CATALYST}.analysis.AssignmentUtils"
     method = "alignInsertAssignments" if inserts else "alignUpdateAssignments"
     every = gateway.member("java.lang.Class", "forName")(name).getMethods()
     count = next(int(m.getParameterCount()) for m in every if m.getName() == method)
     flags = [False] * (count - 2)
-    return items(getattr(gateway.cls(name), method)(attributes, assignments, *flags))
+    return getattr(gateway.cls(name), method)(attributes, assignments, *flags)
 
 
 def translated(gateway: Gateway, condition: Any) -> Any:
@@ -154,17 +154,3 @@ def translated(gateway: Gateway, condition: Any) -> Any:
     strategy = gateway.cls("org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
     found = getattr(strategy, "MODULE$").translateFilterV2(condition)
     return found.get() if found.isDefined() else None
-
-
-def attribute_map(gateway: Gateway, pairs: Iterable[tuple[Any, Any]]) -> Any:
-    """Return a map from attributes to attributes."""
-    tuples = seq(gateway, [gateway.cls("scala.Tuple2")(before, after) for before, after in pairs])
-    maps = gateway.cls(f"{_CATALYST}.expressions.AttributeMap$")
-    return getattr(maps, "MODULE$").apply(tuples)
-
-
-def renumbered(gateway: Gateway, found: Any, numbers: Any) -> Any:
-    """Return an expression with other attributes, including in its subqueries."""
-    nothing = gateway.cls(f"{_CATALYST}.plans.logical.OneRowRelation")()
-    made = gateway.cls(f"{_CATALYST}.plans.logical.Filter")(found, nothing)
-    return made.rewriteAttrs(numbers).condition()

@@ -51,6 +51,18 @@ def driver_class(gateway: Gateway, name: str) -> Any:
     return gateway.once_per_jvm(f"class {name}", load)
 
 
+def driver_object(gateway: Gateway, name: str, *arguments: Any) -> Any:
+    """Create an object of a class that only the driver uses, with its longest constructor."""
+
+    def longest() -> Any:
+        return max(
+            driver_class(gateway, name).getConstructors(), key=lambda c: c.getParameterCount()
+        )
+
+    constructor = gateway.once(f"constructor of {name}", longest)
+    return constructor.newInstance(gateway.array(gateway.cls("java.lang.Object"), arguments))
+
+
 def _cooked(gateway: Gateway, name: str, parent: Any = None) -> Any:
     """Compile one source file and return its compiler, which holds the class."""
     source = importlib.resources.files(_PACKAGE).joinpath(f"{name}.java")

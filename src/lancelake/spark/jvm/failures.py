@@ -40,7 +40,9 @@ def error_of(failure: BaseException) -> LanceTableError | None:
     while seen is not None:
         if isinstance(seen, LanceTableError):
             return seen
-        found = _in_java(getattr(seen, "_origin", None) or getattr(seen, "java_exception", None))
+        found = error_in_java(
+            getattr(seen, "_origin", None) or getattr(seen, "java_exception", None)
+        )
         if found is not None:
             return found
         seen = seen.__cause__ or seen.__context__
@@ -53,13 +55,16 @@ def sentence_of(failure: BaseException) -> str:
     return first.partition(" SQLSTATE:")[0].removesuffix(".")
 
 
-def _in_java(exception: Any) -> LanceTableError | None:
+def error_in_java(exception: Any) -> LanceTableError | None:
+    """Find the error of this library in a Java exception and its causes."""
+    in_traceback: LanceTableError | None = None
     while exception is not None:
         text = exception.getMessage() or ""
         if text.startswith(_MARK):
             return LanceTableError.from_json(text.removeprefix(_MARK))
+        in_traceback = in_traceback or _in_text(text)
         exception = exception.getCause()
-    return None
+    return in_traceback
 
 
 def _in_text(text: str) -> LanceTableError | None:

@@ -14,7 +14,7 @@ from pyspark.errors.exceptions.captured import CapturedException
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.catalyst import items, seq
-from lancelake.spark.jvm.compiled import driver_class
+from lancelake.spark.jvm.compiled import driver_object
 from lancelake.spark.jvm.failures import thrown
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy
@@ -48,11 +48,7 @@ class _Handler(Proxy):
 def take_row_commands(gateway: Gateway, run: Callable[[Any], None]) -> None:
     """Let `run` execute the commands of this session whose target is a Lance table."""
     try:
-        strategy = (
-            driver_class(gateway, _SOURCE)
-            .getConstructors()[0]
-            .newInstance(gateway.array(gateway.cls("java.lang.Object"), [_Handler(gateway, run)]))
-        )
+        strategy = driver_object(gateway, _SOURCE, _Handler(gateway, run))
         methods = gateway.spark._jsparkSession.experimental()
         others = [s for s in items(methods.extraStrategies()) if _name(s) != _CLASS]
         getattr(methods, "extraStrategies_$eq")(seq(gateway, [strategy, *others]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from pyspark.sql import SparkSession
@@ -44,7 +44,13 @@ COMPACTED = _schema(
     bytes_added=_WHOLE,
 )
 CLEANED = _schema(
-    versions_removed=_WHOLE, files_removed=_WHOLE, bytes_removed=_WHOLE, is_dry_run=_FLAG
+    versions_removed=_WHOLE,
+    files_removed=_WHOLE,
+    bytes_removed=_WHOLE,
+    files_kept=_WHOLE,
+    bytes_kept=_WHOLE,
+    kept_until=_TEXT,
+    is_dry_run=_FLAG,
 )
 OPTIMIZED = _schema(
     version=_WHOLE,
@@ -96,7 +102,10 @@ def compact_table(spark: SparkSession, base: Snapshot, request: CompactionReques
 def clean_table(
     spark: SparkSession, base: Snapshot, policy: CleanupPolicy, *, dry_run: bool
 ) -> Row:
-    """Remove versions according to a policy, and files that are no longer referenced."""
+    """Remove versions according to a policy, and files that are no longer referenced.
+
+    Unreferenced files that may belong to a write in progress are kept until the given time.
+    """
     run = CleanupRun(engine=SparkEngine(spark))
     with described(spark, f"clean up {base.location.uri}"):
         done = clean_up(base, policy, dry_run=dry_run, run=run)
@@ -104,8 +113,18 @@ def clean_table(
         "versions_removed": len(done.versions),
         "files_removed": done.files_removed,
         "bytes_removed": done.bytes_removed,
+        "files_kept": len(done.waiting),
+        "bytes_kept": sum(file.size_bytes for file in done.waiting),
+        "kept_until": _time_text(done.waiting_until_ns),
         "is_dry_run": dry_run,
     }
+
+
+def _time_text(time_ns: int | None) -> str | None:
+    """Return a time in ISO 8601, in UTC and whole seconds."""
+    if time_ns is None:
+        return None
+    return datetime.fromtimestamp(time_ns // 10**9, UTC).isoformat()
 
 
 def cleanup_policy(age: timedelta | None, retain_versions: int | None = None) -> CleanupPolicy:

@@ -6,150 +6,176 @@ have lost these ids, which are restored before such an expression is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql import types as t
 
 from lancelake.format.column_path import quoted_name
-from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jvm.catalyst import (
     BareRelation,
-    attribute_id,
-    attribute_map,
-    column,
     expression,
+    frame,
     ids_named,
-    items,
     known_as,
-    renumbered,
+    seq,
 )
+from lancelake.spark.jvm.compiled import driver_object
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.merge.explicit import ExplicitClause
-from lancelake.table.merge.clauses import DeleteRow
+from lancelake.spark.jvm.python_read import java_schema
+
+_JAVA = "RowExpressions"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Padded:
-    """A column that Spark pads when reading: the stored value, and the padded one."""
+class ResolvedClause:
+    """A clause of a resolved command, whose expressions stay in Java.
 
-    stored: Any
-    value: Any
+    A clause may assign thousands of columns, and each question to Java takes time.
+    """
+
+    java: Any
+    assigns: tuple[str, ...] | None
+    """The columns whose values change; None if the clause deletes rows."""
+
+    @property
+    def condition(self) -> Column | None:
+        """The condition; None if the clause always applies."""
+        found = self.java.condition()
+        return None if found is None else Column(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResolvedClauses:
+    """The clauses of a resolved command; of each kind, the first that applies is used."""
+
+    matched: tuple[ResolvedClause, ...] = ()
+    not_matched: tuple[ResolvedClause, ...] = ()
+    not_matched_by_source: tuple[ResolvedClause, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """The attributes of both sides of a command; those of the source by position."""
+    """The ids of the columns of both sides of a command; those of the source by position."""
 
     gateway: Gateway
-    target: dict[str, Any]
-    source: tuple[Any, ...] = ()
-    padded: Mapping[str, Padded] = field(default_factory=dict)
+    java: Any
+    target: Mapping[str, int]
+    source: tuple[int, ...]
+    padded: frozenset[str]
+    """Columns that Spark pads when reading: their values differ from the stored ones."""
 
     @staticmethod
-    def of(gateway: Gateway, target: BareRelation, source: Sequence[Any] = ()) -> Binding:
-        """Bind the columns of a table and of a source."""
-        attributes = {attribute.name(): attribute for attribute in items(target.shown.output())}
-        bound = Binding(gateway=gateway, target=attributes, source=tuple(source))
-        if target.shown is target.relation:
-            return bound
-        stored = items(target.relation.output())
-        pairs = zip(stored, items(target.shown.projectList()), strict=True)
-        padded = {
-            made.name(): Padded(stored=attribute, value=made.child())
-            for attribute, made in pairs
-            if attribute_id(made) != attribute_id(attribute)
-        }
-        return replace(bound, padded=padded)
+    def of(gateway: Gateway, target: BareRelation, source: Any = None) -> Binding:
+        """Bind the columns of a table, and of the plan of a source."""
+        nothing = seq(gateway, [])
+        is_padded = target.shown is not target.relation
+        java = driver_object(
+            gateway,
+            _JAVA,
+            target.shown.output(),
+            target.relation.output(),
+            target.shown.projectList() if is_padded else nothing,
+            nothing if source is None else source.output(),
+        )
+        found = json.loads(java.described())
+        return Binding(
+            gateway=gateway,
+            java=java,
+            target=found["target"],
+            source=tuple(found["source"]),
+            padded=frozenset(found["padded"]),
+        )
+
+    def clause(self, condition: Any, assignments: Any = None) -> ResolvedClause:
+        """Return a clause; without assignments it deletes rows."""
+        java = self.java.clause(condition, assignments)
+        names = None if assignments is None else tuple(json.loads(java.names()))
+        return ResolvedClause(java=java, assigns=names)
+
+    def source_frame(self, plan: Any) -> DataFrame:
+        """Return the rows of the source with columns that are named by their positions."""
+        return frame(self.gateway, self.java.numbered(plan))
 
     def named(self, expressions: Iterable[Column]) -> tuple[str, ...]:
         """Return the columns of the table that expressions refer to."""
-        ids = self._ids(expressions)
-        return tuple(name for name, found in self.target.items() if attribute_id(found) in ids)
+        return self._with_ids(self._ids(expressions))
+
+    def named_by(self, clauses: Sequence[ResolvedClause]) -> tuple[str, ...]:
+        """Return the columns of the table that clauses refer to."""
+        return self._with_ids(set(json.loads(self.java.references(self._list(clauses)))))
 
     def source_positions(self, expressions: Iterable[Column]) -> tuple[int, ...]:
         """Return the positions of source columns that expressions refer to."""
         ids = self._ids(expressions)
-        return tuple(i for i, found in enumerate(self.source) if attribute_id(found) in ids)
+        return tuple(i for i, found in enumerate(self.source) if found in ids)
 
     def of_target(self, frame: DataFrame) -> DataFrame:
         """Return a frame with the attribute ids of the table's columns; others are unchanged."""
         shown = [self._bound(f.col(quoted_name(c)), c) for c in frame.columns]
         return frame.select(*shown)
 
-    def renewed(self) -> Renewed:
-        """Return the same columns with new attribute ids."""
-        target = {name: attribute.newInstance() for name, attribute in self.target.items()}
-        source = tuple(attribute.newInstance() for attribute in self.source)
-        stored = {name: found.stored.newInstance() for name, found in self.padded.items()}
-        before = [*self.target.values(), *self.source, *(p.stored for p in self.padded.values())]
-        pairs = zip(before, [*target.values(), *source, *stored.values()], strict=True)
-        numbers = attribute_map(self.gateway, pairs)
-        padded = {
-            name: Padded(stored=stored[name], value=renumbered(self.gateway, found.value, numbers))
-            for name, found in self.padded.items()
-        }
-        return Renewed(
-            binding=replace(self, target=target, source=source, padded=padded), numbers=numbers
-        )
-
     def unpacked(
-        self, rows: DataFrame, target: tuple[str, Sequence[str]], source: tuple[str, Sequence[str]]
-    ) -> DataFrame:
-        """Return rows with the fields of their structs as columns with attribute ids.
+        self, rows: DataFrame, clauses: Sequence[ResolvedClause], sides: tuple[str, str | None]
+    ) -> tuple[DataFrame, list[ResolvedClause]]:
+        """Return rows with the fields of the structs of both sides as columns with attribute ids.
 
-        A column that was added after the command was resolved has none, and no expression refers to
-        it.
+        The ids are new, and so are those of the clauses: ids must be unique in a plan.
         """
-        found = [f.col(quoted_name(c)) for c in rows.columns]
-        known = [member for member in target[1] if member in self.target]
-        every = [(target[0], member, self._stored(member)) for member in known]
-        if source[0] in rows.columns:
-            pairs = zip(source[1], self.source, strict=True)
-            every += [(source[0], member, attribute) for member, attribute in pairs]
-        for number, (struct, member, attribute) in enumerate(every):
-            value = f.col(quoted_name(struct)).getField(member)
-            found.append(known_as(self.gateway, value, attribute, f"__lance_{number}"))
-        unpacked = rows.select(*found)
-        padded = list(self._padded_columns(known))
-        return unpacked.select("*", *padded) if padded else unpacked
+        java = self.java.renewed()
+        found = java.unpacked(rows._jdf, *sides)
+        renewed = [
+            ResolvedClause(java=java.renewed(clause.java), assigns=clause.assigns)
+            for clause in clauses
+        ]
+        return DataFrame(found, rows.sparkSession), renewed
 
-    def _stored(self, name: str) -> Any:
-        found = self.padded.get(name)
-        return self.target[name] if found is None else found.stored
+    def outputs(
+        self,
+        rows: DataFrame,
+        schema: t.StructType,
+        clauses: Sequence[ResolvedClause],
+        *,
+        action: str,
+        target_name: str | None,
+        more: Sequence[Column],
+    ) -> DataFrame:
+        """Return every column of a schema, from the clause that `action` numbers, and more ones.
 
-    def _padded_columns(self, names: Iterable[str]) -> Iterator[Column]:
-        for number, name in enumerate(names):
-            if name in self.padded:
-                value = column(self.gateway, self.padded[name].value)
-                yield known_as(self.gateway, value, self.target[name], f"__lance_padded_{number}")
+        A column that the clause does not assign is that of the target, or null without a target.
+        """
+        found = self.java.outputs(
+            rows._jdf,
+            java_schema(self.gateway, schema),
+            self._list(clauses),
+            action,
+            target_name,
+            _java_list(self.gateway, [column._jc for column in more]),
+        )
+        return DataFrame(found, rows.sparkSession)
+
+    def _list(self, clauses: Sequence[ResolvedClause]) -> Any:
+        return _java_list(self.gateway, [clause.java for clause in clauses])
+
+    def _with_ids(self, ids: set[int]) -> tuple[str, ...]:
+        return tuple(name for name, found in self.target.items() if found in ids)
 
     def _ids(self, expressions: Iterable[Column]) -> set[int]:
         named = (ids_named(expression(self.gateway, found)) for found in expressions)
         return set().union(*named)
 
     def _bound(self, found: Column, name: str) -> Column:
-        attribute = self.target.get(name)
-        return found if attribute is None else known_as(self.gateway, found, attribute, name)
+        if name not in self.target:
+            return found
+        return known_as(self.gateway, found, self.java.attribute(name), name)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewed:
-    """Columns with new attribute ids, since ids must be unique in a plan."""
-
-    binding: Binding
-    numbers: Any
-
-    def clause(self, clause: ExplicitClause) -> ExplicitClause:
-        """Return a clause whose expressions use the new ids."""
-        condition = None if clause.condition is None else self._column(clause.condition)
-        if isinstance(clause, DeleteRow):
-            return DeleteRow(condition=condition)
-        values = {name: self._column(value) for name, value in clause.values.items()}
-        return replace(clause, values=FrozenMap(values), condition=condition)
-
-    def _column(self, found: Column) -> Column:
-        gateway = self.binding.gateway
-        return column(gateway, renumbered(gateway, expression(gateway, found), self.numbers))
+def _java_list(gateway: Gateway, items: Iterable[Any]) -> Any:
+    result = gateway.cls("java.util.ArrayList")()
+    for item in items:
+        result.add(item)
+    return result

@@ -11,11 +11,11 @@ from pyspark.sql import functions as f
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.spark.jobs.retry_limits import PATIENCE
-from lancelake.spark.merge.binding import Binding
+from lancelake.spark.merge.binding import Binding, ResolvedClause
+from lancelake.spark.merge.bound_rows import maker_of
 from lancelake.spark.merge.explicit import Change
-from lancelake.spark.merge.row_maker import RowMaker
+from lancelake.spark.merge.row_maker import Maker, addressed_frame
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
-from lancelake.spark.merge.run import addressed_frame
 from lancelake.spark.reading.needed_columns import empty_frame
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation
@@ -27,7 +27,7 @@ def change_rows(
     spark: SparkSession,
     base: Snapshot,
     condition: Column | None,
-    clause: Change,
+    clause: Change | ResolvedClause,
     *,
     target_name: str = "target",
     binding: Binding | None = None,
@@ -37,13 +37,13 @@ def change_rows(
     """Update or delete rows on the executors and commit, with retries after conflicts."""
 
     def work(version: Snapshot) -> Merged:
-        maker = RowMaker(base=version, target_name=target_name, binding=binding)
+        maker = maker_of(version, target_name, binding=binding)
         if condition is None:
             rows = addressed_frame(spark, version, ())
         else:
-            rows = _chosen_rows(spark, maker, condition)
+            rows = _chosen_rows(spark, maker, condition, target_name)
         rows = rows.select(f.col(ADDRESS), f.col(ROW_ID))
-        parts = maker.written([maker.changed(rows, [clause])], None, "change rows of")
+        parts = maker.rows.written([maker.changed(rows, [clause])], None, "change rows of")
         if not parts.changes:
             return Merged(snapshot=version, counts=MergeCounts(inserted=0, updated=0, deleted=0))
         gone = mark_deleted(version, parts.gone, choices.surroundings.ids)
@@ -59,14 +59,13 @@ def change_rows(
         raise error.at(base.location.uri, base.version) from error.__cause__
 
 
-def _chosen_rows(spark: SparkSession, maker: RowMaker, condition: Column) -> DataFrame:
+def _chosen_rows(
+    spark: SparkSession, maker: Maker, condition: Column, target_name: str
+) -> DataFrame:
     """Return the rows that match a condition, reading only the columns it refers to."""
 
     def named(columns: Sequence[str]) -> DataFrame:
-        fields = [maker.schema[name] for name in columns]
-        return empty_frame(spark, fields).alias(maker.target_name).where(condition)
+        fields = [maker.rows.schema[name] for name in columns]
+        return empty_frame(spark, fields).alias(target_name).where(condition)
 
-    rows = addressed_frame(spark, maker.base, maker.named(condition, named))
-    binding = maker.binding
-    rows = rows if binding is None else binding.of_target(rows)
-    return rows.alias(maker.target_name).where(condition)
+    return maker.addressed(spark, condition, named).alias(target_name).where(condition)

@@ -42,8 +42,8 @@ class Equality:
 def equalities(binding: Binding, condition: Column) -> list[tuple[Any, Equality | None]]:
     """Return the conjuncts of a condition, with the equality of each, if it is one."""
     gateway = binding.gateway
-    mine = {attribute_id(attribute): name for name, attribute in binding.target.items()}
-    theirs = {attribute_id(attribute) for attribute in binding.source}
+    mine = {number: name for name, number in binding.target.items()}
+    theirs = set(binding.source)
     parts = conjuncts(expression(gateway, condition))
     return [(part, _equality(gateway, part, mine, theirs)) for part in parts]
 

@@ -10,7 +10,6 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InternalError, InvalidRequestError
-from lancelake.format.frozen import FrozenMap
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.jvm.catalyst import (
@@ -19,7 +18,6 @@ from lancelake.spark.jvm.catalyst import (
     analyzed,
     bare_relation,
     column,
-    frame,
     items,
     kind,
     python_object,
@@ -27,15 +25,13 @@ from lancelake.spark.jvm.catalyst import (
     translated,
 )
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.merge.binding import Binding
+from lancelake.spark.merge.binding import Binding, ResolvedClause, ResolvedClauses
 from lancelake.spark.merge.change import change_rows
-from lancelake.spark.merge.explicit import Change, ExplicitClauses
 from lancelake.spark.merge.keys import key_columns, with_char_keys
 from lancelake.spark.merge.run import FrameMerge, merge_frame
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.spark.types import declared, spark_schema
 from lancelake.table.idempotent import OnceOnly
-from lancelake.table.merge.clauses import DeleteRow, InsertValues, UpdateSet
 from lancelake.table.merge.run import MergeCounts, Merged
 from lancelake.table.rows.delete import delete
 
@@ -97,7 +93,7 @@ class RowCommand:
         predicate = translated(self._door, condition) if is_stored else None
         found = self._table.condition(predicate)
         if found is None:
-            return self._change(base, holds, DeleteRow())
+            return self._change(base, holds, self._binding.clause(self._door.none()))
         engine = SparkEngine(self._door.spark)
         done = delete(base, found, engine=engine, retries=PATIENCE, commits_nothing=False)
         counts = MergeCounts(inserted=0, updated=0, deleted=done.rows)
@@ -105,11 +101,12 @@ class RowCommand:
 
     def _update(self, base: Snapshot) -> Merged:
         condition = self._plan.condition()
-        values = self._values(self._plan.assignments(), inserts=False)
+        assignments = self._aligned(self._plan.assignments(), inserts=False)
+        clause = self._binding.clause(self._door.none(), assignments)
         holds = column(self._door, condition.get()) if condition.isDefined() else None
-        return self._change(base, holds, UpdateSet(values=values))
+        return self._change(base, holds, clause)
 
-    def _change(self, base: Snapshot, condition: Column | None, clause: Change) -> Merged:
+    def _change(self, base: Snapshot, condition: Column | None, clause: ResolvedClause) -> Merged:
         return change_rows(
             self._door.spark,
             base,
@@ -123,19 +120,17 @@ class RowCommand:
         self, base: Snapshot, once: OnceOnly | None, adds_columns: pa.Schema | None
     ) -> Merged:
         plan = self._plan
-        source = items(plan.sourceTable().output())
-        named = [column(self._door, a.withName(f"c{i}")) for i, a in enumerate(source)]
-        binding = Binding.of(self._door, self._target, source)
+        binding = Binding.of(self._door, self._target, plan.sourceTable())
         condition = column(self._door, plan.mergeCondition())
         chars = _char_columns(self._table.snapshot)
         merge = FrameMerge(
-            source=frame(self._door, plan.sourceTable()).select(*named),
+            source=binding.source_frame(plan.sourceTable()),
             condition=with_char_keys(binding, condition, chars) if chars else condition,
             on=key_columns(binding, condition),
-            clauses=ExplicitClauses(
-                matched=self._changes(plan.matchedActions()),
-                not_matched=tuple(self._new(a) for a in items(plan.notMatchedActions())),
-                not_matched_by_source=self._changes(plan.notMatchedBySourceActions()),
+            clauses=ResolvedClauses(
+                matched=self._clauses(plan.matchedActions()),
+                not_matched=self._clauses(plan.notMatchedActions(), inserts=True),
+                not_matched_by_source=self._clauses(plan.notMatchedBySourceActions()),
             ),
             target_name=_TARGET,
             source_name=_SOURCE,
@@ -144,29 +139,17 @@ class RowCommand:
         )
         return merge_frame(base, merge, once=once)
 
-    def _changes(self, actions: Any) -> tuple[Change, ...]:
-        return tuple(self._changed(action) for action in items(actions))
+    def _clauses(self, actions: Any, *, inserts: bool = False) -> tuple[ResolvedClause, ...]:
+        return tuple(self._clause(action, inserts=inserts) for action in items(actions))
 
-    def _changed(self, action: Any) -> Change:
-        condition = self._condition(action)
+    def _clause(self, action: Any, *, inserts: bool) -> ResolvedClause:
         if kind(action) == "DeleteAction":
-            return DeleteRow(condition=condition)
-        values = self._values(action.assignments(), inserts=False)
-        return UpdateSet(values=values, condition=condition)
+            return self._binding.clause(action.condition())
+        assignments = self._aligned(action.assignments(), inserts=inserts)
+        return self._binding.clause(action.condition(), assignments)
 
-    def _new(self, action: Any) -> InsertValues[Column]:
-        values = self._values(action.assignments(), inserts=True)
-        return InsertValues(values=values, condition=self._condition(action))
-
-    def _condition(self, action: Any) -> Column | None:
-        given = action.condition()
-        return column(self._door, given.get()) if given.isDefined() else None
-
-    def _values(self, assignments: Any, *, inserts: bool) -> FrozenMap[str, Column]:
-        """Return the assigned columns; an unchanged column may have been dropped since."""
-        found = aligned(self._door, self._target.shown.output(), assignments, inserts=inserts)
-        changed = [a for a in found if not a.key().semanticEquals(a.value())]
-        return FrozenMap({a.key().name(): column(self._door, a.value()) for a in changed})
+    def _aligned(self, assignments: Any, *, inserts: bool) -> Any:
+        return aligned(self._door, self._target.shown.output(), assignments, inserts=inserts)
 
 
 def run_row_command(gateway: Gateway, plan: Any) -> None:

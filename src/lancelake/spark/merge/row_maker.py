@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, Protocol
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import quoted_name
 from lancelake.spark.jobs.partition_job import on_partitions
-from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.explicit import ExplicitClause
 from lancelake.spark.merge.fetch import with_columns
 from lancelake.spark.merge.rows_out import (
@@ -26,59 +27,93 @@ from lancelake.spark.merge.rows_out import (
     together,
 )
 from lancelake.spark.reading.needed_columns import Build, empty_frame, needed_columns
+from lancelake.spark.reading.target_frame import target_frame
 from lancelake.spark.types import spark_schema
 from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.row_steps.files import row_files
 
-_ACTION = "__lance_action"
+ACTION = "__lance_action"
+"""Column with the number of the clause that applies to a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableRows:
+    """The columns of a version, to which rows are written on executors."""
+
+    base: Snapshot
+    schema: t.StructType
+    """The table's columns in Spark types."""
+
+    columns: tuple[str, ...]
+
+    @staticmethod
+    def of(base: Snapshot) -> TableRows:
+        """Convert the columns once: there may be thousands."""
+        schema = spark_schema(base.manifest.schema)
+        return TableRows(base=base, schema=schema, columns=tuple(schema.fieldNames()))
+
+    def written(self, frames: Sequence[DataFrame], key: KeyColumns | None, what: str) -> Parts:
+        """Write the rows of frames on the executors."""
+        every = frames[0]
+        for frame in frames[1:]:
+            every = every.unionAll(frame)
+        keeps_row_ids = self.base.manifest.has_stable_row_ids
+        work = WriteParts(task=row_files(self.base), key=key, keeps_row_ids=keeps_row_ids)
+        return together(on_partitions(every, work, description=f"{what} {self.base.location.uri}"))
+
+
+class Maker(Protocol):
+    """Computes the rows of clauses, which refer to columns by name or by id."""
+
+    @property
+    def rows(self) -> TableRows:
+        """The columns of the table."""
+
+    def addressed(self, spark: SparkSession, condition: Column, build: Build) -> DataFrame:
+        """Return the table columns that a condition refers to, with row addresses.
+
+        `build` creates a frame with the condition from columns of the table.
+        """
+
+    def changed(self, rows: DataFrame, clauses: Sequence[Any]) -> DataFrame:
+        """Return updated rows, fetching the columns that the clauses need."""
+
+    def new(self, rows: DataFrame, clauses: Sequence[Any]) -> DataFrame:
+        """Return new rows computed from source rows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RowMaker:
     """Computes new rows of a version; expressions refer to the sides by alias."""
 
-    base: Snapshot
+    rows: TableRows
     target_name: str
     source_name: str | None = None
     source_columns: tuple[str, ...] = ()
-    binding: Binding | None = None
 
     @property
-    def schema(self) -> t.StructType:
-        """The table's columns in Spark types."""
-        return spark_schema(self.base.manifest.schema)
-
-    @property
-    def columns(self) -> list[str]:
+    def columns(self) -> tuple[str, ...]:
         """The names of the table's columns."""
-        return list(self.schema.fieldNames())
+        return self.rows.columns
 
-    def named(self, expression: Column, build: Build) -> tuple[str, ...]:
-        """Return the table columns that an expression refers to; `build` creates the frame."""
-        if self.binding is not None:
-            return self.binding.named([expression])
-        return needed_columns(build, self.columns)
+    def addressed(self, spark: SparkSession, condition: Column, build: Build) -> DataFrame:  # noqa: ARG002
+        """Return the table columns that `build` needs, with row addresses."""
+        return addressed_frame(spark, self.rows.base, needed_columns(build, self.columns))
 
     def changed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
         """Return updated rows, fetching the columns that the clauses need."""
         needed = self._needed(rows, clauses)
         if needed:
-            rows = with_columns(rows, self.base, needed, self.target_name)
-        if self.binding is None:
-            return self._by_names(rows, clauses, needed)
-        renewed = self.binding.renewed()
-        sides = ((self.target_name, needed), (self.source_name or "", self.source_columns))
-        rows = renewed.binding.unpacked(rows, *sides)
-        return self._changes(rows, [renewed.clause(clause) for clause in clauses])
+            rows = with_columns(rows, self.rows.base, needed, self.target_name)
+        return self._by_names(rows, clauses, needed)
 
     def new(self, rows: DataFrame, clauses: Sequence[InsertValues[Column]]) -> DataFrame:
         """Return new rows computed from source rows."""
         name = self.source_name or ""
         whole = f.struct(*[f.col(quoted_name(c)) for c in self.source_columns]).alias(name)
         shown = [f.col(quoted_name(c)) for c in self.source_columns if c.lower() != name.lower()]
-        none = f.lit(None).cast(t.LongType())
-        return self._outputs(rows.select(whole, *shown), clauses, address=none, row_id=none)
+        return self._outputs(rows.select(whole, *shown), clauses, is_new=True)
 
     def _needed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> tuple[str, ...]:
         """Return the table columns that rows need: unchanged ones, and those in expressions."""
@@ -89,12 +124,9 @@ class RowMaker:
                 values = self._values(clause)
                 expressions += values.values()
                 kept |= set(self.columns) - set(values)
-        if self.binding is not None:
-            kept |= set(self.binding.named(expressions))
-            return tuple(c for c in self.columns if c in kept)
 
         def build(columns: Sequence[str]) -> DataFrame:
-            struct = t.StructType([self.schema[c] for c in columns])
+            struct = t.StructType([self.rows.schema[c] for c in columns])
             fetched = [t.StructField(self.target_name, struct)] if columns else []
             empty = empty_frame(rows.sparkSession, [*rows.schema.fields, *fetched])
             return self._by_names(empty, clauses, columns)
@@ -104,10 +136,7 @@ class RowMaker:
     def _by_names(
         self, rows: DataFrame, clauses: Sequence[ExplicitClause], needed: Sequence[str]
     ) -> DataFrame:
-        return self._changes(self._with_plain_names(rows, needed), clauses)
-
-    def _changes(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
-        return self._outputs(rows, clauses, address=f.col(ADDRESS), row_id=f.col(ROW_ID))
+        return self._outputs(self._with_plain_names(rows, needed), clauses, is_new=False)
 
     def _with_plain_names(self, rows: DataFrame, needed: Sequence[str]) -> DataFrame:
         """Allow unqualified references to columns that only one side has."""
@@ -142,46 +171,55 @@ class RowMaker:
         return {by_lower[name.lower()]: value for name, value in clause.values.items()}
 
     def _outputs(
-        self, rows: DataFrame, clauses: Sequence[ExplicitClause], *, address: Column, row_id: Column
+        self, rows: DataFrame, clauses: Sequence[ExplicitClause], *, is_new: bool
     ) -> DataFrame:
         """Compute each row with the first clause whose condition is true."""
-        action: Column = f.lit(None).cast(t.IntegerType())
-        for number, clause in reversed(list(enumerate(clauses))):
-            condition = f.lit(True) if clause.condition is None else clause.condition
-            action = f.when(condition, f.lit(number)).otherwise(action)
-        acting = rows.withColumn(_ACTION, action).where(f.col(_ACTION).isNotNull())
+        values = [self._values(clause) for clause in clauses]
         removes = [i for i, clause in enumerate(clauses) if isinstance(clause, DeleteRow)]
-        is_new = ADDRESS not in rows.columns
-        return acting.select(
-            *[self._output(field, clauses, is_new=is_new) for field in self.schema.fields],
-            address.alias(ADDRESS),
-            row_id.alias(ROW_ID),
-            f.col(_ACTION).isin(removes).alias(REMOVES),
+        assigned = {i: found for i, found in enumerate(values) if i not in removes}
+        return acting(rows, [clause.condition for clause in clauses]).select(
+            *[self._output(field, assigned, is_new=is_new) for field in self.rows.schema.fields],
+            *row_columns(removes, is_new=is_new),
         )
 
     def _output(
-        self, field: t.StructField, clauses: Sequence[ExplicitClause], *, is_new: bool
+        self, field: t.StructField, values: Mapping[int, Mapping[str, Column]], *, is_new: bool
     ) -> Column:
         """Return the value of a column over all clauses."""
         found: Column = f.lit(None).cast(field.dataType)
-        for number, clause in reversed(list(enumerate(clauses))):
-            if isinstance(clause, DeleteRow):
-                continue
-            value = self._values(clause).get(field.name)
+        for number, assigned in reversed(list(values.items())):
+            value = assigned.get(field.name)
             if value is None:
                 value = (
                     f.lit(None)
                     if is_new
                     else f.col(f"{self.target_name}.{quoted_name(field.name)}")
                 )
-            found = f.when(f.col(_ACTION) == number, value.cast(field.dataType)).otherwise(found)
+            found = f.when(f.col(ACTION) == number, value.cast(field.dataType)).otherwise(found)
         return found.alias(field.name)
 
-    def written(self, frames: Sequence[DataFrame], key: KeyColumns | None, what: str) -> Parts:
-        """Write the rows of frames on the executors."""
-        every = frames[0]
-        for frame in frames[1:]:
-            every = every.unionAll(frame)
-        keeps_row_ids = self.base.manifest.has_stable_row_ids
-        work = WriteParts(task=row_files(self.base), key=key, keeps_row_ids=keeps_row_ids)
-        return together(on_partitions(every, work, description=f"{what} {self.base.location.uri}"))
+
+def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
+    """Return columns of a version, with row addresses and row ids."""
+    metas = [MetaColumn.ROW_ADDRESS.value, MetaColumn.ROW_ID.value]
+    frame = target_frame(spark, base, columns, metas)
+    return frame.withColumnsRenamed({metas[0]: ADDRESS, metas[1]: ROW_ID})
+
+
+def acting(rows: DataFrame, conditions: Sequence[Column | None]) -> DataFrame:
+    """Return the rows to which a clause applies, with the number of the first such clause."""
+    action: Column = f.lit(None).cast(t.IntegerType())
+    for number, condition in reversed(list(enumerate(conditions))):
+        holds = f.lit(True) if condition is None else condition
+        action = f.when(holds, f.lit(number)).otherwise(action)
+    return rows.withColumn(ACTION, action).where(f.col(ACTION).isNotNull())
+
+
+def row_columns(removes: Sequence[int], *, is_new: bool) -> list[Column]:
+    """Return the columns that identify the changed row, and state whether it is deleted."""
+    none = f.lit(None).cast(t.LongType())
+    return [
+        (none if is_new else f.col(ADDRESS)).alias(ADDRESS),
+        (none if is_new else f.col(ROW_ID)).alias(ROW_ID),
+        f.col(ACTION).isin(list(removes)).alias(REMOVES),
+    ]

@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import LanceTableError
 from lancelake.format.column_path import quoted_name
 from lancelake.format.primary_key import key_names
 from lancelake.format.schema import Field
 from lancelake.spark.jobs.retry_limits import PATIENCE
-from lancelake.spark.merge.binding import Binding
+from lancelake.spark.merge.binding import Binding, ResolvedClauses
+from lancelake.spark.merge.bound_rows import maker_of
 from lancelake.spark.merge.explicit import ExplicitClauses
-from lancelake.spark.merge.row_maker import RowMaker
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     ROW_ID,
@@ -28,7 +27,6 @@ from lancelake.spark.merge.rows_out import (
     Parts,
 )
 from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
-from lancelake.spark.reading.target_frame import target_frame
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.keys import is_comparable, key_fields
@@ -51,7 +49,7 @@ class FrameMerge:
 
     source: DataFrame
     condition: Column
-    clauses: ExplicitClauses
+    clauses: ExplicitClauses | ResolvedClauses
     on: tuple[str, ...] = ()
     target_name: str = "target"
     source_name: str = "source"
@@ -111,9 +109,9 @@ class _OneMerge:
     def __init__(self, base: Snapshot, merge: FrameMerge) -> None:
         self._base = base
         self._merge = merge
-        self._maker = RowMaker(
-            base=base,
-            target_name=merge.target_name,
+        self._maker = maker_of(
+            base,
+            merge.target_name,
             source_name=merge.source_name,
             source_columns=tuple(merge.source.columns),
             binding=merge.binding,
@@ -168,7 +166,7 @@ class _OneMerge:
 
         def build(columns: Sequence[str]) -> DataFrame:
             mine = [by_name[name] for name in columns]
-            return self._empty_join(mine, self._maker.schema.fields)
+            return self._empty_join(mine, self._maker.rows.schema.fields)
 
         return [by_name[name] for name in needed_columns(build, list(by_name))]
 
@@ -185,7 +183,7 @@ class _OneMerge:
         name = self._merge.source_name
         source = self._merge.source.alias(name)
         joined = source.join(self._target(), self._merge.condition, "inner")
-        whole = f.struct(*[f.col(f"{name}.{quoted_name(c)}") for c in self._maker.source_columns])
+        whole = f.struct(f.col(f"{quoted_name(name)}.*"))
         return joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
 
     def _not_matched_by_source(self) -> DataFrame:
@@ -199,15 +197,13 @@ class _OneMerge:
         spark, theirs = merge.source.sparkSession, merge.source.schema.fields
 
         def build(columns: Sequence[str]) -> DataFrame:
-            return self._empty_join(theirs, [maker.schema[name] for name in columns])
+            return self._empty_join(theirs, [maker.rows.schema[name] for name in columns])
 
-        frame = addressed_frame(spark, self._base, maker.named(merge.condition, build))
-        bound = frame if merge.binding is None else merge.binding.of_target(frame)
-        return bound.alias(merge.target_name)
+        return maker.addressed(spark, merge.condition, build).alias(merge.target_name)
 
     def _written(self, frames: list[DataFrame]) -> Parts:
         key = self._key()
-        parts = self._maker.written(frames, key, "merge into")
+        parts = self._maker.rows.written(frames, key, "merge into")
         if key is not None and parts.keys is None:
             return replace(parts, keys=collected(key.ids, []))
         return parts
@@ -237,13 +233,6 @@ def _warn_without_key(base: Snapshot, merge: FrameMerge) -> None:
             "concurrent merge may insert the same rows",
             stacklevel=2,
         )
-
-
-def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
-    """Return columns of a version, with row addresses and row ids."""
-    metas = [MetaColumn.ROW_ADDRESS.value, MetaColumn.ROW_ID.value]
-    frame = target_frame(spark, base, columns, metas)
-    return frame.withColumnsRenamed({metas[0]: ADDRESS, metas[1]: ROW_ID})
 
 
 def _comparable(value: Column, field: t.StructField) -> Column:

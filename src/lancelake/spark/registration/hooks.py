@@ -13,7 +13,7 @@ from typing import Any
 from pyspark.sql import DataFrameReader, DataFrameWriter, DataFrameWriterV2, SparkSession
 from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
-from lancelake.spark.registration import hooked_reads, hooked_streams, hooked_writes
+from lancelake.spark.registration import hooked_reads, hooked_streams, hooked_writes, short_errors
 
 _MARK = "_lancelake_hook"
 
@@ -49,6 +49,7 @@ _REGISTERED: dict[int, Any] = {}
 def install(spark: SparkSession) -> None:
     """Replace the methods for the sessions that share the JVM of a classic session."""
     _REGISTERED[id(spark._jvm)] = spark._jvm
+    short_errors.install()
     for hook in HOOKS:
         original = getattr(hook.owner, hook.method)
         if not hasattr(original, _MARK):

@@ -50,6 +50,8 @@ class PlannedFile(NamedTuple):
     kind: FileKind
     size_bytes: int
     reason: Reason
+    modified_ns: int | None = None
+    """Time of the last change; None for manifests of known versions."""
 
     @property
     def is_unverified(self) -> bool:
@@ -85,6 +87,12 @@ class CleanupPlan:
         """Count the files to remove, by kind."""
         return count(self.going)
 
+    @property
+    def waiting(self) -> tuple[PlannedFile, ...]:
+        """Files that no version refers to, kept because a write in progress may need them."""
+        reasons = (Reason.YOUNG, Reason.IN_FLIGHT)
+        return tuple(file for file in self.staying if file.reason in reasons)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
@@ -109,4 +117,4 @@ def count(files: Iterable[PlannedFile]) -> dict[FileKind, Totals]:
 
 def planned(file: ListedFile, reason: Reason) -> PlannedFile:
     """Return a listed file with a reason."""
-    return PlannedFile(file.path, file.kind, file.size_bytes, reason)
+    return PlannedFile(file.path, file.kind, file.size_bytes, reason, file.modified_ns)

@@ -66,6 +66,11 @@ class CleanupPolicy:
         return now_ns - nanoseconds(SAFE_AGE)
 
 
+def safe_after_ns(modified_ns: int) -> int:
+    """Return the time after which an unreferenced file cannot belong to a write in progress."""
+    return modified_ns + nanoseconds(SAFE_AGE)
+
+
 def nanoseconds(age: timedelta) -> int:
     """Return a duration as whole nanoseconds."""
     return age // timedelta(microseconds=1) * _NANOSECONDS

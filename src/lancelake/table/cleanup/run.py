@@ -19,7 +19,7 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.table.cleanup.plan import CleanupPlan, PlannedFile, Reason, Totals, count
 from lancelake.table.cleanup.planner import PlannedCleanup, Planning, make_plan
-from lancelake.table.cleanup.policy import CleanupPolicy
+from lancelake.table.cleanup.policy import CleanupPolicy, safe_after_ns
 from lancelake.table.cleanup.record import remove_records, write_record
 from lancelake.table.cleanup.remove import from_bytes, removal
 from lancelake.table.open import Latest, open_snapshot
@@ -72,6 +72,18 @@ class CleanupReport:
         """Size of those files."""
         own = sum(total.size_bytes for total in self.totals.values())
         return own + sum(report.bytes_removed for report in self.branches)
+
+    @property
+    def waiting(self) -> tuple[PlannedFile, ...]:
+        """Files that no version refers to, kept because a write in progress may need them."""
+        others = (file for report in self.branches for file in report.waiting)
+        return (*self.plan.waiting, *others)
+
+    @property
+    def waiting_until_ns(self) -> int | None:
+        """Time after which a cleanup removes all of them; None if there are none."""
+        times = (file.modified_ns for file in self.waiting)
+        return max((safe_after_ns(time) for time in times if time is not None), default=None)
 
 
 def clean_up(

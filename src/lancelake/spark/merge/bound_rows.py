@@ -1,0 +1,107 @@
+"""Compute the rows of a resolved command, whose expressions stay in Java."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.merge.binding import Binding, ResolvedClause
+from lancelake.spark.merge.fetch import with_columns
+from lancelake.spark.merge.row_maker import (
+    ACTION,
+    Maker,
+    RowMaker,
+    TableRows,
+    acting,
+    addressed_frame,
+    row_columns,
+)
+from lancelake.spark.reading.needed_columns import Build
+from lancelake.suggest import suggestion
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BoundRowMaker:
+    """Computes new rows of a version; the number of calls to Java is that of the clauses."""
+
+    rows: TableRows
+    target_name: str
+    source_name: str | None = None
+    binding: Binding
+
+    def addressed(self, spark: SparkSession, condition: Column, build: Build) -> DataFrame:  # noqa: ARG002
+        """Return the table columns that a condition refers to, with their ids and row addresses."""
+        named = self.binding.named([condition])
+        return self.binding.of_target(addressed_frame(spark, self.rows.base, named))
+
+    def changed(self, rows: DataFrame, clauses: Sequence[ResolvedClause]) -> DataFrame:
+        """Return updated rows, fetching the columns that the clauses need."""
+        needed = self._needed(clauses)
+        if needed:
+            rows = with_columns(rows, self.rows.base, needed, self.target_name)
+        sides = (self.target_name, self.source_name)
+        unpacked, renewed = self.binding.unpacked(rows, clauses, sides)
+        return self._outputs(unpacked, renewed, is_new=False)
+
+    def new(self, rows: DataFrame, clauses: Sequence[ResolvedClause]) -> DataFrame:
+        """Return new rows computed from source rows."""
+        self._ensure_known(clauses)
+        return self._outputs(rows, clauses, is_new=True)
+
+    def _needed(self, clauses: Sequence[ResolvedClause]) -> tuple[str, ...]:
+        """Return the table columns that rows need: unchanged ones, and those in expressions."""
+        self._ensure_known(clauses)
+        needed = set(self.binding.named_by(clauses))
+        for clause in clauses:
+            if clause.assigns is not None:
+                needed |= set(self.rows.columns) - set(clause.assigns)
+        return tuple(column for column in self.rows.columns if column in needed)
+
+    def _ensure_known(self, clauses: Sequence[ResolvedClause]) -> None:
+        """Refuse to assign a column that was dropped after the command was resolved."""
+        known = set(self.rows.columns)
+        for clause in clauses:
+            for name in clause.assigns or ():
+                if name not in known:
+                    advice = suggestion(name, self.rows.columns, "columns")
+                    problem = f"column {name} is not in the table"
+                    raise InvalidRequestError(problem, column=name, action=advice)
+
+    def _outputs(
+        self, rows: DataFrame, clauses: Sequence[ResolvedClause], *, is_new: bool
+    ) -> DataFrame:
+        removes = [number for number, clause in enumerate(clauses) if clause.assigns is None]
+        return self.binding.outputs(
+            acting(rows, [clause.condition for clause in clauses]),
+            self.rows.schema,
+            clauses,
+            action=ACTION,
+            target_name=None if is_new else self.target_name,
+            more=row_columns(removes, is_new=is_new),
+        )
+
+
+def maker_of(
+    base: Snapshot,
+    target_name: str,
+    *,
+    source_name: str | None = None,
+    source_columns: tuple[str, ...] = (),
+    binding: Binding | None,
+) -> Maker:
+    """Return what computes the rows of a version; a resolved command has a binding."""
+    rows = TableRows.of(base)
+    if binding is None:
+        return RowMaker(
+            rows=rows,
+            target_name=target_name,
+            source_name=source_name,
+            source_columns=source_columns,
+        )
+    return BoundRowMaker(
+        rows=rows, target_name=target_name, source_name=source_name, binding=binding
+    )
