@@ -20,13 +20,14 @@ from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
     ROW_ID,
+    CarriedColumns,
     KeyColumns,
     Parts,
     WriteParts,
     together,
 )
 from lancelake.spark.reading.needed_columns import Build, empty_frame, needed_columns
-from lancelake.spark.types import spark_schema
+from lancelake.spark.types import supported_schema
 from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.row_steps.files import row_files
@@ -46,8 +47,8 @@ class RowMaker:
 
     @property
     def schema(self) -> t.StructType:
-        """The table's columns in Spark types."""
-        return spark_schema(self.base.manifest.schema)
+        """The table's columns in Spark types; those that Spark does not support are carried."""
+        return supported_schema(self.base.manifest.schema)
 
     @property
     def columns(self) -> list[str]:
@@ -183,5 +184,10 @@ class RowMaker:
         for frame in frames[1:]:
             every = every.unionAll(frame)
         keeps_row_ids = self.base.manifest.has_stable_row_ids
-        work = WriteParts(task=row_files(self.base), key=key, keeps_row_ids=keeps_row_ids)
+        work = WriteParts(
+            task=row_files(self.base),
+            key=key,
+            keeps_row_ids=keeps_row_ids,
+            carried=CarriedColumns.of(self.base, self.columns),
+        )
         return together(on_partitions(every, work, description=f"{what} {self.base.location.uri}"))
