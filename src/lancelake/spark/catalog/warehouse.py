@@ -26,6 +26,7 @@ from lancelake.storage.leftovers import remove_empty_folders
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
+from lancelake.storage.trust import place_named_by
 from lancelake.table.drop import drop_table
 
 SUFFIX = ".lance"
@@ -95,7 +96,13 @@ class Directory:
             found = self._store.get(_pointer(namespace, name))
         except ObjectNotFoundError:
             return None
-        return self.root.beside(found.decode())
+        return self.allowed_place(found.decode())
+
+    def allowed_place(self, uri: str) -> Location:
+        """Return the location of an external table, which is below the roots of a confinement."""
+        if self.root.confine_to is None:
+            return self.root.beside(uri)
+        return place_named_by(self.root, uri)
 
     def add_external(self, namespace: Namespace, name: str, location: Location) -> None:
         """Give a table outside of the root a name."""

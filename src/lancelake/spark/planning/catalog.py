@@ -169,7 +169,7 @@ class LanceCatalog(TableChanges):
                 f"{self._name}.{ident.toString()} cannot get a LOCATION: it is a managed table"
             )
             raise UnsupportedError(problem, table=own.uri, action="Drop it first.")
-        place = self.directory.root.beside(found.chosen_location)
+        place = self.directory.allowed_place(found.chosen_location)
         add = functools.partial(self.directory.add_external, namespace, name, place)
         return replace(found, location=place, after_commit=add)
 
