@@ -24,6 +24,7 @@ from lancelake.table.columns.alter import ColumnChange, alter_columns
 from lancelake.table.columns.constant import add_constant_columns
 from lancelake.table.columns.drop import drop_columns, reorder_columns
 from lancelake.table.columns.grow import add_null_members
+from lancelake.table.compact.clustering import ensure_not_clustering
 from lancelake.table.config import update_config, update_field_metadata
 
 Path = tuple[str, ...]
@@ -109,6 +110,7 @@ def altered(base: Snapshot, changes: Sequence[Change], engine: Engine) -> Snapsh
 
 def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
     """Drop columns and struct fields; a struct keeps at least one field."""
+    ensure_not_clustering(base, paths)
     schema = base.manifest.schema
     trails = [resolve(schema, path) for path in paths]
     gone = {trail[-1].id for trail in trails}
@@ -190,6 +192,7 @@ def _added(base: Snapshot, changes: list[AddColumn], engine: Engine) -> Snapshot
 
 def _retyped(base: Snapshot, changes: list[ColumnChange], engine: Engine) -> Snapshot:
     """Alter columns; a comment is kept when the type changes."""
+    ensure_not_clustering(base, [c.path for c in changes if c.name is not None])
     key = SPARK_METADATA.decode()
     said = {c.path: _said(base, c.path) for c in changes if c.data_type is not None}
     after = alter_columns(base, changes, engine=engine)
