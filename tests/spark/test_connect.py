@@ -209,3 +209,47 @@ def test_tables_are_changed_by_names(tmp_path: Path) -> None:
         {"id": 2, "name": "NEWY", "user": "y", "score": 1.5, "twice": 4},
         {"id": 3, "name": "c", "user": None, "score": None, "twice": 6},
     ]
+
+
+STREAM = """
+import json, sys
+import pyarrow as pa
+import lancelake
+from lancelake.spark import merge_batches, register
+from tests.support.spark_connect import connect_session
+
+source, target = sys.argv[1], sys.argv[2]
+spark = connect_session()
+register(spark)
+
+def run(merge):
+    stream = spark.readStream.format("lance").load(source)
+    writer = stream.writeStream.foreachBatch(merge).trigger(availableNow=True)
+    writer.option("checkpointLocation", target + ".checkpoint").start().awaitTermination()
+
+for start in (0, 5):
+    rows = pa.table({"id": range(start, start + 5)})
+    lancelake.write_dataset(rows, source, mode="append")
+    run(merge_batches(target, ["id"], txn_app_id="copy"))
+print(json.dumps(sorted(lancelake.dataset(target).to_table()["id"].to_pylist())))
+try:
+    lancelake.write_dataset(rows, source, mode="append")
+    run(merge_batches(target, ["id"]))
+except Exception as failure:
+    print(json.dumps(["txn_app_id" in str(failure)]))
+spark.stop()
+"""
+
+
+def test_batches_of_a_stream_are_merged(tmp_path: Path) -> None:
+    places = [str(tmp_path / "source.lance"), str(tmp_path / "target.lance")]
+    done = subprocess.run(
+        [sys.executable, "-c", STREAM, *places],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=900,
+        cwd=ROOT,
+    )
+    lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("[")]
+    assert lines == [list(range(10)), [True]], done.stderr[-2000:]

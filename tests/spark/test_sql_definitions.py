@@ -78,18 +78,6 @@ def test_columns_come_at_their_place(spark: SparkSession, table: str) -> None:
     }
 
 
-def test_structs_get_members_where_files_allow_it(spark: SparkSession, table: str) -> None:
-    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN s.b string"))
-    assert isinstance(found, UnsupportedError)
-    spark.sql(
-        "CREATE TABLE lance.d.wide (s struct<a: int>) USING lance "
-        "OPTIONS (dataStorageVersion '2.2', stableRowIds 'false')"
-    )
-    spark.sql("INSERT INTO lance.d.wide VALUES (named_struct('a', 1))")
-    spark.sql("ALTER TABLE lance.d.wide ADD COLUMN s.b string")
-    assert spark.table("lance.d.wide").collect()[0].s.asDict() == {"a": 1, "b": None}
-
-
 def test_columns_are_altered(spark: SparkSession, table: str, warehouse: Path) -> None:
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN n COMMENT 'tens'")
     spark.sql(f"ALTER TABLE {table} ALTER COLUMN n TYPE bigint")

@@ -103,6 +103,43 @@ def test_changed_rows_are_passed_over_when_asked(
     assert ids(target) == list(range(11))
 
 
+def test_a_skipped_commit_is_skipped_with_the_rows_that_it_inserts(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "target.lance"
+    copy(spark, source, target)
+    table = LanceTable.forPath(spark, str(source))
+    upserts = numbers(spark, 9, 12)
+    merge = table.merge(upserts, "target.id = source.id")
+    merge.whenMatchedUpdateAll().whenNotMatchedInsertAll().execute()
+    write(numbers(spark, 20, 21), str(source), "append")
+    copy(spark, source, target, skipChangeCommits="true")
+    assert ids(target) == [*range(10), 20]
+
+
+def test_a_stream_cannot_start_after_the_newest_version(
+    spark: SparkSession, source: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        copy(spark, source, tmp_path / "target.lance", startingVersion="9")
+    assert "the newest version is 1" in str(error_of(caught.value))
+
+
+def test_a_stream_creates_its_table_at_once(
+    spark: SparkSession, source: Path, warehouse: Path, tmp_path: Path
+) -> None:
+    stream = spark.readStream.format("lance").load(str(source)).where("id < 0")
+    writer = stream.writeStream.option("checkpointLocation", str(tmp_path / "cp"))
+    query = writer.option("stableRowIds", False).toTable("lance.early")
+    try:
+        found = lancelake.LanceDataset(warehouse / "early.lance")
+        assert (found.version, found.schema.names) == (1, ["id", "text"])
+        assert not found.has_stable_row_ids
+    finally:
+        query.stop()
+        spark.sql("DROP TABLE lance.early")
+
+
 def test_a_change_feed_tells_what_happened_to_each_row(
     spark: SparkSession, source: Path, tmp_path: Path
 ) -> None:

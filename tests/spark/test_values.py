@@ -13,7 +13,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 import lancelake
-from lancelake.errors import UnsupportedError
 from lancelake.spark import LanceTable
 from lancelake.storage.location import Location
 from lancelake.table.check import check
@@ -99,11 +98,6 @@ def test_a_column_that_spark_cannot_show_does_not_hide_the_others(
         frame = spark.read.format("lance").load(str(path))
     assert frame.collect() == [(1, "a")]
     assert [str(w.message).split()[1] for w in said] == list(odd)
-    with (
-        pytest.warns(UserWarning, match="which Spark does not support"),
-        pytest.raises(UnsupportedError, match="column big has type"),
-    ):
-        LanceTable.forPath(spark, str(path)).update("id = 1", {"s": "'b'"})
 
 
 @pytest.fixture
@@ -183,3 +177,28 @@ def test_types_that_tables_lack_are_refused_by_name(
     frame = spark.sql(f"SELECT 1 AS id, {expression} AS odd")
     with pytest.raises(Exception, match=f"column odd has type {kind}"):
         frame.write.format("lance").mode("append").save(str(tmp_path / "t.lance"))
+
+
+def test_updated_rows_keep_columns_that_spark_does_not_support(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    place = tmp_path / "t.lance"
+    big = [Decimal(f"{n}.50") for n in range(4)]
+    rows = {"id": pa.array(range(4)), "big": pa.array(big, pa.decimal256(50, 2))}
+    lancelake.write_dataset(pa.table(rows), str(place))
+    with pytest.warns(UserWarning, match="big"):
+        table = LanceTable.forPath(spark, str(place))
+        table.update("id = 1", {"id": "11"})
+        source = spark.createDataFrame([(2, 12), (9, 19)], "key long, new long")
+        merge = table.merge(source, "target.id = source.key")
+        merge.whenMatchedUpdate(set={"id": "new"}).whenNotMatchedInsert(
+            values={"id": "new"}
+        ).execute()
+    found = lancelake.LanceDataset(str(place)).to_table().to_pylist()
+    assert {row["id"]: row["big"] for row in found} == {
+        0: big[0],
+        11: big[1],
+        12: big[2],
+        3: big[3],
+        19: None,
+    }

@@ -40,8 +40,8 @@ from lancelake.spark.types import arrow_schema, arrow_type
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
 from lancelake.table import clone as cloning
-from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
+from lancelake.table.columns.grow import add_null_members
 from lancelake.table.merge.clauses import DeleteRow, UpdateSet
 from lancelake.table.merge.run import Merged
 from lancelake.table.open import AtTag, AtVersion, Reference, open_snapshot
@@ -188,7 +188,7 @@ class LanceTable(TableMaintenance):
         spark, base = self._spark, self.snapshot()
         if isinstance(columns, str | t.StructType):
             schema = _parsed(columns) if isinstance(columns, str) else columns
-            add_null_columns(base, arrow_schema(schema))
+            add_null_members(base, arrow_schema(schema), engine=SparkEngine(spark))
         elif not isinstance(columns, Mapping):
             if outputSchema is None:
                 raise InvalidRequestError("outputSchema is required for a function")

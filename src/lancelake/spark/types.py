@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
+import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from lancelake.errors import UnsupportedError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.blobs import described_schema
 from lancelake.format.schema import Schema
@@ -20,6 +22,14 @@ SPARK_METADATA = b"SPARK::metadata::json"
 
 SPARK_TYPE = b"lancelake:spark_type"
 """Key of a Spark type whose values are stored as those of another type."""
+
+VECTOR_SIZE = "arrow.fixed-size-list.size"
+"""Key of the size of vectors in the Spark metadata of an array, as in the official connector."""
+
+_ML = ("pyspark.ml.linalg", "pyspark.mllib.linalg")
+
+_DEFAULT, _FIRST_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
+"""Spark's keys of a default value in the metadata of a field."""
 
 _NARROWED = (t.TimeType, t.DayTimeIntervalType)
 _CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
@@ -75,13 +85,26 @@ def spark_schema(schema: Schema) -> t.StructType:
 
 def shown_schema(schema: Schema) -> t.StructType:
     """Return the columns that Spark supports; a warning names each of the others, and why."""
+    fields, problems = _supported(schema)
+    for problem in problems:
+        warnings.warn(f"{problem}; the other columns are read", stacklevel=2)
+    return t.StructType(fields)
+
+
+def supported_schema(schema: Schema) -> t.StructType:
+    """Return the columns that Spark supports."""
+    return t.StructType(_supported(schema)[0])
+
+
+def _supported(schema: Schema) -> tuple[list[t.StructField], list[str]]:
     fields: list[t.StructField] = []
+    problems: list[str] = []
     for field in public_schema(described_schema(schema)):
         try:
             fields.append(spark_field(field))
         except UnsupportedError as error:
-            warnings.warn(f"{error.problem}; the other columns are read", stacklevel=2)
-    return t.StructType(fields)
+            problems.append(error.problem)
+    return fields, problems
 
 
 def spark_field(field: pa.Field, path: Sequence[str] = ()) -> t.StructField:
@@ -98,10 +121,28 @@ def _narrowed(field: pa.Field) -> t.DataType | None:
     kept = (field.metadata or {}).get(SPARK_TYPE)
     if kept is None:
         return None
-    shape = {"name": field.name, "type": json.loads(kept), "nullable": True, "metadata": {}}
+    dtype = json.loads(kept)
+    if isinstance(dtype, dict):
+        return _user_type(field, dtype)
+    shape = {"name": field.name, "type": dtype, "nullable": True, "metadata": {}}
     found = t.StructField.fromJson(shape).dataType
     same = isinstance(found, _NARROWED) and arrow_type(found) == field.type
     return found if same else None
+
+
+def _user_type(field: pa.Field, shape: dict[str, object]) -> t.DataType | None:
+    """Return a user-defined type, unless its values have another type by now.
+
+    Metadata of a table must not run code: apart from the types of Spark ML, only classes that this
+    process has already imported are used.
+    """
+    module, _, name = str(shape.get("pyClass", "")).rpartition(".")
+    home = importlib.import_module(module) if module in _ML else sys.modules.get(module)
+    kind = getattr(home, name, None)
+    if not isinstance(kind, type) or not issubclass(kind, t.UserDefinedType):
+        return None
+    found = kind()
+    return found if arrow_type(found).equals(field.type) else None
 
 
 def spark_type(dtype: pa.DataType, path: Sequence[str] = ()) -> t.DataType:
@@ -119,13 +160,11 @@ def _nested(dtype: pa.DataType, path: Sequence[str]) -> t.DataType | None:
     if pa.types.is_struct(dtype):
         return t.StructType([spark_field(field, path) for field in dtype])
     if pa.types.is_map(dtype):
-        key, value = (
-            spark_type(f.type, (*path, f.name)) for f in (dtype.key_field, dtype.item_field)
-        )
+        key, value = (spark_field(f, path).dataType for f in (dtype.key_field, dtype.item_field))
         return t.MapType(key, value, dtype.item_field.nullable)
     if _is_list(dtype):
         item = dtype.value_field
-        return t.ArrayType(spark_type(item.type, (*path, item.name)), item.nullable)
+        return t.ArrayType(spark_field(item, path).dataType, item.nullable)
     if pa.types.is_dictionary(dtype):
         return spark_type(dtype.value_type, path)
     return None
@@ -155,6 +194,19 @@ def _parametric(dtype: pa.DataType, path: Sequence[str]) -> t.DataType:
     )
 
 
+def default_of(field: t.StructField) -> str | None:
+    """Return the default value of a column, in Spark SQL; None without one."""
+    return (field.metadata or {}).get(_DEFAULT)
+
+
+def with_default(metadata: Mapping[str, object], sql: str | None) -> dict[str, object]:
+    """Return the metadata of a field with a default value in Spark SQL; None removes it."""
+    kept = {key: value for key, value in metadata.items() if key not in (_DEFAULT, _FIRST_DEFAULT)}
+    # Spark ignores a default without a value for the rows that existed before. Tables never need
+    # that value: their rows are filled when the column is added.
+    return kept if sql is None else {**kept, _DEFAULT: sql, _FIRST_DEFAULT: "NULL"}
+
+
 def declared(schema: t.StructType) -> t.StructType:
     """Return a schema in which bounded strings have their declared types, CHAR or VARCHAR."""
     return t.StructType([_declared(field) for field in schema.fields])
@@ -174,6 +226,17 @@ def arrow_schema(schema: t.StructType) -> pa.Schema:
     return pa.schema([arrow_field(field) for field in schema.fields])
 
 
+def stored_schema(schema: t.StructType) -> pa.Schema:
+    """Return the Arrow schema of a table with this Spark schema: sized arrays are vectors."""
+    return pa.schema([_stored(field) for field in schema.fields])
+
+
+def _stored(field: t.StructField) -> pa.Field:
+    stored = arrow_field(field)
+    size = (field.metadata or {}).get(VECTOR_SIZE)
+    return stored if size is None else stored.with_type(_vector(stored.type, size, [field.name]))
+
+
 def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
     """Return the Arrow field of a Spark field."""
     where = (*path, field.name)
@@ -182,9 +245,34 @@ def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
         metadata[_CHAR_VARCHAR] = field.dataType.simpleString()
     kept = {SPARK_METADATA: json.dumps(metadata).encode()} if metadata else {}
     dtype = arrow_type(field.dataType, where)
-    if isinstance(field.dataType, _NARROWED) and spark_type(dtype) != field.dataType:
+    if _needs_name(field.dataType, dtype):
         kept[SPARK_TYPE] = field.dataType.json().encode()
     return pa.field(field.name, dtype, field.nullable, kept or None)
+
+
+def _needs_name(dtype: t.DataType, stored: pa.DataType) -> bool:
+    """Whether the stored type alone does not tell the type of Spark."""
+    if isinstance(dtype, t.UserDefinedType):
+        return True
+    return isinstance(dtype, _NARROWED) and spark_type(stored) != dtype
+
+
+def _vector(dtype: pa.DataType, size: object, path: Sequence[str]) -> pa.DataType:
+    """Return a list as vectors of one size."""
+    text = str(size)
+    if not pa.types.is_list(dtype) or not text.isdecimal() or int(text) < 1:
+        where = ".".join(path)
+        problem = f"column {where} of type {dtype} cannot be a vector of size {text}"
+        action = "Declare an array of numbers, and a size of at least 1."
+        raise InvalidRequestError(problem, column=where, option=VECTOR_SIZE, action=action)
+    return pa.list_(dtype.value_field, int(text))
+
+
+def _item(name: str, dtype: t.DataType, path: Sequence[str], *, nullable: bool) -> pa.Field:
+    """Return the field of list items or map entries."""
+    stored = arrow_type(dtype, (*path, name))
+    kept = {SPARK_TYPE: dtype.json().encode()} if _needs_name(dtype, stored) else None
+    return pa.field(name, stored, nullable, kept)
 
 
 def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
@@ -193,12 +281,11 @@ def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:
         case t.StructType():
             return pa.struct([arrow_field(field, path) for field in dtype.fields])
         case t.ArrayType():
-            item = arrow_type(dtype.elementType, (*path, "element"))
-            return pa.list_(pa.field("element", item, dtype.containsNull))
+            return pa.list_(_item("element", dtype.elementType, path, nullable=dtype.containsNull))
         case t.MapType():
-            key = pa.field("key", arrow_type(dtype.keyType, (*path, "key")), nullable=False)
-            value = arrow_type(dtype.valueType, (*path, "value"))
-            return pa.map_(key, pa.field("value", value, dtype.valueContainsNull))
+            key = _item("key", dtype.keyType, path, nullable=False)
+            value = _item("value", dtype.valueType, path, nullable=dtype.valueContainsNull)
+            return pa.map_(key, value)
         case t.CharType() | t.VarcharType():
             return pa.string()
         case t.UserDefinedType():

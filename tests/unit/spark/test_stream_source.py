@@ -14,6 +14,7 @@ import lancelake
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.streaming.limited_source import LimitedReader
 from lancelake.spark.streaming.source import UnlimitedReader, VersionReader
+from lancelake.spark.streaming.stream import TableStream
 
 SCHEMA = StructType([StructField("id", LongType())])
 
@@ -109,3 +110,16 @@ def test_a_reader_of_spark_4_1_refuses_versions_that_are_not_there(place: Path) 
     reader = UnlimitedReader(SCHEMA, {"path": str(place), "startingVersion": "9"})
     with pytest.raises(InvalidRequestError, match="the newest version is 4"):
         reader.initialOffset()
+
+
+def test_a_skipped_version_is_skipped_with_the_rows_that_it_inserts(tmp_path: Path) -> None:
+    path = str(tmp_path / "t.lance")
+    lancelake.write_dataset(pa.table({"id": range(3)}), path, enable_stable_row_ids=True)
+    merge = lancelake.dataset(path).merge_insert("id")
+    merge.when_matched_update_all().when_not_matched_insert_all().execute(pa.table({"id": [2, 10]}))
+    lancelake.write_dataset(pa.table({"id": [20]}), path, mode="append")
+    options = {"path": path, "skipChangeCommits": "true", "startingVersion": "1"}
+    stream = TableStream.of(SCHEMA, options)
+    parts = stream.between(stream.begin(), stream.end())
+    found = [batch.column(0).to_pylist() for part in parts for batch in part.batches()]
+    assert found == [[0, 1, 2], [20]]

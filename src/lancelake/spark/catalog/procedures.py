@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.spark.options.table_options import TableOptions
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.options.table_options import TableOptions, open_version
+from lancelake.spark.options.times import zoned
 from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch, deep_clone, shallow_clone
 from lancelake.table.open import AtTag, AtVersion, OnBranch, open_snapshot
@@ -50,8 +52,16 @@ _NAME = t.StructType([t.StructField("name", _TEXT)])
 _AT = Parameter(name="version", dtype=_TEXT, default="NULL")
 
 
-def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
-    return {"version": restore(_at(table, given["version"])).version}
+def _rollback(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:
+    version, time = given["version"], given["timestamp"]
+    if (version is None) == (time is None):
+        raise InvalidRequestError(
+            "rollback needs either a version or a timestamp", table=table.location.uri
+        )
+    if time is None:
+        return {"version": restore(_at(table, version)).version}
+    at = replace(table, rest={**table.rest, "timestamp": zoned(spark, time)})
+    return {"version": restore(open_version(at)).version}
 
 
 def _tag(spark: SparkSession, table: TableOptions, given: Arguments) -> Answer:  # noqa: ARG001
@@ -129,7 +139,8 @@ known(
     "restores an older version as the newest",
     _VERSION,
     _rollback,
-    Parameter(name="version", dtype=_TEXT),
+    _AT,
+    Parameter(name="timestamp", dtype=_TEXT, default="NULL"),
 )
 known("tag", "creates a tag for a version", _NAMED, _tag, _OF, _AT)
 known("drop_tag", "deletes a tag", _NAME, _drop_tag, _OF)

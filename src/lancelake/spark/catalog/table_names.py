@@ -13,6 +13,7 @@ from lancelake.spark.jvm.gateway import is_classic, needs_classic
 from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
+from lancelake.spark.writing.write_plan import with_members
 from lancelake.storage.location import Location
 from lancelake.suggest import suggestion
 from lancelake.table.columns.add import add_null_columns
@@ -32,10 +33,9 @@ def add_columns_of(frame: DataFrame, name: str) -> None:
     if not {_parts(spark, name)[0], spark.catalog.currentCatalog()} & here:
         return
     with contextlib.suppress(TableNotFoundError):
-        base = open_version(table_named(spark, name))
+        base = with_members(open_version(table_named(spark, name)), frame)
         own = base.manifest.schema.names
-        is_exact = str(spark.conf.get(CASE_SENSITIVE, "false")).lower() == "true"
-        names = matched_names(frame.columns, own, case_sensitive=is_exact)
+        names = matched_names(frame.columns, own, case_sensitive=_is_exact(spark))
         ensure_distinct(names, own)
         data = zip(names, arrow_schema(frame.schema), strict=True)
         extra = [f for name, f in data if name not in own]
@@ -58,7 +58,7 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
         return TableOptions(location=place, rest={})
     parts = _parts(spark, name)
     if len(parts) > 1 and parts[0] in here:
-        return _place(here[parts[0]], parts[1:], name)
+        return _place(here[parts[0]], parts[1:], name, is_exact=_is_exact(spark))
     home = here.get(default or spark.catalog.currentCatalog())
     if home is None:
         raise InvalidRequestError(
@@ -67,13 +67,14 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
         )
     if len(parts) == 1 and default in (None, spark.catalog.currentCatalog()):
         parts = [*_current_namespace(spark), *parts]
-    return _place(home, parts, name)
+    return _place(home, parts, name, is_exact=_is_exact(spark))
 
 
 def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
     """Return the location of a table, if its name belongs to a registered catalog."""
     here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
     parts = _parts(spark, name)
+    is_exact = _is_exact(spark)
     if len(parts) > 1 and parts[0] in here:
         directory, parts = here[parts[0]], parts[1:]
     elif spark.catalog.currentCatalog() in here:
@@ -81,12 +82,25 @@ def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
         parts = [*_current_namespace(spark), *parts] if len(parts) == 1 else parts
     else:
         return None
-    found = directory.resolve(tuple(parts[:-1]), parts[-1])
-    return _options(found, name)
+    own = directory.spelled(tuple(parts[:-1]), parts[-1], is_exact=is_exact)
+    return _options(directory.resolve(*own), name)
 
 
-def _place(directory: Directory, parts: list[str], name: str) -> TableOptions:
-    found = directory.resolve(tuple(parts[:-1]), parts[-1])
+def full_name(spark: SparkSession, name: str) -> list[str] | None:
+    """Return a name with its catalog and namespace, if it belongs to a registered catalog."""
+    here = {catalog for jvm, catalog in _CATALOGS if jvm == id(spark._jvm)}
+    parts = _parts(spark, name)
+    if len(parts) > 1 and parts[0] in here:
+        return parts
+    current = spark.catalog.currentCatalog()
+    if current not in here:
+        return None
+    return [current, *(_current_namespace(spark) if len(parts) == 1 else []), *parts]
+
+
+def _place(directory: Directory, parts: list[str], name: str, *, is_exact: bool) -> TableOptions:
+    own = directory.spelled(tuple(parts[:-1]), parts[-1], is_exact=is_exact)
+    found = directory.resolve(*own)
     if not directory.has_table(found.location):
         raise TableNotFoundError(
             f"table {name} does not exist",
@@ -104,6 +118,10 @@ def _options(found: Named, name: str) -> TableOptions:
         )
     rest = {} if found.branch is None else {"branch": found.branch}
     return TableOptions(location=found.location, rest=rest)
+
+
+def _is_exact(spark: SparkSession) -> bool:
+    return str(spark.conf.get(CASE_SENSITIVE, "false")).lower() == "true"
 
 
 def _parts(spark: SparkSession, name: str) -> list[str]:

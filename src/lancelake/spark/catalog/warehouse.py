@@ -2,7 +2,8 @@
 
 A table `db.t` is stored at `root/db/t.lance`, and one without a namespace at `root/t.lance`, as in
 the directory namespace of official Lance. A namespace is a folder that is not a table; one that was
-created by name contains the object `.namespace` with its properties.
+created by name contains the object `.namespace` with its properties. An external table, which is
+stored elsewhere, is an object of its name below `.external` with its location.
 """
 
 from __future__ import annotations
@@ -25,12 +26,14 @@ from lancelake.storage.leftovers import remove_empty_folders
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
+from lancelake.storage.trust import place_named_by
 from lancelake.table.drop import drop_table
 
 SUFFIX = ".lance"
 CHANGES = "changes"
 METADATA_TABLES = ("history", "versions", "fragments", "files", "refs", "indices", CHANGES)
 _MARKER = ".namespace"
+_EXTERNAL = ".external"
 _BRANCH, _TAG = "branch_", "tag_"
 
 Namespace = tuple[str, ...]
@@ -67,12 +70,59 @@ class Directory:
         """Return the location of a table; a name with a slash is a path."""
         if is_path(name) and not namespace:
             return self.root.beside(name)
+        external = self.external(namespace, name)
+        return self.own_location(namespace, name) if external is None else external
+
+    def spelled(self, namespace: Namespace, name: str, *, is_exact: bool) -> tuple[Namespace, str]:
+        """Return a name as an existing table is spelled, in another case unless `is_exact`."""
+        if is_exact or is_path(name) or self.has_table(self.resolve(namespace, name).location):
+            return namespace, name
+        found: list[str] = []
+        for part in (*namespace, name):
+            known = [*self.tables(tuple(found)), *(n[-1] for n in self.namespaces(tuple(found)))]
+            same = [n for n in known if n.lower() == part.lower()]
+            found.append(part if part in same or not same else same[0])
+        return tuple(found[:-1]), found[-1]
+
+    def own_location(self, namespace: Namespace, name: str) -> Location:
+        """Return the location of a table below the root."""
         return self.root.child("/".join((*map(_plain, namespace), _plain(name) + SUFFIX)))
+
+    def external(self, namespace: Namespace, name: str) -> Location | None:
+        """Return the location of an external table; None if there is none of this name."""
+        if is_path(name):
+            return None
+        try:
+            found = self._store.get(_pointer(namespace, name))
+        except ObjectNotFoundError:
+            return None
+        return self.allowed_place(found.decode())
+
+    def allowed_place(self, uri: str) -> Location:
+        """Return the location of an external table, which is below the roots of a confinement."""
+        if self.root.confine_to is None:
+            return self.root.beside(uri)
+        return place_named_by(self.root, uri)
+
+    def add_external(self, namespace: Namespace, name: str, location: Location) -> None:
+        """Give a table outside of the root a name."""
+        self._store.put(_pointer(namespace, name), location.uri.encode())
+
+    def forget_external(self, namespace: Namespace, name: str) -> bool:
+        """Remove the name of an external table, and return whether there was one."""
+        if self.external(namespace, name) is None:
+            return False
+        self._store.delete(_pointer(namespace, name))
+        remove_empty_folders(self.root.child("/".join((*namespace, _EXTERNAL))))
+        return True
 
     def tables(self, namespace: Namespace) -> list[str]:
         """List the tables of a namespace, sorted."""
         names = self._store.list_dirs(_folder(namespace))
-        return sorted(n.removesuffix(SUFFIX) for n in names if n.endswith(SUFFIX) and n != SUFFIX)
+        own = {n.removesuffix(SUFFIX) for n in names if n.endswith(SUFFIX) and n != SUFFIX}
+        if _EXTERNAL in names:
+            own.update(self._store.list_names("/".join((*namespace, _EXTERNAL))))
+        return sorted(own)
 
     def namespaces(self, parent: Namespace) -> list[Namespace]:
         """List the namespaces directly below another, sorted."""
@@ -124,7 +174,8 @@ class Directory:
         for below in self.namespaces(namespace):
             self.drop_namespace(below, cascade=True)
         for name in self.tables(namespace):
-            self.drop_table(self.table(namespace, name))
+            if not self.forget_external(namespace, name):
+                self.drop_table(self.table(namespace, name))
         self._store.delete(f"{_folder(namespace)}/{_MARKER}")
         remove_empty_folders(self.root.child(_folder(namespace)))
         return True
@@ -162,6 +213,10 @@ class Directory:
 def is_path(name: str) -> bool:
     """Whether a name is a path or URI."""
     return "/" in name
+
+
+def _pointer(namespace: Namespace, name: str) -> str:
+    return "/".join((*map(_plain, namespace), _EXTERNAL, _plain(name)))
 
 
 def _folder(namespace: Namespace) -> str:

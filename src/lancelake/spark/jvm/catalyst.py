@@ -76,12 +76,17 @@ def conjuncts(found: Any) -> Iterator[Any]:
 
 def analyzed(gateway: Gateway, command: Any) -> Any:
     """Return the running command as it was before the optimizer changed its target."""
+    return running_command(gateway, kind(command))
+
+
+def running_command(gateway: Gateway, name: str) -> Any:
+    """Return the running command, which must be of this kind, as it was analyzed."""
     running = gateway.spark.sparkContext.getLocalProperty("spark.sql.execution.id")
     executions = gateway.cls("org.apache.spark.sql.execution.SQLExecution")
     execution = None if running is None else executions.getQueryExecution(int(running))
     plan = None if execution is None else execution.analyzed()
-    if plan is None or kind(plan) != kind(command):
-        raise InternalError(f"the analyzed plan of {kind(command)} was not found")
+    if plan is None or kind(plan) != name:
+        raise InternalError(f"the analyzed plan of {name} was not found")
     return plan
 
 

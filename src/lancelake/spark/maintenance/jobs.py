@@ -19,6 +19,7 @@ from lancelake.spark.reading.text_conditions import fragments_where
 from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupRun, clean_up
+from lancelake.table.compact.clustering import clustered
 from lancelake.table.compact.options import CompactionSettings, from_config
 from lancelake.table.compact.run import CompactionRun, compact
 from lancelake.table.optimize import OptimizeRun, optimize
@@ -93,7 +94,7 @@ def compact_table(spark: SparkSession, base: Snapshot, request: CompactionReques
         found = fragments_where(spark, base, request.where)
         others = frozenset(f.id for f in base.manifest.fragments if f.id not in found)
         options = replace(options, excluded_fragment_ids=options.excluded_fragment_ids | others)
-    done = compact(base, options, CompactionRun(engine=engine))
+    done = compact(base, clustered(base, options), CompactionRun(engine=engine))
     names = COMPACTED.fieldNames()[1:]
     counts = {name: getattr(done.metrics, name) for name in names}
     return {"version": done.snapshot.version, **counts}

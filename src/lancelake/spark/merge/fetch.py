@@ -12,9 +12,9 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.spark.merge.rows_out import ADDRESS
+from lancelake.spark.merge.rows_out import ADDRESS, rows_at
 from lancelake.spark.reading.spark_values import conform
-from lancelake.spark.types import arrow_type, spark_schema
+from lancelake.spark.types import arrow_type, supported_schema
 from lancelake.table.merge.target import TargetRows
 
 _ROWS_AT_ONCE = 1 << 14
@@ -34,9 +34,7 @@ class FetchRows:
                 yield self._with_target(batch.slice(start, _ROWS_AT_ONCE))
 
     def _with_target(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        addresses = batch.column(ADDRESS).to_numpy().astype(np.uint64)
-        order = np.argsort(addresses, kind="stable")
-        found = self.target.at(addresses[order]).take(pa.array(np.argsort(order)))
+        found = rows_at(self.target, batch.column(ADDRESS).to_numpy().astype(np.uint64))
         struct = conform(found.to_struct_array(), self.struct)
         return batch.append_column(pa.field("fetched", self.struct), struct)
 
@@ -45,7 +43,7 @@ def with_columns(
     frame: DataFrame, base: Snapshot, columns: tuple[str, ...], name: str
 ) -> DataFrame:
     """Return a frame with a struct of the table's columns; rows are shuffled by fragment."""
-    schema = spark_schema(base.manifest.schema)
+    schema = supported_schema(base.manifest.schema)
     struct = t.StructType([schema[column] for column in columns])
     near = frame.repartitionByRange(f.col(ADDRESS)).sortWithinPartitions(ADDRESS)
     fetch = FetchRows(target=TargetRows.of(base, columns), struct=arrow_type(struct))

@@ -30,7 +30,7 @@ from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.keys import key_columns, with_char_keys
 from lancelake.spark.merge.run import FrameMerge, merge_frame
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.spark.types import declared, spark_schema
+from lancelake.spark.types import declared, supported_schema
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.run import MergeCounts, Merged
 from lancelake.table.rows.delete import delete
@@ -170,5 +170,5 @@ def _target(plan: Any) -> BareRelation:
 
 
 def _char_columns(snapshot: Snapshot) -> set[str]:
-    shown = declared(spark_schema(snapshot.manifest.schema))
+    shown = declared(supported_schema(snapshot.manifest.schema))
     return {field.name for field in shown.fields if isinstance(field.dataType, t.CharType)}

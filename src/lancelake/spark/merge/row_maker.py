@@ -21,6 +21,7 @@ from lancelake.spark.merge.rows_out import (
     ADDRESS,
     REMOVES,
     ROW_ID,
+    CarriedColumns,
     KeyColumns,
     Parts,
     WriteParts,
@@ -28,7 +29,7 @@ from lancelake.spark.merge.rows_out import (
 )
 from lancelake.spark.reading.needed_columns import Build, empty_frame, needed_columns
 from lancelake.spark.reading.target_frame import target_frame
-from lancelake.spark.types import spark_schema
+from lancelake.spark.types import supported_schema
 from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
 from lancelake.table.row_steps.files import row_files
@@ -43,14 +44,14 @@ class TableRows:
 
     base: Snapshot
     schema: t.StructType
-    """The table's columns in Spark types."""
+    """The table's columns in Spark types; those that Spark does not support are carried."""
 
     columns: tuple[str, ...]
 
     @staticmethod
     def of(base: Snapshot) -> TableRows:
         """Convert the columns once: there may be thousands."""
-        schema = spark_schema(base.manifest.schema)
+        schema = supported_schema(base.manifest.schema)
         return TableRows(base=base, schema=schema, columns=tuple(schema.fieldNames()))
 
     def written(self, frames: Sequence[DataFrame], key: KeyColumns | None, what: str) -> Parts:
@@ -59,7 +60,12 @@ class TableRows:
         for frame in frames[1:]:
             every = every.unionAll(frame)
         keeps_row_ids = self.base.manifest.has_stable_row_ids
-        work = WriteParts(task=row_files(self.base), key=key, keeps_row_ids=keeps_row_ids)
+        work = WriteParts(
+            task=row_files(self.base),
+            key=key,
+            keeps_row_ids=keeps_row_ids,
+            carried=CarriedColumns.of(self.base, self.columns),
+        )
         return together(on_partitions(every, work, description=f"{what} {self.base.location.uri}"))
 
 

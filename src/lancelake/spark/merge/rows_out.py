@@ -8,15 +8,18 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot
 from lancelake.data.write_task import WriteTask
 from lancelake.errors import InvalidRequestError
+from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
 from lancelake.format.ids import FieldId
 from lancelake.format.row_address import by_fragment
-from lancelake.format.schema import Field
+from lancelake.format.schema import Field, Schema
 from lancelake.spark.writing.frame_writer import written
 from lancelake.table.merge.keys import Comparer
+from lancelake.table.merge.target import TargetRows
 from lancelake.table.row_steps.files import with_row_ids
 from lancelake.table.row_steps.find import FoundRows
 from lancelake.txn.inserted_keys import InsertedKeys, collected, united
@@ -79,12 +82,49 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CarriedColumns:
+    """Columns that Spark does not support, which updated rows keep and new rows do not have."""
+
+    target: TargetRows
+    schema: pa.Schema
+
+    @staticmethod
+    def of(base: Snapshot, supported: Sequence[str]) -> CarriedColumns | None:
+        """Return the other columns of a version; None if Spark supports all."""
+        fields = [f for f in base.manifest.schema.fields if f.name not in supported]
+        if not fields:
+            return None
+        target = TargetRows.of(base, tuple(field.name for field in fields))
+        return CarriedColumns(target=target, schema=storage_schema(Schema(fields=tuple(fields))))
+
+    def added_to(self, rows: pa.RecordBatch, addresses: pa.Array) -> pa.RecordBatch:
+        """Add the columns to rows, by the addresses of the rows they replace."""
+        known = addresses.is_valid().to_numpy(zero_copy_only=False)
+        if known.any():
+            found = rows_at(self.target, addresses.drop_null().to_numpy().astype(np.uint64))
+            places = pa.array(np.cumsum(known) - 1, mask=~known)
+            columns = [found.column(name).take(places) for name in self.schema.names]
+        else:
+            columns = [pa.nulls(len(addresses), stored.type) for stored in self.schema]
+        for stored, column in zip(self.schema, columns, strict=True):
+            rows = rows.append_column(stored, column.cast(stored.type))
+        return rows
+
+
+def rows_at(target: TargetRows, addresses: np.ndarray) -> pa.RecordBatch:
+    """Return the rows at addresses, in any order."""
+    order = np.argsort(addresses, kind="stable")
+    return target.at(addresses[order]).take(pa.array(np.argsort(order)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WriteParts:
     """Writes updated and new rows; deleted rows are reported by address."""
 
     task: WriteTask
     key: KeyColumns | None
     keeps_row_ids: bool
+    carried: CarriedColumns | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> MergedPart:
         """Write the rows of a partition."""
@@ -140,7 +180,9 @@ class _Tally:
         if self.spec.key is not None and new:
             values = self.spec.key.values(kept)
             self.keys.append(collected(self.spec.key.ids, [values]))
-        return kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
+        rows = kept.drop_columns([ADDRESS, ROW_ID, REMOVES])
+        carried = self.spec.carried
+        return rows if carried is None else carried.added_to(rows, kept.column(ADDRESS))
 
 
 def together(parts: Sequence[MergedPart]) -> Parts:

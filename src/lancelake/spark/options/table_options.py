@@ -43,6 +43,9 @@ WRITE_OPTIONS = (
     "txnVersion",
     "userMetadata",
 )
+_ALIASES = {"versionasof": "version", "timestampasof": "timestamp"}
+"""Options of other table formats, by the option of ours."""
+
 _STORAGE_PREFIX = "storage."
 _PREFIXES = ("aws_", "azure_", "google_", "gcs_", "gcp_")
 
@@ -97,9 +100,24 @@ def parse(options: Mapping[str, str], known: Collection[str]) -> TableOptions:
         )
     storage, rest = split_storage(given)
     location = location_at(uri, {key.lower(): value for key, value in storage.items()})
+    rest = _own_names(rest, location.uri)
     ensure_known(rest, known, location.uri)
     lowered = {key.lower(): value for key, value in rest.items()}
     return TableOptions(location=location, rest=lowered)
+
+
+def _own_names(options: Mapping[str, str], table: str) -> dict[str, str]:
+    """Return options with the names of other table formats replaced; a version may be a tag."""
+    found: dict[str, str] = {}
+    for key, value in options.items():
+        name = _ALIASES.get(key.lower(), key)
+        if name == "version" and name != key and not value.strip().isdecimal():
+            name = "tag"
+        if name in found:
+            problem = f"options {name} and {key} cannot be combined"
+            raise InvalidRequestError(problem, table=table, action="Set only one of them.")
+        found[name] = value
+    return found
 
 
 def location_at(uri: str, storage: Mapping[str, str]) -> Location:

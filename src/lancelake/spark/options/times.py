@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from lancelake.errors import InvalidRequestError
 
-_TIME_OPTIONS = ("timestamp", "startingtimestamp", "endingtimestamp")
+_TIME_OPTIONS = ("timestamp", "timestampasof", "startingtimestamp", "endingtimestamp")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _QUERY = "SELECT unix_micros(try_cast(:text AS TIMESTAMP)) AS micros"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
 from typing import Any
 
 from lancelake.commit.snapshot import Snapshot
@@ -19,6 +21,7 @@ from lancelake.spark.planning.table_changes import TableChanges
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.spark.reading.change_feed import Versions
 from lancelake.spark.reading.version_table import VersionTable
+from lancelake.spark.writing.column_names import CASE_SENSITIVE
 from lancelake.storage.location import Location
 from lancelake.table.open import (
     AsOf,
@@ -30,6 +33,8 @@ from lancelake.table.open import (
     open_snapshot,
 )
 from lancelake.table.refs import branch_location
+
+_CAPABILITIES = ("SUPPORT_COLUMN_DEFAULT_VALUE", "SUPPORT_TABLE_CONSTRAINT")
 
 
 @implements("catalog.StagingTableCatalog", "catalog.SupportsNamespaces", "catalog.ProcedureCatalog")
@@ -45,6 +50,10 @@ class LanceCatalog(TableChanges):
     def name(self) -> str:
         return self._name
 
+    def capabilities(self) -> Any:
+        known = self.gateway.connector("catalog.TableCatalogCapability").values()
+        return self.gateway.set([can for can in known if can.name() in _CAPABILITIES])
+
     def listTables(self, namespace: Any) -> Any:
         parts = self._known(namespace)
         make = self.gateway.connector("catalog.Identifier")
@@ -53,10 +62,9 @@ class LanceCatalog(TableChanges):
         return self.gateway.array(make, found)
 
     def loadTable(self, ident: Any, *context: Any) -> Any:
-        named = self.directory.resolve(tuple(ident.namespace()), ident.name())
         travel = _time_travel(context)
         try:
-            snapshot = _opened(named, travel)
+            parts, named, snapshot = self._found(ident, travel)
         except TableNotFoundError as error:
             if not is_path(ident.name()) or self._may_be_missing(context):
                 raise self.no_such_table(ident) from error
@@ -67,11 +75,28 @@ class LanceCatalog(TableChanges):
             return FeedTable(self.gateway, snapshot, Versions(), name)
         if named.facts is not None:
             return FactsTable(self.gateway, snapshot, named.facts, name)
-        is_newest = travel is None and named.tag is None
-        return (WritableTable if is_newest else VersionTable)(self.gateway, snapshot, name)
+        if travel is not None or named.tag is not None:
+            return VersionTable(self.gateway, snapshot, name)
+        is_external = self.directory.external(*parts) is not None
+        return WritableTable(self.gateway, snapshot, name, is_external=is_external)
+
+    def _found(
+        self, ident: Any, travel: Reference | None
+    ) -> tuple[tuple[Namespace, str], Named, Snapshot]:
+        """Open a table by its exact name, or else by its name in another case."""
+        exact = (tuple(ident.namespace()), ident.name())
+        named = self.directory.resolve(*exact)
+        try:
+            return exact, named, _opened(named, travel)
+        except TableNotFoundError:
+            parts = self._written(ident)
+            if parts == exact:
+                raise
+        named = self.directory.resolve(*parts)
+        return parts, named, _opened(named, travel)
 
     def loadChangelog(self, ident: Any, context: Any, options: Any) -> Any:  # noqa: ARG002
-        named = self.directory.resolve(tuple(ident.namespace()), ident.name())
+        named = self.directory.resolve(*self._written(ident))
         try:
             snapshot = _opened(named, None)
         except TableNotFoundError as error:
@@ -80,11 +105,14 @@ class LanceCatalog(TableChanges):
         return LanceChangelog(self.gateway, snapshot, changelog_versions(context), name)
 
     def tableExists(self, ident: Any) -> bool:
-        named = self.directory.resolve(tuple(ident.namespace()), ident.name())
+        named = self.directory.resolve(*self._written(ident))
         return self.directory.has_table(named.location)
 
     def dropTable(self, ident: Any) -> bool:
-        location = self.directory.table(tuple(ident.namespace()), ident.name())
+        namespace, name = self._written(ident)
+        if self.directory.forget_external(namespace, name):
+            return True
+        location = self.directory.table(namespace, name)
         if not self.directory.has_table(location):
             return False
         self.directory.drop_table(location)
@@ -124,15 +152,26 @@ class LanceCatalog(TableChanges):
         return parts
 
     def location_of(self, ident: Any) -> Location:
-        return self.directory.table(tuple(ident.namespace()), ident.name())
+        return self.directory.table(*self._written(ident))
+
+    def _written(self, ident: Any) -> tuple[Namespace, str]:
+        is_exact = self.gateway.conf(CASE_SENSITIVE, "false").lower() == "true"
+        return self.directory.spelled(tuple(ident.namespace()), ident.name(), is_exact=is_exact)
 
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
         found = TableDefinition.of(self.gateway, self.location_of(ident), details)
-        if found.chosen_location is not None and not is_path(ident.name()):
-            problem = "LOCATION is not supported: the name of a table determines its location"
-            action = "Omit LOCATION, or create the table by its path."
-            raise UnsupportedError(problem, location=found.chosen_location, action=action)
-        return found
+        if found.chosen_location is None or is_path(ident.name()):
+            return found
+        namespace, name = tuple(ident.namespace()), ident.name()
+        own = self.directory.own_location(namespace, name)
+        if self.directory.has_table(own):
+            problem = (
+                f"{self._name}.{ident.toString()} cannot get a LOCATION: it is a managed table"
+            )
+            raise UnsupportedError(problem, table=own.uri, action="Drop it first.")
+        place = self.directory.allowed_place(found.chosen_location)
+        add = functools.partial(self.directory.add_external, namespace, name, place)
+        return replace(found, location=place, after_commit=add)
 
 
 def _settings(gateway: Gateway, name: str) -> dict[str, str]:

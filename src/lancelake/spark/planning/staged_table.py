@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnsupportedError
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
+from lancelake.spark.catalog.key_constraint import PrimaryKey, not_null, with_primary_key
+from lancelake.spark.catalog.vectors import with_vectors
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema, python_schema
@@ -21,9 +24,12 @@ from lancelake.spark.options.table_options import (
     given_to,
 )
 from lancelake.spark.options.table_properties import config_of, creation_options
+from lancelake.spark.planning.constraints import clustering_of, primary_key_of
 from lancelake.spark.planning.write import LanceWriteBuilder
-from lancelake.spark.writing.write_plan import SaveMode, plan_write
+from lancelake.spark.types import spark_schema
+from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write
 from lancelake.storage.location import Location
+from lancelake.table.compact.clustering import CLUSTER_BY, cluster_text
 from lancelake.table.planned_write import WritePlan, commit_write
 
 _PROVIDER = "lance"
@@ -35,32 +41,35 @@ class TableDefinition:
 
     location: Location
     schema: t.StructType
+    key: PrimaryKey | None
     properties: dict[str, str]
     options: dict[str, str]
     chosen_location: str | None
+    after_commit: Callable[[], None] | None = None
+    """Runs when the table exists: gives an external table its name."""
 
     @staticmethod
     def of(gateway: Gateway, location: Location, details: tuple[Any, ...]) -> TableDefinition:
         """Parse a definition, which newer Spark versions pass as one object."""
+        key: PrimaryKey | None = None
         if len(details) == 1:
             info = details[0]
             columns, transforms, given = info.columns(), info.partitions(), info.properties()
+            key = primary_key_of(info.constraints())
         else:
             columns, transforms, given = details
-        if len(transforms):
-            problem = "Lance tables do not support partitioning by columns"
-            raise UnsupportedError(problem, action="Omit PARTITIONED BY.")
+        clustering = cluster_text(clustering_of(transforms))
         if "StructType" not in columns.getClass().getName():
             columns = gateway.connector("catalog.CatalogV2Util").v2ColumnsToStructType(columns)
         _ensure_ours(given.get("provider"), location)
-        schema = python_schema(columns)
-        if not schema.fields:
-            raise InvalidRequestError("a table needs at least one column", table=location.uri)
         every = dict(given)
+        schema = with_vectors(python_schema(columns), every)
+        config = config_of(every) | ({} if clustering is None else {CLUSTER_BY: clustering})
         return TableDefinition(
             location=location,
-            schema=schema,
-            properties=config_of(every),
+            schema=schema if key is None else not_null(schema, key),
+            key=key,
+            properties=config,
             options=given_to(location, creation_options(every)),
             chosen_location=every.get("location"),
         )
@@ -68,6 +77,9 @@ class TableDefinition:
     def planned(self, options: TableOptions, mode: SaveMode) -> WritePlan:
         """Return the write that creates the table; its options override the table's."""
         ensure_known(self.options, WRITE_OPTIONS)
+        if not self.schema.fields:
+            problem = "a table needs at least one column"
+            raise InvalidRequestError(problem, table=self.location.uri)
         options = replace(options, rest={**self.options, **options.rest})
         if options.get("replaceWhere") is not None:
             problem = "option replaceWhere cannot be used in a statement that creates a table"
@@ -77,12 +89,42 @@ class TableDefinition:
         found = plan_write(options, self.schema, mode)
         if found is None:
             raise UnsupportedError(f"mode {mode.value} does not create a table")
+        if self.key is not None:
+            keyed = with_primary_key(found.task.schema, self.key)
+            found = replace(found, task=replace(found.task, schema=keyed))
         return replace(found, config=FrozenMap(self.properties))
 
     def created(self, mode: SaveMode) -> Snapshot:
-        """Create the table without rows."""
-        plan = self.planned(TableOptions(location=self.location, rest={}), mode)
-        return commit_write(plan, ())
+        """Create the table without rows; an external table may exist already."""
+        options = TableOptions(location=self.location, rest={})
+        found = existing(options) if mode is SaveMode.ERROR and self.after_commit else None
+        if found is None:
+            return self.committed(self.planned(options, mode), ())
+        self._ensure_same(found)
+        self._committed()
+        return found
+
+    def committed(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> Snapshot:
+        """Commit the table with its rows."""
+        made = commit_write(plan, fragments)
+        self._committed()
+        return made
+
+    def _committed(self) -> None:
+        if self.after_commit is not None:
+            self.after_commit()
+
+    def _ensure_same(self, found: Snapshot) -> None:
+        """Refuse columns that differ from those of an existing external table."""
+        own = [(f.name, f.dataType) for f in spark_schema(found.manifest.schema).fields]
+        asked = [(f.name, f.dataType) for f in self.schema.fields]
+        if asked and asked != own:
+            raise SchemaMismatchError(
+                "the columns differ from those of the table at this location",
+                table=found.location.uri,
+                version=found.version,
+                action="Omit the columns.",
+            )
 
 
 def _ensure_ours(provider: str | None, location: Location) -> None:
@@ -128,8 +170,7 @@ class StagedTable(TableProxy):
         if self._written is None:
             self._definition.created(self._mode)
             return
-        plan, fragments = self._written
-        commit_write(plan, fragments)
+        self._definition.committed(*self._written)
 
     def abortStagedChanges(self) -> None:
         """Do nothing: nothing was committed, and cleanup removes orphan files."""

@@ -74,7 +74,7 @@ class TableChanges(CatalogProxy):
         table = self.loadTable(ident)
         if not isinstance(table, WritableTable):
             raise UnsupportedError(f"{self._full(ident)} cannot be altered: it is not a table")
-        every = [found for change in changes for found in changes_of(change)]
+        every = [found for change in changes for found in changes_of(change, self.gateway.spark)]
         snapshot = altered(table.newest(), every, SparkEngine(self.gateway.spark))
         return WritableTable(self.gateway, snapshot, self._full(ident))
 
@@ -83,7 +83,13 @@ class TableChanges(CatalogProxy):
         if not self.directory.has_table(source):
             raise self.no_such_table(old)
         self._ensure_free(new)
-        self.directory.rename_table(source, target)
+        before = (tuple(old.namespace()), old.name())
+        external = self.directory.external(*before)
+        if external is None:
+            self.directory.rename_table(source, target)
+            return
+        self.directory.add_external(tuple(new.namespace()), new.name(), external)
+        self.directory.forget_external(*before)
 
     def alterNamespace(self, namespace: Any, changes: Any) -> None:
         found = [namespace_change(change) for change in changes]

@@ -13,10 +13,13 @@ from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import implements
 from lancelake.spark.options.table_options import TableOptions
+from lancelake.spark.options.table_properties import shown_properties
+from lancelake.spark.planning.constraints import java_clustering, java_constraints
 from lancelake.spark.planning.write import LanceWriteBuilder
 from lancelake.spark.reading.pushdown import column_types
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.writing.write_plan import existing
+from lancelake.table.compact.clustering import cluster_paths
 from lancelake.table.rows.delete import delete
 
 _CAPABILITIES = (
@@ -38,11 +41,24 @@ _CAPABILITIES = (
 class WritableTable(VersionTable):
     """Reads the version that was newest when it was loaded; writes are applied to the newest."""
 
-    def __init__(self, gateway: Gateway, snapshot: Snapshot, name: str) -> None:
+    def __init__(
+        self, gateway: Gateway, snapshot: Snapshot, name: str, *, is_external: bool = False
+    ) -> None:
         super().__init__(gateway, snapshot, name)
+        self._is_external = is_external
         branch = snapshot.branch
         rest = {} if branch is None else {"branch": branch}
         self.options = TableOptions(location=snapshot.main_location, rest=rest)
+
+    def properties(self) -> Any:
+        kind = {"external": "true"} if self._is_external else {"is_managed_location": "true"}
+        return self.gateway.map({**shown_properties(self.snapshot), **kind})
+
+    def constraints(self) -> Any:
+        return java_constraints(self.gateway, self.snapshot.manifest.schema)
+
+    def partitioning(self) -> Any:
+        return java_clustering(self.gateway, cluster_paths(self.snapshot.manifest.config))
 
     def capabilities(self) -> Any:
         known = self.gateway.connector("catalog.TableCapability").values()

@@ -25,9 +25,10 @@ from lancelake.spark.options.table_options import (
     ensure_known,
     given_to,
 )
+from lancelake.spark.planning.replaced_rows import RowsByExpression
 from lancelake.spark.writing.task_writer import WriteBatches
 from lancelake.spark.writing.write_plan import SaveMode, ensure_columns, plan_write
-from lancelake.table.planned_write import RowsByFilter, WritePlan, commit_write
+from lancelake.table.planned_write import RowsByFilter, RowsToReplace, WritePlan, commit_write
 
 Begin = Callable[..., WritePlan | None]
 """Plans a write when it starts."""
@@ -57,7 +58,7 @@ class LanceWriteBuilder(Proxy):
         self._schema = python_schema(info.schema())
         self._expressions = expressions
         self._mode = mode
-        self._replaces: RowsByFilter | None = None
+        self._replaces: RowsToReplace | None = None
         self._steps = (begin, commit or self._into_table)
 
     def truncate(self) -> Any:
@@ -69,17 +70,20 @@ class LanceWriteBuilder(Proxy):
         return self.truncate()
 
     def canOverwrite(self, predicates: Any) -> bool:  # noqa: ARG002
-        # A condition that cannot be translated is refused with our own error.
+        # A condition that cannot be translated is evaluated by Spark.
         return True
 
     def overwrite(self, predicates: Any) -> Any:
         if self._options.get("replaceWhere") is not None:
             problem = "option replaceWhere cannot be combined with an overwrite by condition"
             raise InvalidRequestError(problem, table=self._options.location.uri)
-        conditions = [self._condition(predicate) for predicate in predicates]
-        self._replaces = RowsByFilter(
-            condition=joined(conditions), engine=SparkEngine(self.gateway.spark)
-        )
+        found = [self._condition(predicate) for predicate in predicates]
+        conditions = [condition for condition in found if condition is not None]
+        if len(conditions) < len(found):
+            self._replaces = RowsByExpression.of(self.gateway)
+        else:
+            engine = SparkEngine(self.gateway.spark)
+            self._replaces = RowsByFilter(condition=joined(conditions), engine=engine)
         self._mode = SaveMode.OVERWRITE
         return self
 
@@ -105,15 +109,8 @@ class LanceWriteBuilder(Proxy):
     def _into_table(self, plan: WritePlan, fragments: tuple[Fragment, ...]) -> None:
         commit_write(plan, fragments)
 
-    def _condition(self, predicate: Any) -> Condition:
-        expressions = self._expressions
-        known = None if expressions is None else expressions.condition(predicate)
-        if known is None:
-            raise UnsupportedError(
-                f"rows to replace cannot be selected by {predicate.toString()}",
-                action="Delete them first, then append.",
-            )
-        return known
+    def _condition(self, predicate: Any) -> Condition | None:
+        return None if self._expressions is None else self._expressions.condition(predicate)
 
 
 @implements("write.Write")

@@ -36,7 +36,12 @@ def rows_where(spark: SparkSession, at: Snapshot, condition: str) -> FoundRows:
     def chosen(columns: Sequence[str]) -> DataFrame:
         return target_frame(spark, at, columns, [_ADDRESS]).where(f.expr(condition))
 
-    frame = _bound(spark, at, condition, chosen).select(_ADDRESS)
+    return rows_of(_bound(spark, at, condition, chosen), at)
+
+
+def rows_of(frame: DataFrame, at: Snapshot) -> FoundRows:
+    """Return the rows of a version that a frame contains, by their addresses."""
+    frame = frame.select(_ADDRESS)
     found: FoundRows = {}
     description = f"find rows of {at.location.uri}"
     for part in on_partitions(frame, CollectRows(), description=description):

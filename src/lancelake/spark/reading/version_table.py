@@ -26,6 +26,9 @@ from lancelake.spark.reading.read_plan import ReadRequest
 from lancelake.spark.reading.scan_builder import LanceScanBuilder
 from lancelake.spark.types import declared, shown_schema
 
+_BY_SPARK = ("versionasof", "timestampasof")
+"""Options by which Spark itself has selected the version when the table was loaded."""
+
 
 @implements("catalog.MetadataColumn")
 class _MetadataColumn(Proxy):
@@ -100,6 +103,8 @@ class VersionTable(TableProxy):
 
     def _request(self, given: dict[str, str]) -> ReadRequest:
         rest = given_to(self.snapshot.location, given)
+        for name in _BY_SPARK:
+            rest.pop(name, None)
         self._ensure_no_travel(rest)
         ensure_known(rest, SCAN_OPTIONS, self.snapshot.location.uri)
         options = TableOptions(location=self.snapshot.location, rest=rest)

@@ -7,7 +7,7 @@ times, since the plain data source does not know the session's time zone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -15,9 +15,17 @@ from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.catalog.table_names import table_if_ours
-from lancelake.spark.options.table_options import TableOptions, reached_with
+from lancelake.spark.options.table_options import (
+    WRITE_OPTIONS,
+    TableOptions,
+    parse,
+    reached_with,
+)
 from lancelake.spark.options.times import zoned
-from lancelake.spark.writing.write_plan import existing
+from lancelake.spark.registration.hooked_writes import private_field
+from lancelake.spark.streaming.sink import SINK_OPTIONS
+from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write
+from lancelake.table.planned_write import commit_write
 
 _FORMAT = "lance"
 _TIME = "startingTimestamp"
@@ -70,7 +78,26 @@ def to_table(  # noqa: PLR0917  # the signature is that of PySpark
         problem = f"{tableName} is a Lance table, which has neither partitions nor other formats"
         raise UnsupportedError(problem, action="Omit partitionBy and format.")
     given = {**_options(found), **options}
+    _create(writer, found.location.uri, given)
     return writer.start(found.location.uri, _FORMAT, outputMode, None, queryName, **given)
+
+
+def _create(writer: DataStreamWriter, uri: str, options: Mapping[str, Any]) -> None:
+    """Create the table before the query starts, as Spark does, unless it exists."""
+    chosen = private_field(writer._jwrite, "extraOptions")
+    given = {key: _text(value) for key, value in options.items()}
+    for name in WRITE_OPTIONS:
+        if (value := chosen.get(name)).isDefined():
+            given.setdefault(name, str(value.get()))
+    parsed = parse({**given, "path": uri}, SINK_OPTIONS)
+    if existing(parsed) is None:
+        plan = plan_write(parsed, writer._df.schema, SaveMode.IGNORE)
+        if plan is not None:
+            commit_write(plan, ())
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _options(table: TableOptions) -> dict[str, str]:

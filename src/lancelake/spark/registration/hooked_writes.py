@@ -99,14 +99,15 @@ def _widen(writer: Any, name: str) -> None:
     if isinstance(writer, DataFrameWriter):
         option = writer._jwrite.extraOptions().get("mergeSchema")
     else:
-        table = _private(writer._jwriter, "tableName")
+        table = private_field(writer._jwriter, "tableName")
         name = ".".join(quoted_name(str(table.apply(i))) for i in range(table.size()))
-        option = _private(writer._jwriter, "options").get("mergeSchema")
+        option = private_field(writer._jwriter, "options").get("mergeSchema")
     if option.isDefined() and str(option.get()).lower() == "true":
         add_columns_of(writer._df, name)
 
 
-def _private(java: Any, name: str) -> Any:
+def private_field(java: Any, name: str) -> Any:
+    """Return the value of a private field of a Java object."""
     field = java.getClass().getDeclaredField(name)
     field.setAccessible(True)
     return field.get(java)

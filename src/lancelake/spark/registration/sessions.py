@@ -116,10 +116,12 @@ def _share(spark: SparkSession, name: str, root: str | None) -> None:
 
 def _attach(gateway: Gateway, name: str, root: str) -> None:
     """Add the plain data source, the catalog and the row commands to a session."""
+    from lancelake.spark.catalog.statements import translated  # noqa: PLC0415
     from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
     from lancelake.spark.jvm.row_work import ensure_source  # noqa: PLC0415
+    from lancelake.spark.jvm.statements import take_statements  # noqa: PLC0415
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
     from lancelake.spark.registration import hooks  # noqa: PLC0415
@@ -133,6 +135,11 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
         take_row_commands(gateway, functools.partial(run_row_command, gateway))
     except UnsupportedError as error:
         text = f"UPDATE and MERGE in SQL are not available, use LanceTable: {error}"
+        warnings.warn(text, stacklevel=3)
+    try:
+        take_statements(gateway, functools.partial(translated, gateway.spark))
+    except UnsupportedError as error:
+        text = f"OPTIMIZE, VACUUM and RESTORE are not available, use CALL: {error}"
         warnings.warn(text, stacklevel=3)
 
 

@@ -94,7 +94,8 @@ class StreamPart:
 class StreamContent:
     """The content of a stream: all changes with their kind, or only new rows.
 
-    `skips_changes` ignores updates and deletes, which a stream of new rows otherwise refuses.
+    `skips_changes` skips versions that update or delete rows, with the rows that they insert; a
+    stream of new rows otherwise refuses them.
     """
 
     schema: pa.Schema
@@ -127,17 +128,15 @@ def version_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> l
     request = ChangeRequest(columns=wanted.columns_of(after))
     begin, end = AtVersion(before.version), AtVersion(after.version)
     tasks = plan_changes(after, begin, end, request).tasks
-    if not wanted.with_changes:
-        tasks = tuple(task for task in tasks if _is_new(task, after, wanted))
+    if not wanted.with_changes and not all(map(_is_new, tasks)):
+        if not wanted.skips_changes:
+            raise _has_changes(after)
+        return []
     return [_part(task, after, wanted) for task in tasks]
 
 
-def _is_new(task: ChangeTask, after: Snapshot, wanted: StreamContent) -> bool:
-    if isinstance(task, RowsTask) and task.kind is ChangeKind.INSERT:
-        return True
-    if not wanted.skips_changes:
-        raise _has_changes(after)
-    return False
+def _is_new(task: ChangeTask) -> bool:
+    return isinstance(task, RowsTask) and task.kind is ChangeKind.INSERT
 
 
 def _appended_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) -> list[StreamPart]:
@@ -152,8 +151,10 @@ def _appended_parts(before: Snapshot, after: Snapshot, wanted: StreamContent) ->
     changed = len(kept) < len(known) or any(
         known[f.id].deletion_file != f.deletion_file for f in kept
     )
-    if changed and not wanted.skips_changes:
-        raise _has_changes(after)
+    if changed:
+        if not wanted.skips_changes:
+            raise _has_changes(after)
+        return []
     request = ScanRequest(columns=wanted.columns_of(after), fragment_ids=tuple(new))
     return [_part(task, after, wanted) for task in plan_scan(after, request).tasks]
 

@@ -55,14 +55,7 @@ class UnlimitedReader(VersionReader):
                 action="Omit it, or use a newer Spark.",
                 option=stream.limits[0],
             )
-        start, head = stream.begin(), stream.head().version
-        if start.version > head + 1:
-            raise InvalidRequestError(
-                f"startingVersion is {start.version}, but the newest version is {head}",
-                action=f"Start at {head + 1} or before, or use Spark 4.2 or newer.",
-                option="startingVersion",
-            )
-        return start.to_json()
+        return stream.begin().to_json()
 
     def latestOffset(self) -> dict[str, Any]:  # type: ignore[override]  # as Spark 4.1 has it
         """Return the end of the newest version."""

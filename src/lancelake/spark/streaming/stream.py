@@ -65,8 +65,18 @@ class TableStream:
         elif starting.lower() == _LATEST:
             found = Offset(head.version + 1, 0)
         else:
-            found = Offset(self.options.whole("startingVersion") or 0, 0)
+            found = Offset(self._existing(self.options.whole("startingVersion") or 0, head), 0)
         return self._identified(found, head, expected_ids(head, self.wanted.paths, {}))
+
+    def _existing(self, number: int, head: Snapshot) -> int:
+        if number > head.version + 1:
+            raise InvalidRequestError(
+                f"startingVersion is {number}, but the newest version is {head.version}",
+                table=head.location.uri,
+                option="startingVersion",
+                action=f"Start at {head.version + 1} or before, or at {_LATEST}.",
+            )
+        return number
 
     def end(self) -> Offset:
         """Return the end of the newest version."""

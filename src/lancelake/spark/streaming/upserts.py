@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import quoted_name
+from lancelake.spark.jvm.gateway import is_classic
 from lancelake.spark.merge.execute import MergeRequest, execute_merge
 from lancelake.spark.options.table_options import WRITE_OPTIONS, parse
 from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write, write_planned
@@ -60,7 +61,9 @@ def _by_keys(batch: DataFrame, keys: Sequence[str]) -> MergeRequest:
 
 
 def _query(batch: DataFrame) -> str:
-    found = batch.sparkSession.sparkContext.getLocalProperty(_QUERY)
+    session = batch.sparkSession
+    # The process of a batch on Spark Connect does not know the query.
+    found = session.sparkContext.getLocalProperty(_QUERY) if is_classic(session) else None
     if not found:
         raise InvalidRequestError(
             "Spark did not provide the id of the query of a batch",

@@ -25,7 +25,7 @@ from lancelake.format.column_path import quoted_name
 from lancelake.format.schema import Schema
 from lancelake.spark.jvm.failures import sentence_of
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
-from lancelake.spark.types import declared, spark_field
+from lancelake.spark.types import declared, default_of, shown_schema, spark_field
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.spark.writing.storable import Rule, ensure_storable
 
@@ -34,7 +34,7 @@ _POLICY = "spark.sql.storeAssignmentPolicy"
 
 def ensure_new_names(frame: DataFrame) -> None:
     """Refuse names for a new table that the session cannot distinguish."""
-    if not _is_case_sensitive(frame):
+    if not is_case_sensitive(frame):
         ensure_distinct(frame.columns)
 
 
@@ -44,9 +44,10 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
     Columns that the table does not have are unchanged.
     """
     schema = base.manifest.schema
-    names = matched_names(frame.columns, schema.names, case_sensitive=_is_case_sensitive(frame))
+    names = matched_names(frame.columns, schema.names, case_sensitive=is_case_sensitive(frame))
     if list(names) != frame.columns:
         frame = frame.toDF(*names)
+    frame = with_defaults(frame, schema)
     wanted = target_schema(schema, frame.schema)
     if all(a.dataType == b.dataType for a, b in zip(frame.schema, wanted, strict=True)):
         return frame
@@ -66,6 +67,16 @@ def fitted(frame: DataFrame, base: Snapshot) -> DataFrame:
             version=base.version,
             action="Cast the column before writing it.",
         ) from error
+
+
+def with_defaults(frame: DataFrame, schema: Schema) -> DataFrame:
+    """Add the columns with a default value that a frame does not have."""
+    known = set(frame.columns)
+    for field in shown_schema(schema).fields:
+        sql = default_of(field)
+        if sql is not None and field.name not in known:
+            frame = frame.withColumn(field.name, f.expr(sql).cast(field.dataType))
+    return frame
 
 
 def target_schema(table: Schema, data: t.StructType) -> t.StructType:
@@ -102,7 +113,8 @@ def _nullable(dtype: t.DataType) -> t.DataType:
             return dtype
 
 
-def _is_case_sensitive(frame: DataFrame) -> bool:
+def is_case_sensitive(frame: DataFrame) -> bool:
+    """Whether the session of a frame distinguishes names by case."""
     return str(frame.sparkSession.conf.get(CASE_SENSITIVE, "false")).lower() == "true"
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
@@ -21,6 +22,7 @@ from lancelake.errors import (
 )
 from lancelake.format import file_version
 from lancelake.format.fragment import Fragment
+from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
 from lancelake.spark.reading.text_conditions import (
@@ -28,11 +30,17 @@ from lancelake.spark.reading.text_conditions import (
     ensure_frame_matches,
     rows_where,
 )
-from lancelake.spark.types import arrow_schema
-from lancelake.spark.writing.column_names import ensure_distinct
-from lancelake.spark.writing.fitted_rows import PlainRows, ensure_new_names, fitted
+from lancelake.spark.types import arrow_schema, stored_schema
+from lancelake.spark.writing.column_names import ensure_distinct, matched_names
+from lancelake.spark.writing.fitted_rows import (
+    PlainRows,
+    ensure_new_names,
+    fitted,
+    is_case_sensitive,
+)
 from lancelake.spark.writing.frame_writer import write_frame
 from lancelake.suggest import suggestion
+from lancelake.table.columns.grow import add_null_members, missing_members
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.open import open_existing
 from lancelake.table.planned_write import (
@@ -171,10 +179,26 @@ def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Sn
     if base is None or _replaces_schema(parsed, replaces, wanted):
         ensure_new_names(frame)
     elif wanted in (SaveMode.APPEND, SaveMode.OVERWRITE):
+        if parsed.flag("mergeSchema", default=False):
+            base = with_members(base, frame)
         frame = fitted(frame, base)
     if base is None and isinstance(replaces, RowsByCondition):
         ensure_frame_matches(frame, replaces.text)
     return write_planned(frame, plan_onto(base, parsed, frame.schema, wanted, replaces))
+
+
+def with_members(base: Snapshot, frame: DataFrame) -> Snapshot:
+    """Add the members of nested columns that only a frame has."""
+    names = matched_names(
+        frame.columns, base.manifest.schema.names, case_sensitive=is_case_sensitive(frame)
+    )
+    data = pa.schema(
+        [f.with_name(name) for name, f in zip(names, arrow_schema(frame.schema), strict=True)]
+    )
+    missing = missing_members(base, data)
+    if not missing:
+        return base
+    return add_null_members(base, missing, engine=SparkEngine(frame.sparkSession))
 
 
 def write_planned(frame: DataFrame, plan: WritePlan | None) -> Snapshot | None:
@@ -203,7 +227,7 @@ def _plan(
     *,
     overwrites: bool,
 ) -> WritePlan:
-    arrow = arrow_schema(schema)
+    arrow = stored_schema(schema)
     merges_schema = options.flag("mergeSchema", default=False)
     if base is not None and merges_schema:
         ensure_distinct(arrow.names, base.manifest.schema.names)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError
 from lancelake.format.column_path import join_path, split_path
 from lancelake.scan.request import Ordering
 from lancelake.table.compact.options import CompactionSettings
@@ -29,6 +30,19 @@ def cluster_text(paths: Sequence[Sequence[str]]) -> str | None:
 def cluster_paths(config: Mapping[str, str]) -> list[list[str]]:
     """Return the clustering columns as lists of names."""
     return [list(split_path(path)) for path in cluster_columns(config)]
+
+
+def ensure_not_clustering(base: Snapshot, paths: Iterable[str]) -> None:
+    """Refuse to drop or rename a clustering column, or a struct that contains one."""
+    for column in cluster_columns(base.manifest.config):
+        if any(column == path or column.startswith(f"{path}.") for path in paths):
+            raise InvalidRequestError(
+                f"{column} is a clustering column of the table",
+                table=base.location.uri,
+                version=base.version,
+                column=column,
+                action="Change the clustering columns first: ALTER TABLE ... CLUSTER BY NONE.",
+            )
 
 
 def clustered(base: Snapshot, settings: CompactionSettings) -> CompactionSettings:

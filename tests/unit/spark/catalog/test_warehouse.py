@@ -8,7 +8,12 @@ import pyarrow as pa
 import pytest
 
 import lancelake
-from lancelake.errors import AlreadyExistsError, InvalidNameError, InvalidRequestError
+from lancelake.errors import (
+    AlreadyExistsError,
+    InvalidNameError,
+    InvalidRequestError,
+    PlaceNotAllowedError,
+)
 from lancelake.spark.catalog.warehouse import Directory
 from lancelake.storage.location import Location
 
@@ -65,3 +70,27 @@ def test_a_namespace_with_tables_is_dropped_only_on_request(directory: Directory
 def test_a_name_that_would_be_something_else_is_refused(directory: Directory, name: str) -> None:
     with pytest.raises(InvalidNameError):
         directory.table(("db",), name)
+
+
+def test_an_external_table_has_a_name_and_a_location(directory: Directory) -> None:
+    directory.add_external(("db",), "far", Location.parse("/else/where.lance"))
+    assert directory.tables(("db",)) == ["far", "t"]
+    assert directory.namespaces(()) == [("db",)]
+    assert directory.table(("db",), "far").uri == "/else/where.lance"
+    assert directory.forget_external(("db",), "far")
+    assert not directory.forget_external(("db",), "far")
+    assert directory.tables(("db",)) == ["t"]
+
+
+def test_an_external_table_stays_within_a_confinement(directory: Directory) -> None:
+    directory.add_external(("db",), "far", Location.parse("/else/where.lance"))
+    confined = Directory(root=Location.parse(directory.root.uri, confine_to=["/other"]))
+    with pytest.raises(PlaceNotAllowedError):
+        confined.table(("db",), "far")
+
+
+def test_names_are_found_in_another_case(directory: Directory) -> None:
+    assert directory.spelled(("DB",), "T", is_exact=False) == (("db",), "t")
+    assert directory.spelled(("DB",), "T", is_exact=True) == (("DB",), "T")
+    assert directory.spelled(("Db", "T"), "history", is_exact=False) == (("db", "t"), "history")
+    assert directory.spelled(("db",), "New", is_exact=False) == (("db",), "New")

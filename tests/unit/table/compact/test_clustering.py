@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
 import lancelake.pylance as lance
-from lancelake.table.compact.clustering import CLUSTER_BY, clustered
+from lancelake.errors import InvalidRequestError
+from lancelake.table.compact.clustering import CLUSTER_BY, clustered, ensure_not_clustering
 from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.optimize import optimize
 
@@ -45,3 +47,12 @@ def test_without_clustering_columns_rows_keep_their_order(tmp_path: Path) -> Non
     dataset = lance.write_dataset(rows(0, 10), tmp_path / "t")
     settings = CompactionSettings()
     assert clustered(dataset._snapshot, settings) is settings
+
+
+def test_a_clustering_column_is_neither_dropped_nor_renamed(tmp_path: Path) -> None:
+    dataset = lance.write_dataset(rows(0, 10), tmp_path / "t")
+    dataset.update_config({CLUSTER_BY: "a, s.x"})
+    for path in ("a", "s", "s.x"):
+        with pytest.raises(InvalidRequestError, match="clustering column"):
+            ensure_not_clustering(dataset._snapshot, [path])
+    ensure_not_clustering(dataset._snapshot, ["b"])

@@ -1,0 +1,80 @@
+"""Translate OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY into statements that Spark has."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark.sql import SparkSession
+
+from lancelake.errors import InvalidRequestError
+from lancelake.spark.catalog.table_names import full_name
+
+_NAME = r"(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)"
+_SYNTAX = {
+    "optimize": (
+        rf"OPTIMIZE\s+{_NAME}(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+ZORDER\s+BY\s+(?P<zorder>.+))?",
+        "OPTIMIZE table [WHERE condition] [ZORDER BY (column, ...)]",
+    ),
+    "vacuum": (
+        rf"VACUUM\s+{_NAME}(?:\s+RETAIN\s+(?P<hours>\d+)\s+HOURS)?(?P<dry>\s+DRY\s+RUN)?",
+        "VACUUM table [RETAIN number HOURS] [DRY RUN]",
+    ),
+    "restore": (
+        rf"RESTORE\s+(?:TABLE\s+)?{_NAME}(?:\s+TO)?\s+"
+        r"(?:VERSION\s+AS\s+OF\s+(?P<version>\d+|'[^']+')|TIMESTAMP\s+AS\s+OF\s+'(?P<time>[^']+)')",
+        "RESTORE [TABLE] table [TO] {VERSION AS OF number | TIMESTAMP AS OF 'time'}",
+    ),
+    "desc": (
+        rf"DESC(?:RIBE)?\s+HISTORY\s+{_NAME}(?:\s+LIMIT\s+(?P<limit>\d+))?",
+        "DESCRIBE HISTORY table [LIMIT number]",
+    ),
+}
+_FLAGS = re.IGNORECASE | re.DOTALL
+_TABLE = re.compile(rf"\w+\s+(?:HISTORY\s+|TABLE\s+)?{_NAME}", _FLAGS)
+
+
+def translated(spark: SparkSession, text: str) -> str | None:
+    """Return the statement as one that Spark has; None if its table is not a Lance table."""
+    statement = text.strip().rstrip(";").rstrip()
+    table = _TABLE.match(statement)
+    parts = None if table is None else full_name(spark, table["name"])
+    if parts is None:
+        return None
+    verb = next(verb for verb in _SYNTAX if statement.lower().startswith(verb))
+    pattern, syntax = _SYNTAX[verb]
+    found = re.fullmatch(pattern, statement, _FLAGS)
+    if found is None:
+        problem = f"the statement cannot be parsed: {statement}"
+        raise InvalidRequestError(problem, action=f"The syntax is {syntax}.")
+    given = found.groupdict()
+    match verb:
+        case "optimize":
+            columns = (given["zorder"] or "").strip().removeprefix("(").removesuffix(")").strip()
+            return _call(parts, "compact", where=given["where"], z_order_by=columns or None)
+        case "vacuum":
+            older = None if given["hours"] is None else f"{given['hours']}h"
+            return _call(parts, "cleanup", older_than=older, dry_run=given["dry"] is not None)
+        case "restore":
+            version = given["version"] and given["version"].strip("'")
+            return _call(parts, "rollback", version=version, timestamp=given["time"])
+        case _:
+            limit = "" if given["limit"] is None else f" LIMIT {given['limit']}"
+            return f"SELECT * FROM {_quoted([*parts, 'history'])} ORDER BY version DESC{limit}"
+
+
+def _call(parts: Sequence[str], procedure: str, **arguments: str | bool | None) -> str:
+    given = {"table": _quoted(parts), **arguments}
+    texts = [f"{name} => {_literal(value)}" for name, value in given.items() if value is not None]
+    return f"CALL {_quoted([parts[0], 'system', procedure])}({', '.join(texts)})"
+
+
+def _literal(value: str | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def _quoted(parts: Sequence[str]) -> str:
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

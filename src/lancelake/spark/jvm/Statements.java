@@ -1,0 +1,51 @@
+package lancelake;
+
+import java.lang.reflect.InvocationHandler;
+import java.lang.reflect.InvocationTargetException;
+import java.lang.reflect.Method;
+import java.lang.reflect.Proxy;
+import java.util.function.Function;
+import java.util.regex.Pattern;
+import org.apache.spark.sql.catalyst.parser.ParserInterface;
+
+/**
+ * Parser of a session that lets Python translate OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY,
+ * which Spark's grammar does not have, into statements that it has.
+ */
+public class Statements implements InvocationHandler {
+  private static final Pattern OURS =
+      Pattern.compile(
+          "\\s*(optimize|vacuum|restore|desc(ribe)?\\s+history)\\s.*",
+          Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
+
+  public final Object parser;
+  private final Function translate;
+
+  public Statements(Object parser, Function translate) {
+    this.parser = parser;
+    this.translate = translate;
+  }
+
+  public Object asParser() {
+    Class[] interfaces = new Class[] {ParserInterface.class};
+    return Proxy.newProxyInstance(ParserInterface.class.getClassLoader(), interfaces, this);
+  }
+
+  public Object invoke(Object self, Method method, Object[] arguments) throws Throwable {
+    if (method.getName().startsWith("parsePlan") && OURS.matcher(text(arguments)).matches()) {
+      Object translated = translate.apply(arguments[0]);
+      if (translated != null) {
+        arguments[0] = translated;
+      }
+    }
+    try {
+      return method.invoke(parser, arguments);
+    } catch (InvocationTargetException error) {
+      throw error.getCause();
+    }
+  }
+
+  private static String text(Object[] arguments) {
+    return arguments[0] instanceof String ? (String) arguments[0] : "";
+  }
+}

@@ -1,0 +1,78 @@
+"""OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY, and the options of other formats."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.errors import ParseException, PySparkException
+from pyspark.sql import SparkSession
+
+from lancelake.errors import InvalidRequestError
+from lancelake.spark import error_of
+
+NAME = "lance.m.t"
+
+
+@pytest.fixture(autouse=True)
+def table(spark: SparkSession) -> Iterator[None]:
+    """Have a table of three versions, in a namespace that goes with it."""
+    spark.sql("CREATE NAMESPACE lance.m")
+    spark.sql(f"CREATE TABLE {NAME} (id BIGINT, n BIGINT)")
+    for _ in range(2):
+        spark.sql(f"INSERT INTO {NAME} SELECT id, id FROM range(10)")
+    yield
+    spark.sql("USE spark_catalog.default")
+    spark.sql("DROP NAMESPACE lance.m CASCADE")
+
+
+def test_optimize_compacts(spark: SparkSession) -> None:
+    (row,) = spark.sql(f"OPTIMIZE {NAME}").collect()
+    assert row.fragments_added == 1
+    (row,) = spark.sql(f"optimize {NAME} WHERE n >= 0 ZORDER BY (id, n);").collect()
+    assert row.fragments_removed == 1
+
+
+def test_vacuum_cleans_up(spark: SparkSession) -> None:
+    (row,) = spark.sql(f"VACUUM {NAME} RETAIN 0 HOURS DRY RUN").collect()
+    assert (row.versions_removed, row.is_dry_run) == (2, True)
+    (row,) = spark.sql(f"VACUUM {NAME} RETAIN 0 HOURS").collect()
+    assert (row.versions_removed, row.is_dry_run) == (2, False)
+
+
+def test_restore_returns_to_a_version_or_time(spark: SparkSession) -> None:
+    spark.sql(f"RESTORE TABLE {NAME} TO VERSION AS OF 2")
+    assert spark.table(NAME).count() == 10
+    spark.sql(f"RESTORE {NAME} TIMESTAMP AS OF '2100-01-01'")
+    assert spark.table(NAME).count() == 10
+
+
+def test_history_is_described_in_the_current_namespace(spark: SparkSession) -> None:
+    spark.sql("USE lance.m")
+    rows = spark.sql("DESCRIBE HISTORY t LIMIT 2").collect()
+    assert [row.version for row in rows] == [3, 2]
+
+
+def test_unknown_syntax_is_refused_with_the_known_one(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException) as caught:
+        spark.sql(f"VACUUM {NAME} LITE")
+    found = error_of(caught.value)
+    assert isinstance(found, InvalidRequestError)
+    assert "RETAIN number HOURS" in str(found)
+
+
+def test_statements_on_other_tables_are_left_to_spark(spark: SparkSession) -> None:
+    with pytest.raises(ParseException):
+        spark.sql("OPTIMIZE somewhere.t")
+
+
+def test_options_of_other_formats_select_a_version(spark: SparkSession, warehouse: Path) -> None:
+    place = str(warehouse / "m" / "t.lance")
+    read = spark.read.format("lance")
+    assert read.option("versionAsOf", 2).load(place).count() == 10
+    read = spark.read.format("lance")
+    assert read.option("timestampAsOf", "2100-01-01").load(place).count() == 20
+    assert spark.read.option("versionAsOf", 2).table(NAME).count() == 10
+    with pytest.raises(InvalidRequestError):
+        spark.read.format("lance").option("versionAsOf", 2).option("version", 2).load(place)
