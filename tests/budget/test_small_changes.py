@@ -1,7 +1,9 @@
-"""Budgets of calls on small tables: threads started, and files opened by the codec."""
+"""Budgets of calls on small tables: threads started, files opened by the codec, and syncs."""
 
 from __future__ import annotations
 
+import os
+import stat
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +46,22 @@ def test_no_thread_is_started_that_has_nothing_to_wait_for(
     with disk_sync.waiting(waits=False):
         CALLS[name](dataset)
     assert started == []
+
+
+@pytest.mark.parametrize(("name", "folders"), [("delete", 2), ("update", 3)])
+def test_each_file_and_each_folder_of_a_commit_is_synced_once(
+    dataset: lance.LanceDataset, name: str, folders: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset.delete("k = 1")  # creates the folder of deletion files
+    synced: list[bool] = []
+
+    def counted(descriptor: int) -> None:
+        synced.append(stat.S_ISDIR(os.fstat(descriptor).st_mode))
+
+    monkeypatch.setattr(os, "fsync", counted)
+    with disk_sync.waiting(waits=True):
+        CALLS[name](dataset)
+    assert (synced.count(False), synced.count(True)) == (folders, folders)
 
 
 @pytest.mark.parametrize(

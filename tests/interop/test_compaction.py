@@ -129,7 +129,8 @@ def test_rows_of_any_kind_are_the_same_after_any_history(
         mode = data.draw(st.sampled_from(["reencode", "try_binary_copy"]), label="mode")
         order = data.draw(st.sampled_from([{}, {"sort_by": "key"}, {"z_order_by": "key"}]))
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(staging, "_FEWEST", data.draw(st.sampled_from([2, 8]), label="fewest"))
+            fewest = data.draw(st.sampled_from([2, 8]), label="fewest")
+            patch.setattr(staging, "FEWEST_JOINED", fewest)
             patch.setattr(planning, "_RANGE_BYTES", 1)
             dataset.optimize.compact_files(
                 target_rows_per_fragment=rows, compaction_mode=mode, **order

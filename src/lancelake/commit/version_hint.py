@@ -21,13 +21,18 @@ def update_hint(line: VersionLine, version: int) -> None:
         if known is None and not line.creates_hint:
             return
         if (known or 0) < version:
-            correct_hint(line, version)
+            # A hint that a crash loses or damages is ignored, so it is not synced.
+            _put(line, version, durable=False)
 
 
 def correct_hint(line: VersionLine, version: int) -> None:
     """Set the hint to a version, even a lower one."""
+    _put(line, version, durable=True)
+
+
+def _put(line: VersionLine, version: int, *, durable: bool) -> None:
     body = json.dumps({"version": version}, separators=(",", ":"))
-    line.store.put(layout.VERSION_HINT, body.encode())
+    line.store.put(layout.VERSION_HINT, body.encode(), durable=durable)
 
 
 def _known(line: VersionLine) -> int | None:

@@ -9,15 +9,22 @@ from typing import Generic, TypeVar
 
 _HELD = 2
 _POLL_S = 0.05
+# Starting a thread takes longer than reading them.
+_FEW_ROWS = 1 << 10
 
 Item = TypeVar("Item")
 
 
-def read_ahead(items: Iterator[Item], *, held: int = _HELD) -> Generator[Item, None, None]:
-    """Yield the same items; prefetch up to `held` of them.
+def read_ahead(
+    items: Iterator[Item], *, held: int = _HELD, rows: int | None = None
+) -> Generator[Item, None, None]:
+    """Yield the same items; prefetch up to `held` of them, unless they are only a few rows.
 
     Closing the generator stops the prefetch.
     """
+    if rows is not None and rows <= _FEW_ROWS:
+        yield from items
+        return
     reader = _Reader(items, held)
     try:
         yield from reader.items()

@@ -17,6 +17,8 @@ from lancelake.format.row_address import MAX_ROWS
 ARROW_SCHEMA = pa.schema([pa.field("row_id", pa.uint32(), nullable=False)])
 BITMAP_THRESHOLD = 5000
 _PADDING = 64
+# Fewer rows fit into one block of a disk, whether they are compressed or not.
+_FEW_ROWS = 1 << 10
 
 
 def decode(data: bytes, encoding: DeletionFileType, *, rows: int | None = None) -> BitMap:
@@ -36,7 +38,7 @@ def encode(rows: BitMap, encoding: DeletionFileType) -> bytes:
         return bytes(rows.serialize())
     batch = pa.record_batch([pa.array(rows.to_array(), pa.uint32())], schema=ARROW_SCHEMA)
     sink = io.BytesIO()
-    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    options = pa.ipc.IpcWriteOptions(compression="zstd" if len(rows) > _FEW_ROWS else None)
     with pa.ipc.new_file(sink, ARROW_SCHEMA, options=options) as writer:
         writer.write_batch(batch)
     return sink.getvalue()

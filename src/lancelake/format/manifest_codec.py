@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import struct
 from dataclasses import dataclass
 
@@ -16,8 +17,9 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.manifest import Manifest, WriterVersion
 from lancelake.format.row_address import MAX_FRAGMENT_ID
+from lancelake.format.schema import Schema
 from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
-from lancelake.proto import table_pb2
+from lancelake.proto import file_pb2, table_pb2
 
 MAGIC = b"LANC"
 _FOOTER = struct.Struct("<qHH4s")
@@ -26,6 +28,7 @@ _FOOTER_VERSION = (0, 2)
 _NANOS = 1_000_000_000
 _MIN_SECONDS = -62_135_596_800
 _MAX_SECONDS = 253_402_300_799
+_SCHEMAS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,10 @@ def _decode_manifest(message: table_pb2.Manifest, body: bytes) -> Manifest:
     _ensure_row_ids(message)
     rest = unknown_bytes(message)
     return Manifest(
-        schema=schema_codec.decode(message.fields, message.schema_metadata),
+        schema=_schema(
+            tuple(field.SerializeToString() for field in message.fields),
+            tuple(message.schema_metadata.items()),
+        ),
         fragments=decode_fragments(message, body),
         version=Version(message.version),
         data_version=_data_version(message),
@@ -147,6 +153,13 @@ def _decode_manifest(message: table_pb2.Manifest, body: bytes) -> Manifest:
         version_aux_data=message.version_aux_data,
         unknown=rest,
     )
+
+
+@functools.lru_cache(maxsize=_SCHEMAS)
+def _schema(fields: tuple[bytes, ...], metadata: tuple[tuple[str, bytes], ...]) -> Schema:
+    """Decode a schema; versions with the same one share it, and what is cached for it."""
+    messages = [file_pb2.Field.FromString(field) for field in fields]
+    return schema_codec.decode(messages, dict(metadata))
 
 
 def _ensure_row_ids(message: table_pb2.Manifest) -> None:

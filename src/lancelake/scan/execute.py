@@ -289,7 +289,9 @@ class _TaskRun:
         return self._finisher(batch, lambda meta: self._meta_column(meta, offsets()))
 
     def _meta_column(self, meta: MetaColumn, offsets: RowOffsets) -> pa.Array:
-        ranks = LiveRows(self._deleted, self._task.live_before).ranks(offsets)
+        ranks = offsets
+        if meta is MetaColumn.ROW_OFFSET:
+            ranks = LiveRows(self._deleted, self._task.live_before).ranks(offsets)
         column = self._source.meta(meta, offsets, ranks)
         hidden = meta in (MetaColumn.ROW_ID, MetaColumn.ROW_ADDRESS)
         if self._spec.include_deleted_rows and hidden and self._deleted:

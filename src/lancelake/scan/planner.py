@@ -8,12 +8,14 @@ from itertools import islice
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.row_meta import META_NAMES, MetaColumn
 from lancelake.errors import InvalidRequestError, LanceTableError
-from lancelake.expr.predicate import Predicate, predicate
+from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.row_address import OFFSET_BITS
+from lancelake.format.schema import Schema
 from lancelake.scan.count import live_rows
 from lancelake.scan.index_search.search import IndexSearch, search
 from lancelake.scan.outputs import (
@@ -37,6 +39,11 @@ _REMOTE_READAHEAD = 4
 _SMALL_READAHEAD = 4
 _SMALL_ROWS = 4096
 _SAMPLED_FRAGMENTS = 16
+_SHORT_FILTER = 1 << 12
+_CACHED_FILTERS = 256
+
+# A schema is kept with its predicates, so that no other gets its id.
+_predicates: RecentlyUsed[tuple[str, int], tuple[Schema, Predicate]] = RecentlyUsed(_CACHED_FILTERS)
 
 
 @names_table
@@ -138,8 +145,18 @@ def _schema(
 def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:
     if request.filter is None:
         return None
-    schema = snapshot.manifest.schema
-    return predicate(request.filter, schema, expression_schema(schema), META_NAMES)
+    return _parsed(request.filter, snapshot.manifest.schema)
+
+
+def _parsed(filter: Filter, schema: Schema) -> Predicate:
+    """Parse a filter; short texts are cached, since programs repeat them."""
+    if not isinstance(filter, str) or len(filter) > _SHORT_FILTER:
+        return predicate(filter, schema, expression_schema(schema), META_NAMES)
+
+    def parse() -> tuple[Schema, Predicate]:
+        return schema, predicate(filter, schema, expression_schema(schema), META_NAMES)
+
+    return _predicates.get((filter, id(schema)), parse)[1]
 
 
 def _late(request: ScanRequest, outputs: Sequence[Output]) -> bool | None:

@@ -5,11 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lancelake.data.projection import project
+from lancelake.data.recently_used import RecentlyUsed
 from lancelake.data.small_files import interned
 from lancelake.format.computed_once import computed_once
 from lancelake.format.schema import Schema
 from lancelake.scan.output_builder import needed_paths
 from lancelake.scan.plan import ScanSpec
+
+_CACHED = 256
+
+_Paths = tuple[tuple[str, ...], ...]
+
+# A schema is kept with its projections, so that no other gets its id.
+_projections: RecentlyUsed[tuple[int, _Paths], tuple[Schema, Schema]] = RecentlyUsed(_CACHED)
 
 
 class Density:
@@ -62,13 +70,18 @@ class ScanColumns:
         return self._columns(self._outputs + self._filters)
 
     @computed_once
-    def _outputs(self) -> tuple[tuple[str, ...], ...]:
+    def _outputs(self) -> _Paths:
         return needed_paths(self.spec.outputs)
 
     @computed_once
-    def _filters(self) -> tuple[tuple[str, ...], ...]:
+    def _filters(self) -> _Paths:
         return () if self.spec.predicate is None else self.spec.predicate.paths
 
-    def _columns(self, paths: tuple[tuple[str, ...], ...]) -> Schema:
+    def _columns(self, paths: _Paths) -> Schema:
+        """Project the table's schema; what is cached for a projection is found by its identity."""
+        key = id(self.spec.table_schema), paths
+        return _projections.get(key, lambda: (self.spec.table_schema, self._projected(paths)))[1]
+
+    def _projected(self, paths: _Paths) -> Schema:
         found = project(self.spec.table_schema, paths)
         return interned(found) if self.spec.remembers_small else found

@@ -41,5 +41,6 @@ def test_results_are_cached_by_the_identity_of_the_argument() -> None:
 
     first = (1, 2)
     equal = (*first,)
+    assert first is not equal
     assert [length(first), length(first), length(equal)] == [2, 2, 2]
     assert len(computed) == 2

@@ -40,10 +40,15 @@ def test_a_bitmap_by_an_official_release_is_read(release):
     assert deletion.decode(read(release, "deletions.bin"), BITMAP) == MANY
 
 
-def test_an_array_is_compressed_with_zstd():
-    plain = ipc(rows(*FEW))
+def test_a_large_array_is_compressed():
+    many = BitMap(range(0, 9000, 2))
+    plain = ipc(rows(*many))
 
-    assert len(deletion.encode(FEW, ARRAY)) < len(plain)
+    assert len(deletion.encode(many, ARRAY)) < len(plain)
+
+
+def test_a_small_array_is_not_compressed():
+    assert len(deletion.encode(FEW, ARRAY)) <= len(ipc(rows(*FEW)))
 
 
 @pytest.mark.parametrize("compression", [None, "lz4", "zstd"])

@@ -119,7 +119,8 @@ class WriteMerged:
         """Write the rows and return their fragments."""
         ids: list[pa.Array] = []
         schema = self.portions[0].recipe.schema
-        with closing(read_ahead(self._batches(ids))) as batches:
+        rows = sum(map(len, self.portions))
+        with closing(read_ahead(self._batches(ids), rows=rows)) as batches:
             reader = pa.RecordBatchReader.from_batches(schema, batches)
             fragments = write_fragments(self.write, reader, ids=SystemIds())
         return to_bytes(with_row_ids(fragments, ids) if ids else fragments)

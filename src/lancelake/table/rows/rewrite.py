@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import chain
@@ -31,7 +31,6 @@ from lancelake.table.row_steps.writable import writable
 from lancelake.table.rows.assign import Assignment, assigned
 
 _TASK_BYTES = 256 << 20
-_FEW_ROWS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,8 @@ class RewriteRows:
     def run(self) -> bytes:
         """Write the rows and return their fragments."""
         row_ids: list[pa.Array] = []
-        with closing(self._prefetched(row_ids)) as batches:
+        rows = sum(len(scan.rows or ()) for scan in self.scans)
+        with closing(read_ahead(self._batches(row_ids), rows=rows)) as batches:
             first = next(batches, None)
             if first is None:
                 raise CorruptTableError("the rows to change are not in their fragment")
@@ -61,13 +61,7 @@ class RewriteRows:
             fragments = with_row_ids(fragments, row_ids)
         return to_bytes(fragments)
 
-    def _prefetched(self, row_ids: list[pa.Array]) -> Generator[pa.RecordBatch, None, None]:
-        batches = self._batches(row_ids)
-        rows = sum(len(scan.rows or ()) for scan in self.scans)
-        # The rows of a single batch are all read before the first is written.
-        return batches if rows <= _FEW_ROWS else read_ahead(batches)
-
-    def _batches(self, row_ids: list[pa.Array]) -> Generator[pa.RecordBatch, None, None]:
+    def _batches(self, row_ids: list[pa.Array]) -> Iterator[pa.RecordBatch]:
         # Each evaluation has a fixed cost, so batches are as large as those of the codec.
         for batch in gathered(self._rows()):
             changed = assigned(batch, self.assignments)
