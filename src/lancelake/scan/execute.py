@@ -24,7 +24,7 @@ from lancelake.scan.output_builder import Finisher
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.row_runs import row_runs
-from lancelake.scan.row_source import FragmentRows, RowSource
+from lancelake.scan.row_source import RowSource, SingleFragment
 from lancelake.scan.row_width import row_bytes, value_bytes
 from lancelake.scan.scan_columns import ScanColumns
 
@@ -106,7 +106,7 @@ class _TaskRun:
     ) -> None:
         self._task = task
         self._spec = task.spec
-        self._source = source or FragmentRows(task.spec, task.fragment)
+        self._source = source or SingleFragment(task.spec, task.fragment)
         self._finisher = Finisher.of(task.spec)
         self._columns = columns or ScanColumns.of(task.spec)
 

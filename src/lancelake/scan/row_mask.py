@@ -20,26 +20,26 @@ Parts = dict[int, BitMap]
 
 
 @dataclass(frozen=True, slots=True)
-class RowMask:
+class AllowedRows:
     """Rows to read, and rows not to read, by the high and low words of their ids."""
 
     allowed: Parts | None
     blocked: Parts
 
     @staticmethod
-    def of(allowlist: bytes | None, blocklist: bytes | None) -> RowMask | None:
+    def of(allowlist: bytes | None, blocklist: bytes | None) -> AllowedRows | None:
         """Decode serialized sets; None if there is neither."""
         if allowlist is None and blocklist is None:
             return None
         allowed = None if allowlist is None else row_address_set.decode(allowlist)
-        return RowMask(allowed, {} if blocklist is None else row_address_set.decode(blocklist))
+        return AllowedRows(allowed, {} if blocklist is None else row_address_set.decode(blocklist))
 
-    def at_addresses(self, snapshot: Snapshot) -> RowMask:
+    def at_addresses(self, snapshot: Snapshot) -> AllowedRows:
         """Return the mask by address; only stable row ids differ from addresses."""
         if not snapshot.manifest.has_stable_row_ids:
             return self
         allowed = None if self.allowed is None else _addressed(snapshot, self.allowed)
-        return RowMask(allowed, _addressed(snapshot, self.blocked))
+        return AllowedRows(allowed, _addressed(snapshot, self.blocked))
 
     def applied(self, task: ScanTask) -> ScanTask | None:
         """Return the task for the rows of the mask; None if there are none."""
@@ -52,7 +52,7 @@ class RowMask:
         return replace(task, rows=FrozenBitMap(rows)) if rows else None
 
 
-def masked_plan(snapshot: Snapshot, request: ScanRequest, mask: RowMask) -> ScanPlan:
+def masked_plan(snapshot: Snapshot, request: ScanRequest, mask: AllowedRows) -> ScanPlan:
     """Plan a scan of the rows of a mask; offset and limit count these rows only."""
     whole = plan(snapshot, replace(request, offset=None, limit=None))
     here = mask.at_addresses(snapshot)

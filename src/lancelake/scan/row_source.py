@@ -55,7 +55,7 @@ class RowSource(Protocol):
 
 
 @dataclass(frozen=True)
-class FragmentRows:
+class SingleFragment:
     """The rows of one fragment."""
 
     spec: ScanSpec

@@ -28,7 +28,7 @@ from lancelake.scan.explain import explain
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
-from lancelake.scan.row_mask import RowMask, masked_plan
+from lancelake.scan.row_mask import AllowedRows, masked_plan
 from lancelake.scan.stream import count, run
 from lancelake.suggest import suggestion
 
@@ -48,7 +48,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         request: ScanRequest,
         *,
         batch_bytes: int | None = None,
-        mask: RowMask | None = None,
+        mask: AllowedRows | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._request = request
@@ -152,7 +152,7 @@ class ScannerBuilder:
         self.ds = ds
         self._request = ScanRequest(batch_size=_default_batch_size())
         self._batch_bytes: int | None = None
-        self._mask: RowMask | None = None
+        self._mask: AllowedRows | None = None
 
     def _with(self, **changes: Any) -> ScannerBuilder:
         self._request = replace(self._request, **changes)
@@ -266,7 +266,7 @@ class ScannerBuilder:
 
         Both are results of `serialize_row_addrs`; without them, all rows are scanned.
         """
-        self._mask = RowMask.of(allowlist, blocklist)
+        self._mask = AllowedRows.of(allowlist, blocklist)
         return self
 
     def with_index_segments(self, index_segments: Iterable[str | UUID]) -> ScannerBuilder:

@@ -16,10 +16,10 @@ from lancelake.index.kind import IdKind, RangeSegment
 from lancelake.index.row_ids import EMPTY, RowIds
 from lancelake.scan.index_search.questions import Question
 from lancelake.scan.index_search.row_places import row_places
-from lancelake.scan.index_search.sources import Source, named_failures
+from lancelake.scan.index_search.sources import IndexSource, named_failures
 
 
-def answer(snapshot: Snapshot, source: Source, question: Question) -> Answer | None:
+def answer(snapshot: Snapshot, source: IndexSource, question: Question) -> Answer | None:
     """Return what a segment knows about the rows of the fragments that it covers.
 
     None if the segment does not serve the question. Deleted rows may be among those found.
@@ -34,7 +34,7 @@ def answer(snapshot: Snapshot, source: Source, question: Question) -> Answer | N
     return found.mapped(lambda ids: _places(snapshot, coverage.fragments, ids))
 
 
-def _asked(source: Source, question: Question) -> Answer | None:
+def _asked(source: IndexSource, question: Question) -> Answer | None:
     segment = source.segment
     if question.wanted is not None and isinstance(segment, RangeSegment):
         return segment.answer_range(question.wanted)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from lancelake.index.kind import RangeSegment
 from lancelake.scan.index_search.questions import Question
-from lancelake.scan.index_search.sources import Source, named_failures
+from lancelake.scan.index_search.sources import IndexSource, named_failures
 
 # Fewer rows are read out of an index in no time.
 _FEW_READ = 1 << 16
@@ -16,18 +16,18 @@ _MOST_SHARE = 0.25
 FEW_CANDIDATES = 1000
 
 
-def rows_read(sources: Sequence[Source], question: Question) -> int:
+def rows_read(sources: Sequence[IndexSource], question: Question) -> int:
     """Estimate how many entries of indices are read to answer a question; 0 for few."""
     return sum(_rows_read(source, question)[0] for source in sources)
 
 
-def is_worth_asking(source: Source, question: Question) -> bool:
+def is_worth_asking(source: IndexSource, question: Question) -> bool:
     """Whether a segment answers faster than its column is read."""
     rows, share = _rows_read(source, question)
     return not rows or share <= _MOST_SHARE
 
 
-def _rows_read(source: Source, question: Question) -> tuple[int, float]:
+def _rows_read(source: IndexSource, question: Question) -> tuple[int, float]:
     segment = source.segment
     if question.wanted is None or not isinstance(segment, RangeSegment):
         return 0, 0.0

@@ -17,7 +17,7 @@ RowsOf = Callable[[int], int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FragmentRows:
+class RowsToRead:
     """Rows of a fragment, deleted ones perhaps among them: those that match, or may match."""
 
     rows: FrozenBitMap
@@ -28,7 +28,7 @@ class FragmentRows:
 class FoundRows:
     """The rows to read of fragments; of those that are not named, all have to be read."""
 
-    by_fragment: dict[int, FragmentRows] = field(default_factory=dict)
+    by_fragment: dict[int, RowsToRead] = field(default_factory=dict)
     empty: BitMap = field(default_factory=BitMap)
     """Fragments without a row to read."""
 
@@ -49,7 +49,7 @@ class FoundRows:
                 continue
             is_exact = answer.is_exact or rows == _part(sure, fragment, count)
             if is_exact or len(rows) <= count * _MOST_CHECKED:
-                found = FragmentRows(rows=FrozenBitMap(rows), is_exact=is_exact)
+                found = RowsToRead(rows=FrozenBitMap(rows), is_exact=is_exact)
                 self.by_fragment[fragment] = found
 
 

@@ -16,7 +16,7 @@ from lancelake.format.ids import FragmentId
 from lancelake.index.answer import ALL_ROWS, NO_ROWS, UNKNOWN, Answer
 from lancelake.scan.count import physical_rows
 from lancelake.scan.index_search import addresses, cost
-from lancelake.scan.index_search.fragment_rows import FoundRows, FragmentRows
+from lancelake.scan.index_search.fragment_rows import FoundRows, RowsToRead
 from lancelake.scan.index_search.questions import (
     Joined,
     Known,
@@ -28,7 +28,7 @@ from lancelake.scan.index_search.questions import (
     column_of_leaf,
     questions_of,
 )
-from lancelake.scan.index_search.sources import IndexSources, Source
+from lancelake.scan.index_search.sources import IndexSource, IndexSources
 from lancelake.scan.outputs import expression_schema
 
 _KNOWN = {
@@ -56,7 +56,7 @@ class IndexSearch:
     """What the indices of a version say about the rows for which a condition is true."""
 
     asked: tuple[AskedIndex, ...]
-    found: Mapping[int, FragmentRows]
+    found: Mapping[int, RowsToRead]
     """Fragments of which only some rows, at least one, have to be read."""
     empty: FrozenBitMap
     """Fragments without a row to read."""
@@ -205,7 +205,7 @@ class _Search:
         return physical_rows(self._snapshot.files, self._snapshot.manifest_at, found)
 
 
-def _logged(source: Source, question: Question, answer: Answer) -> AskedIndex:
+def _logged(source: IndexSource, question: Question, answer: Answer) -> AskedIndex:
     true = answer.maybe_true
     return AskedIndex(
         index=source.index,

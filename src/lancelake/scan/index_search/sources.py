@@ -39,7 +39,7 @@ _SEGMENT_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class IndexSource:
     """A segment of an index, and the fragments of the version that it answers for."""
 
     index: str
@@ -62,14 +62,14 @@ class IndexSources:
         """The fragments of the version."""
         return self._fragments
 
-    def of(self, column: Column) -> tuple[Source, ...]:
+    def of(self, column: Column) -> tuple[IndexSource, ...]:
         """Return the segments that index a column, those of exact kinds first."""
         found = self._found.get(column.path)
         if found is None:
             found = self._found[column.path] = tuple(self._sources(column))
         return found
 
-    def _sources(self, column: Column) -> Iterator[Source]:
+    def _sources(self, column: Column) -> Iterator[IndexSource]:
         trail = follow(self._snapshot.manifest.schema.fields, column.path, exact=True)
         if len(trail) < len(column.path):
             return
@@ -95,7 +95,7 @@ class IndexSources:
         folder = self._snapshot.files.index_dir(entry)
         return open_store(folder.root).list_names(folder.path)
 
-    def _source(self, entry: IndexMetadata, kind: IndexKind, column: Column) -> Source | None:
+    def _source(self, entry: IndexMetadata, kind: IndexKind, column: Column) -> IndexSource | None:
         try:
             coverage = self._indexed_version().coverage(entry, kind)
         except UnsupportedError:
@@ -107,7 +107,7 @@ class IndexSources:
         with named_failures(entry.name):
             segment = self._opened(entry, kind, column.dtype)
             coverage = coverage.trusted(segment)
-        return Source(index=entry.name, kind=kind, segment=segment, coverage=coverage)
+        return IndexSource(index=entry.name, kind=kind, segment=segment, coverage=coverage)
 
     def _without_updates(self, coverage: Coverage, entry: IndexMetadata) -> Coverage:
         """Leave out fragments with rows that were updated since a member of a struct was indexed.
@@ -157,7 +157,7 @@ def _rows(fragments: FragmentList, fragment: int) -> int | None:
     return None if found is None else found.physical_rows
 
 
-_Found = dict[Path, tuple[Source, ...]]
+_Found = dict[Path, tuple[IndexSource, ...]]
 _known: dict[int, tuple[weakref.ref[Snapshot], _Found]] = {}
 
 
