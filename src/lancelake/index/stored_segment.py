@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -11,6 +12,8 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.format.arrow_schema import public_field
 from lancelake.format.computed_once import computed_once
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import Field
 from lancelake.index.coverage import Coverage, IndexedVersion
@@ -63,14 +66,16 @@ class StoredIndices:
         )
 
     def kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
-        """Return the kind of an entry; some releases commit entries that do not say it."""
+        """Return the kind of an entry if its version is known; some releases do not record it."""
         if entry.details is not None:
             return kind_of(entry)
         names = [file.path for file in entry.files]
         if not names:
             folder = self._snapshot.files.index_dir(entry)
             names = list(open_store(folder.root).list_names(folder.path))
-        return kind_of_files(names, dtype)
+        kind = kind_of_files(names, dtype)
+        is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
+        return kind if is_known else None
 
     def facts(self, entry: IndexMetadata, dtype: pa.DataType) -> SegmentFacts:
         """Return what opens the files of an entry."""
@@ -79,7 +84,8 @@ class StoredIndices:
             dtype=dtype,
             details=entry.details,
             index_version=entry.index_version or 0,
-            fragment_rows=self._rows_of,
+            # Open segments are cached, and must not keep the snapshot in memory.
+            fragment_rows=partial(_rows, self.fragments),
         )
 
     @computed_once
@@ -88,16 +94,19 @@ class StoredIndices:
         manifest = self._snapshot.manifest
         return IndexedVersion(
             indices=with_inline_moves(self._snapshot),
-            fragments=BitMap(fragment.id for fragment in manifest.fragments),
+            fragments=BitMap(self.fragments.ids),
             has_stable_row_ids=manifest.has_stable_row_ids,
         )
 
     @computed_once
-    def _rows(self) -> dict[int, int | None]:
-        return {f.id: f.physical_rows for f in self._snapshot.manifest.fragments}
+    def fragments(self) -> FragmentList:
+        """The fragments of the version."""
+        return FragmentList.of(self._snapshot.manifest.fragments)
 
-    def _rows_of(self, fragment: int) -> int | None:
-        return self._rows.get(fragment)
+
+def _rows(fragments: FragmentList, fragment: int) -> int | None:
+    found = fragments.by_id().get(FragmentId(fragment))
+    return None if found is None else found.physical_rows
 
 
 def indexed_type(field: Field) -> pa.DataType:

@@ -6,14 +6,12 @@ import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import cast
 
 import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.data.row_meta import RowMeta
 from lancelake.errors import (
     CorruptTableError,
@@ -27,12 +25,11 @@ from lancelake.format.ids import FieldId, FragmentId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import follow
 from lancelake.index import cache
-from lancelake.index.coverage import Coverage, IndexedVersion
-from lancelake.index.kind import IdKind, IndexKind, OpenSegment, SegmentFacts
-from lancelake.index.recorded_moves import with_inline_moves
-from lancelake.index.registry import KINDS, kind_of, kind_of_files
+from lancelake.index.coverage import Coverage
+from lancelake.index.kind import IdKind, IndexKind, OpenSegment
+from lancelake.index.registry import KINDS
+from lancelake.index.stored_segment import StoredIndices
 from lancelake.scan.count import physical_rows
-from lancelake.storage.open import open_store
 
 # What an open segment keeps in memory by itself, about.
 _SEGMENT_BYTES = 1 << 20
@@ -53,14 +50,13 @@ class IndexSources:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
-        self._fragments = FragmentList.of(snapshot.manifest.fragments)
+        self._stored = StoredIndices(snapshot)
         self._found = _found_in(snapshot)
-        self._version: IndexedVersion | None = None
 
     @property
     def fragments(self) -> FragmentList:
         """The fragments of the version."""
-        return self._fragments
+        return self._stored.fragments
 
     def of(self, column: Column) -> tuple[IndexSource, ...]:
         """Return the segments that index a column, those of exact kinds first."""
@@ -82,22 +78,12 @@ class IndexSources:
                 yield source
 
     def _kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
-        kind = kind_of(entry)
-        if entry.details is None:
-            kind = kind_of_files(self._file_names(entry), dtype)
-            is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
-            kind = kind if is_known else None
+        kind = self._stored.kind(entry, dtype)
         return kind if kind is not None and kind.accepts(dtype) else None
-
-    def _file_names(self, entry: IndexMetadata) -> list[str]:
-        if entry.files:
-            return [file.path for file in entry.files]
-        folder = self._snapshot.files.index_dir(entry)
-        return open_store(folder.root).list_names(folder.path)
 
     def _source(self, entry: IndexMetadata, kind: IndexKind, column: Column) -> IndexSource | None:
         try:
-            coverage = self._indexed_version().coverage(entry, kind)
+            coverage = self._stored.version.coverage(entry, kind)
         except UnsupportedError:
             return None  # rows moved in a way that only newer releases know
         if coverage is not None and len(column.path) > 1:
@@ -117,7 +103,7 @@ class IndexSources:
         """
         if coverage.stored is IdKind.ADDRESS:
             return coverage
-        by_id = self._fragments.by_id()
+        by_id = self.fragments.by_id()
         places = self._snapshot.files, self._snapshot.manifest_at
         updated = BitMap()
         for number in coverage.fragments:
@@ -130,31 +116,11 @@ class IndexSources:
 
     def _opened(self, entry: IndexMetadata, kind: IndexKind, dtype: pa.DataType) -> OpenSegment:
         place = self._snapshot.files.index_dir(entry)
-        facts = SegmentFacts(
-            folder=SegmentFolder(place=place),
-            dtype=dtype,
-            details=entry.details,
-            index_version=entry.index_version or 0,
-            fragment_rows=partial(_rows, self._fragments),
-        )
+        facts = self._stored.facts(entry, dtype)
         opened: object = cache.kept(
             place.uri, "segment", lambda: kind.open(facts), lambda _: _SEGMENT_BYTES
         )
         return cast(OpenSegment, opened)
-
-    def _indexed_version(self) -> IndexedVersion:
-        if self._version is None:
-            self._version = IndexedVersion(
-                indices=with_inline_moves(self._snapshot),
-                fragments=BitMap(self._fragments.ids),
-                has_stable_row_ids=self._snapshot.manifest.has_stable_row_ids,
-            )
-        return self._version
-
-
-def _rows(fragments: FragmentList, fragment: int) -> int | None:
-    found = fragments.by_id().get(FragmentId(fragment))
-    return None if found is None else found.physical_rows
 
 
 _Found = dict[Path, tuple[IndexSource, ...]]
