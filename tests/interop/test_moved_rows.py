@@ -13,7 +13,7 @@ from lancelake.index.coverage import IndexedVersion
 from lancelake.index.fragment_reuse import RowMoves
 from lancelake.index.kind import DROPPED
 from lancelake.index.recorded_moves import with_inline_moves
-from lancelake.index.registry import KINDS
+from lancelake.index.registry import kind_of
 from tests.support.index_laws import Rows, ensure_bounds
 from tests.support.index_tables import entries_of, facts_of_entry, rows_of
 from tests.support.official import RELEASES, Official, OfficialPool
@@ -83,7 +83,7 @@ def test_indices_answer_about_moved_rows(officials: OfficialPool, tmp_table: str
     )
     answered = set()
     for entry in entries_of(tmp_table):
-        kind = version.kind_of(entry, KINDS)
+        kind = kind_of(entry)
         if kind is None:
             continue
         column, leaf = LEAVES[entry.name]

@@ -5,7 +5,7 @@ Index files are not rewritten when rows are deleted, updated or moved; their ans
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
@@ -72,13 +72,6 @@ class IndexedVersion:
     indices: tuple[IndexMetadata, ...]
     fragments: BitMap
     has_stable_row_ids: bool
-
-    def kind_of(self, entry: IndexMetadata, kinds: Sequence[IndexKind]) -> IndexKind | None:
-        """Return the kind of a segment; None if the kind or its version is unknown."""
-        found = None if entry.details is None else entry.details.kind
-        kind = next((kind for kind in kinds if kind.details_type == found), None)
-        is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
-        return kind if is_known else None
 
     def coverage(self, entry: IndexMetadata, kind: IndexKind) -> Coverage | None:
         """Return the coverage of a segment; None if its entry does not record it.

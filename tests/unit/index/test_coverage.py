@@ -14,7 +14,7 @@ from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.index.answer import ALL_ROWS, Answer, RowMask
 from lancelake.index.coverage import Coverage, IndexedVersion, common
 from lancelake.index.kind import IdKind
-from lancelake.index.registry import KINDS
+from lancelake.index.registry import kind_of
 from lancelake.index.row_ids import RowIds
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
@@ -70,13 +70,13 @@ def test_an_entry_that_does_not_say_is_not_used() -> None:
     ids=["no details", "newer", "unknown"],
 )
 def test_unknown_kinds_are_left_alone(entry: IndexMetadata) -> None:
-    assert PLAIN.kind_of(entry, KINDS) is None
+    assert kind_of(entry) is None
 
 
 def test_kinds_are_known_by_the_last_part_of_their_type() -> None:
     url = "type.googleapis.com/LANCE.TABLE.zonemapindexdetails"
     entry = replace(ENTRY, details=IndexDetails(type_url=url, value=b""))
-    assert PLAIN.kind_of(entry, KINDS) is ZONE_MAP
+    assert kind_of(entry) is ZONE_MAP
 
 
 def test_ids_of_other_fragments_are_ignored() -> None:
