@@ -20,6 +20,7 @@ from lancelake.table.check import check
 from tests.support.s3_server import s3_server
 from tests.support.table_builder import (
     SCHEMA,
+    WRITER,
     NoFacts,
     StoredDeletions,
     log,
@@ -48,6 +49,7 @@ def _means(line: VersionLine, number: int) -> CommitServices:
         facts=NoFacts(),
         clock=SystemClock(),
         ids=SystemIds(number),
+        writer=WRITER,
     )
 
 

@@ -36,4 +36,6 @@ def test_any_history_leaves_a_table_in_order(
     root: Path = tmp_path_factory.mktemp("history") / "table.lance"
     run_history(officials(target.release), str(root), data.draw(histories(target)))
     found = check(Location.parse(root), data=True, versions="all")
-    assert [f for f in found if f.severity is not Severity.INFO] == []
+    # Rows that no index covers are right, and no damage.
+    bad = [f for f in found if f.severity is not Severity.INFO and f.code != "index-coverage-low"]
+    assert bad == []

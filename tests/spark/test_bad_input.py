@@ -179,7 +179,7 @@ CASES: dict[str, tuple[Act, type[LanceTableError], tuple[str, ...]]] = {
     "a version of data files that is not known": (
         lambda p: p.save(p.rows(), path=p.at("new.lance"), dataStorageVersion="9.9"),
         UnsupportedError,
-        ("unknown data file version '9.9'",),
+        ("Unknown Lance storage version: 9.9",),
     ),
     "a version that is not there": (
         lambda p: p.load(version=77),

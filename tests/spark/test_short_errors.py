@@ -35,9 +35,8 @@ def failure(action: Callable[[], object]) -> Exception:
     [
         "ALTER TABLE {t} ADD COLUMN x INT NOT NULL",
         "ALTER TABLE {t} REPLACE COLUMNS (other STRING)",
-        "CREATE TABLE {t}_clustered (id INT) CLUSTER BY (id)",
     ],
-    ids=["not null", "replace columns", "cluster by"],
+    ids=["not null", "replace columns"],
 )
 def test_a_refused_statement_is_explained_in_few_lines(
     spark: SparkSession, table: str, statement: str

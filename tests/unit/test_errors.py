@@ -66,6 +66,7 @@ def test_no_class_has_advice_that_only_repeats_its_name() -> None:
     advised = {code for code, kind in type_registry.items() if kind.action is not None}
     assert advised == {
         "corrupt_table",
+        "damaged_index",
         "function",
         "internal",
         "place_not_allowed",
