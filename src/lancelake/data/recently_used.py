@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Generic, TypeVar
 
 from lancelake.process import after_fork
@@ -40,6 +40,15 @@ class RecentlyUsed(Generic[K, V]):
                 return None
             self._items.move_to_end(key)
             return self._items[key]
+
+    def find_all(self, keys: Sequence[K]) -> list[V | None]:
+        """Return the values of keys that are cached, None for others, and mark them as used."""
+        with self._lock:
+            found = [self._items.get(key) for key in keys]
+            for key, value in zip(keys, found, strict=True):
+                if value is not None:
+                    self._items.move_to_end(key)
+            return found
 
     def get(self, key: K, make: Callable[[], V]) -> V:
         """Return the value of a key; create it if it is not cached."""

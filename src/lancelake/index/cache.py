@@ -5,7 +5,7 @@ Index files never change, so cached content stays valid.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
@@ -33,6 +33,12 @@ def find(uri: str, part: Hashable) -> object | None:
     """Return a cached part of the file at a URI."""
     item = _kept.find((uri, part))
     return None if item is None else item.value
+
+
+def find_all(uri: str, parts: Sequence[Hashable]) -> list[object | None]:
+    """Return cached parts of the file at a URI; None for those that are not cached."""
+    items = _kept.find_all([(uri, part) for part in parts])
+    return [None if item is None else item.value for item in items]
 
 
 def keep(uri: str, part: Hashable, value: object, size: int) -> None:

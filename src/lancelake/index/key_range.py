@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lancelake.expr.condition import Comparison, Leaf, Operator, TextMatch, TextTest, Truth
-from lancelake.index.order import Key, key_array, key_of, keys_of, search
+from lancelake.format.computed_once import computed_once
+from lancelake.index.order import Integers, Key, integers, key_array, key_of, keys_of, search
 
 _NEGATIVE_ZERO, _ZERO = -1, 0
 _LAST_BYTE = 0xFF
@@ -41,12 +42,26 @@ class KeyRange:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class KeyPoints:
     """Some values: for each the first and the last key that is equal to it, ascending."""
 
     first: pa.Array
     last: pa.Array
+
+    def places(self, keys: pa.Array, start: int, stop: int) -> tuple[list[int], list[int]]:
+        """Return where the keys of each of a range of points start and end among ascending keys."""
+        numbers = integers(keys)
+        if numbers is None:
+            first, last = self.first[start:stop], self.last[start:stop]
+            return search(keys, first, "left").tolist(), search(keys, last, "right").tolist()
+        first, last = self._integers
+        low = numbers.searchsorted(first[start:stop], "left")
+        return low.tolist(), numbers.searchsorted(last[start:stop], "right").tolist()
+
+    @computed_once
+    def _integers(self) -> tuple[Integers, Integers]:
+        return self.first.to_numpy(), self.last.to_numpy()
 
 
 def range_of(leaf: Leaf) -> KeyRange | None:
@@ -81,6 +96,10 @@ def place_of(keys: pa.Array, cut: Cut | None, without: int) -> int:
     if cut is None:
         return without
     side: Literal["left", "right"] = "right" if cut.is_after else "left"
+    numbers = integers(keys)
+    if numbers is not None:
+        # A plain number would be compared with unsigned ones as a floating-point number.
+        return int(numbers.searchsorted(numbers.dtype.type(cut.key), side))
     return int(search(keys, pa.array([cut.key], keys.type), side)[0])
 
 

@@ -19,6 +19,7 @@ from lancelake.expr.literals import is_binary, is_text
 
 Key = Any  # int, bytes or Decimal, one of them for a type
 Positions = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 
 def has_order(dtype: pa.DataType) -> bool:
@@ -65,13 +66,19 @@ def key_of(value: pa.Scalar) -> Key:
     return keys_of(pa.array([value], value.type))[0].as_py()
 
 
+def integers(keys: pa.Array) -> Integers | None:
+    """Return integer keys without nulls as a NumPy array; None for keys of other types."""
+    return keys.to_numpy() if pa.types.is_integer(keys.type) else None
+
+
 def search(keys: pa.Array, wanted: pa.Array, side: Literal["left", "right"]) -> Positions:
     """Return the insertion points of keys among ascending ones, before or after equal keys.
 
     Neither has nulls.
     """
-    if pa.types.is_integer(keys.type):
-        found: Positions = np.searchsorted(keys.to_numpy(), wanted.to_numpy(), side)
+    numbers = integers(keys)
+    if numbers is not None:
+        found: Positions = numbers.searchsorted(wanted.to_numpy(), side)
         return found
     find = bisect.bisect_left if side == "left" else bisect.bisect_right
     places = range(len(keys))

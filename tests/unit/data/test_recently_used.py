@@ -14,6 +14,15 @@ def test_what_was_used_last_is_kept() -> None:
     assert [cache.peek(key) for key in ("a", "b", "c")] == [1, None, 3]
 
 
+def test_values_that_are_found_together_count_as_used() -> None:
+    cache: RecentlyUsed[str, int] = RecentlyUsed(3)
+    for number, key in enumerate(("a", "b", "c")):
+        cache.put(key, number)
+    assert cache.find_all(["b", "x", "a"]) == [1, None, 0]
+    cache.put("d", 3)
+    assert [cache.peek(key) for key in ("a", "b", "c")] == [0, 1, None]
+
+
 def test_weights_add_up_to_the_size() -> None:
     cache: RecentlyUsed[str, bytes] = RecentlyUsed(10, weight=len)
     cache.put("a", b"12345")

@@ -7,6 +7,7 @@ import pytest
 
 from lancelake.expr.condition import Column, Comparison, IsNull, Operator, TextMatch, TextTest
 from lancelake.index.key_range import Cut, KeyRange, place_of, points_of, range_of
+from lancelake.index.order import keys_of
 
 FLOATS = Column(path=("f",), dtype=pa.float64())
 TEXTS = Column(path=("t",), dtype=pa.string())
@@ -70,3 +71,18 @@ def test_a_cut_is_before_or_after_equal_keys() -> None:
     assert place_of(keys, Cut(2, False), 0) == 1
     assert place_of(keys, Cut(2, True), 0) == 3
     assert place_of(keys, None, 4) == 4
+
+
+def test_large_unsigned_keys_are_compared_exactly() -> None:
+    most = (1 << 64) - 1
+    keys = pa.array([most - 2, most - 1, most], pa.uint64())
+    assert place_of(keys, Cut(most - 1, False), 0) == 1
+    assert place_of(keys, Cut(most - 1, True), 0) == 2
+
+
+@pytest.mark.parametrize("dtype", [pa.int64(), pa.uint8(), pa.string(), pa.decimal128(38, 2)])
+def test_points_of_a_range_are_found_among_keys(dtype: pa.DataType) -> None:
+    values = pa.array([1, 2, 2, 3, 5]).cast(dtype)
+    points = points_of(pa.array([5, 2, 4, 0]).cast(dtype))
+    assert points.places(keys_of(values), 0, 4) == ([0, 1, 4, 4], [0, 3, 4, 5])
+    assert points.places(keys_of(values), 1, 2) == ([1], [3])

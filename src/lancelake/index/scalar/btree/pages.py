@@ -28,16 +28,23 @@ class Pages:
         self._lookup = lookup
         self._uri = folder.place.uri
 
-    def keys(self, page: int) -> pa.Array:
-        """Return the keys of the values of a page, ascending, without the nulls before them."""
-        return cache.kept(self._uri, (files.VALUES, page), lambda: self._keys(page), _size)
+    def keys(self, pages: Sequence[int]) -> Iterator[pa.Array]:
+        """Yield the keys of the values of pages, ascending, without the nulls before them."""
+        parts = [(files.VALUES, page) for page in pages]
+        for part, kept in zip(parts, cache.find_all(self._uri, parts), strict=True):
+            if isinstance(kept, pa.Array):
+                yield kept
+                continue
+            keys = self._keys(part[1])
+            cache.keep(self._uri, part, keys, int(keys.nbytes))
+            yield keys
 
     def ids(self, pages: Sequence[int]) -> list[U64Array]:
         """Return the row ids of pages, those of nulls before the others."""
         found: dict[int, U64Array] = {}
         missing: list[int] = []
-        for page in pages:
-            kept = cache.find(self._uri, (files.IDS, page))
+        all_kept = cache.find_all(self._uri, [(files.IDS, page) for page in pages])
+        for page, kept in zip(pages, all_kept, strict=True):
             if isinstance(kept, np.ndarray):
                 found[page] = kept
             else:
@@ -114,7 +121,3 @@ def _runs(pages: Sequence[int]) -> Iterator[range]:
         if place == len(numbers) or numbers[place] != numbers[place - 1] + 1:
             yield range(numbers[start], numbers[place - 1] + 1)
             start = place
-
-
-def _size(keys: pa.Array) -> int:
-    return int(keys.nbytes)

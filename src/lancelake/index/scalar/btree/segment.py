@@ -13,7 +13,6 @@ from lancelake.expr.condition import Comparison, IsNull, Leaf, Membership, Opera
 from lancelake.index.answer import Answer
 from lancelake.index.key_range import KeyPoints, KeyRange, place_of, points_of, range_of
 from lancelake.index.kind import Parameters, SegmentFacts
-from lancelake.index.order import search
 from lancelake.index.row_ids import EMPTY, RowIds, U64Array
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.lookup import Lookup, PageFile, open_lookup
@@ -100,8 +99,8 @@ class BTreeSegment:
         pages.nulls()
         numbers = lookup.numbers[:MOST_KEPT].tolist()
         pages.ids(numbers)
-        for page in numbers:
-            pages.keys(page)
+        for _ in pages.keys(numbers):
+            pass
 
     def _pages(self) -> Pages:
         return Pages(self._folder, self.lookup)
@@ -119,8 +118,7 @@ class BTreeSegment:
         border = [*range(first, inside.start), *range(inside.stop, end)]
         found = pages.ids(lookup.numbers[inside.start : inside.stop].tolist()) if inside else []
         numbers = lookup.numbers[border].tolist()
-        for page, ids in zip(numbers, pages.ids(numbers), strict=True):
-            keys = pages.keys(page)
+        for keys, ids in zip(pages.keys(numbers), pages.ids(numbers), strict=True):
             low = place_of(keys, wanted.lower, 0)
             high = place_of(keys, wanted.upper, len(keys))
             nulls = len(ids) - len(keys)
@@ -138,10 +136,9 @@ class BTreeSegment:
         starts = np.searchsorted(end, visited, "right").tolist()
         stops = np.searchsorted(first, visited, "right").tolist()
         found: list[U64Array] = []
-        for page, ids, start, stop in zip(numbers, pages.ids(numbers), starts, stops, strict=True):
-            keys = pages.keys(page)
-            low = search(keys, wanted.first[start:stop], "left").tolist()
-            high = search(keys, wanted.last[start:stop], "right").tolist()
+        both = zip(pages.keys(numbers), pages.ids(numbers), strict=True)
+        for (keys, ids), start, stop in zip(both, starts, stops, strict=True):
+            low, high = wanted.places(keys, start, stop)
             nulls = len(ids) - len(keys)
             found += [ids[nulls + a : nulls + b] for a, b in zip(low, high, strict=True) if a < b]
         return found
