@@ -4,12 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 if TYPE_CHECKING:  # every import of a table module loads this one
+    from lancelake.clock import Clock, Ids
+    from lancelake.commit.locked import CommitLock
     from lancelake.commit.snapshot import Snapshot
 
-AfterCommit: TypeAlias = "Callable[[Snapshot], None]"
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed:
+    """A version that was just committed, and what a further commit by a hook has to use."""
+
+    snapshot: Snapshot
+    lock: CommitLock | None
+    clock: Clock
+    ids: Ids
+
+
+AfterCommit: TypeAlias = Callable[[Committed], None]
 """Called with a version that was just committed."""
 
 _installed: list[AfterCommit] = []
@@ -21,14 +35,20 @@ def install(hook: AfterCommit) -> None:
         _installed.append(hook)
 
 
-def run_after(hooks: tuple[AfterCommit, ...] | None, made: Snapshot) -> None:
+def installed_except(hook: AfterCommit) -> tuple[AfterCommit, ...]:
+    """Return the installed hooks that follow a commit made by one of them."""
+    return tuple(other for other in _installed if other != hook)
+
+
+def run_after(hooks: tuple[AfterCommit, ...] | None, made: Committed) -> None:
     """Run hooks in order, by default the installed ones; a failing hook emits a warning."""
     for hook in _installed if hooks is None else hooks:
         try:
             hook(made)
         except Exception as error:  # noqa: BLE001  # the commit has succeeded, whatever fails now
+            at = made.snapshot
             warnings.warn(
-                f"version {made.version} of {made.location.uri} was committed, but a step "
+                f"version {at.version} of {at.location.uri} was committed, but a step "
                 f"after the commit failed: {error}",
                 RuntimeWarning,
                 stacklevel=3,

@@ -25,7 +25,7 @@ from lancelake.format.operations import Operation
 from lancelake.format.transaction import COMMIT_MESSAGE, Transaction
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import TableFiles
-from lancelake.table.commit_hooks import AfterCommit, run_after
+from lancelake.table.commit_hooks import AfterCommit, Committed, run_after
 from lancelake.txn.state import TableState
 from lancelake.version import __version__
 
@@ -108,7 +108,7 @@ def publish(
     if choices.is_detached:
         return commit_detached(line, request, services, base=base).snapshot
     made = commit(line, request, services, base=base).snapshot
-    run_after(choices.after, made)
+    run_after(choices.after, _committed(made, choices))
     return made
 
 
@@ -126,7 +126,7 @@ def publish_first(
             naming=choices.naming,
         )
     made = result.snapshot
-    run_after(choices.after, made)
+    run_after(choices.after, _committed(made, choices))
     return made
 
 
@@ -148,6 +148,11 @@ def publish_clone(
         naming=choices.naming,
     )
     return result.snapshot
+
+
+def _committed(made: Snapshot, choices: CommitChoices) -> Committed:
+    around = choices.surroundings
+    return Committed(snapshot=made, lock=choices.lock, clock=around.clock, ids=around.ids)
 
 
 def _line(location: Location, choices: CommitChoices) -> VersionLine:

@@ -6,8 +6,8 @@ import sys
 import pyarrow as pa
 import pytest
 
-from lancelake.commit.snapshot import Snapshot
 from lancelake.storage.location import Location
+from lancelake.table.commit_hooks import Committed
 from lancelake.table.config import update_config
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices
@@ -16,14 +16,17 @@ from lancelake.table.write import WriteOptions, write
 ROWS = pa.table({"a": [1]})
 
 
-def _failing(made: Snapshot) -> None:
-    raise RuntimeError(f"no more after {made.version}")
+def _failing(made: Committed) -> None:
+    raise RuntimeError(f"no more after {made.snapshot.version}")
 
 
 def test_every_hook_is_called_with_the_version_in_order() -> None:
     told: list[tuple[str, int]] = []
     choices = CommitChoices(
-        after=(lambda m: told.append(("a", m.version)), lambda m: told.append(("b", m.version)))
+        after=(
+            lambda made: told.append(("a", made.snapshot.version)),
+            lambda made: told.append(("b", made.snapshot.version)),
+        )
     )
     base = write(
         ROWS.to_reader(), Location.parse("memory://after-steps/t"), WriteOptions(choices=choices)
@@ -36,7 +39,7 @@ def test_a_step_that_fails_leaves_the_commit_and_the_next_step() -> None:
     told: list[int] = []
     place = Location.parse("memory://after-failure/t")
     base = write(ROWS.to_reader(), place, WriteOptions())
-    choices = CommitChoices(after=(_failing, lambda made: told.append(made.version)))
+    choices = CommitChoices(after=(_failing, lambda made: told.append(made.snapshot.version)))
     with pytest.warns(RuntimeWarning, match="version 2 .* was committed, but .* no more after 2"):
         made = update_config(base, {"k": "v"}, choices=choices)
     assert (made.version, open_snapshot(place, Latest()).version, told) == (2, 2, [2])

@@ -7,7 +7,7 @@ from typing import Protocol
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
 from lancelake.table.index.build import IndexRun
-from lancelake.table.index.refresh import IndexWork, planned, refresh_indices
+from lancelake.table.index.refresh import IndexWork, RefreshOptions, planned, refresh_indices
 from lancelake.table.publish import CommitChoices
 
 
@@ -41,6 +41,33 @@ class ScalarIndexMaintenance:
         return refresh_indices(at, run=IndexRun(choices=choices)).snapshot
 
 
+class SegmentMerging:
+    """Merges the segments of indices that have several.
+
+    Compaction does not join fragments of different segments.
+    """
+
+    def due(self, at: Snapshot) -> tuple[str, ...]:
+        """Return the indices with several segments."""
+        return tuple(_shown(work) for work in _in_several_segments(at))
+
+    def run(
+        self,
+        at: Snapshot,
+        engine: Engine | None,  # noqa: ARG002  # indices are refreshed where the call is made
+        choices: CommitChoices,
+    ) -> Snapshot:
+        """Merge them, and add unindexed rows."""
+        names = tuple(work.name for work in _in_several_segments(at))
+        options = RefreshOptions(index_names=names)
+        return refresh_indices(at, options, IndexRun(choices=choices)).snapshot
+
+
+def _in_several_segments(at: Snapshot) -> list[IndexWork]:
+    works, _ = planned(at)
+    return [work for work in works if len(work.merged) > 1]
+
+
 def _shown(work: IndexWork) -> str:
     fragments, segments = len(work.new_fragments), len(work.merged)
     parts = [f"add {fragments} fragments"] if fragments else []
@@ -49,4 +76,7 @@ def _shown(work: IndexWork) -> str:
 
 
 INDEX_MAINTENANCE: tuple[IndexMaintenance, ...] = (ScalarIndexMaintenance(),)
-"""Index maintenance steps, in this order."""
+"""Index maintenance steps after a compaction, in this order."""
+
+BEFORE_COMPACTION: tuple[IndexMaintenance, ...] = (SegmentMerging(),)
+"""Index maintenance steps without which a compaction could not join fragments."""

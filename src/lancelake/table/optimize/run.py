@@ -13,7 +13,11 @@ from lancelake.table.compact.clustering import clustered
 from lancelake.table.compact.plan import RewritePlan, plan
 from lancelake.table.compact.run import CompactionCounts, CompactionRun, compact
 from lancelake.table.compact.task import CompactFragments
-from lancelake.table.optimize.index_maintenance import INDEX_MAINTENANCE, IndexMaintenance
+from lancelake.table.optimize.index_maintenance import (
+    BEFORE_COMPACTION,
+    INDEX_MAINTENANCE,
+    IndexMaintenance,
+)
 from lancelake.table.optimize.settings import OptimizeSettings, from_config
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
@@ -25,6 +29,7 @@ class OptimizeRun:
     engine: Engine | None = None
     choices: CommitChoices = DEFAULT_CHOICES
     progress: Progress | None = None
+    before_compaction: tuple[IndexMaintenance, ...] = BEFORE_COMPACTION
     index_maintenance: tuple[IndexMaintenance, ...] = INDEX_MAINTENANCE
 
 
@@ -74,8 +79,10 @@ def optimize(
     running = run or OptimizeRun()
     summary = OptimizeSummary(before=base, snapshot=base, is_dry_run=dry_run)
     try:
+        if how.compact:
+            summary = _with_index_maintenance(summary, running.before_compaction, running)
         summary = _compacted(summary, how, running)
-        summary = _with_index_maintenance(summary, running)
+        summary = _with_index_maintenance(summary, running.index_maintenance, running)
     except ConflictError as conflict:
         summary = replace(summary, conflict=conflict.problem)
     return _cleaned_up(summary, how, running)
@@ -107,15 +114,19 @@ def _compacted(
     return replace(summary, snapshot=done.snapshot, compaction=metrics)
 
 
-def _with_index_maintenance(summary: OptimizeSummary, run: OptimizeRun) -> OptimizeSummary:
-    for step in run.index_maintenance:
+def _with_index_maintenance(
+    summary: OptimizeSummary, steps: tuple[IndexMaintenance, ...], run: OptimizeRun
+) -> OptimizeSummary:
+    for step in steps:
         due = step.due(summary.snapshot)
         if not due:
             continue
         at = summary.snapshot
         if not summary.is_dry_run:
             at = step.run(at, run.engine, run.choices)
-        summary = replace(summary, snapshot=at, indices=(*summary.indices, *due))
+        # A dry run finds the same work before and after a compaction.
+        indices = tuple(dict.fromkeys((*summary.indices, *due)))
+        summary = replace(summary, snapshot=at, indices=indices)
     return summary
 
 

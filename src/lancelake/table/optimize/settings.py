@@ -12,12 +12,12 @@ from lancelake.table.cleanup.auto import policy_of
 from lancelake.table.cleanup.policy import DEFAULT_AGE, CleanupPolicy
 from lancelake.table.compact.options import CompactionSettings
 from lancelake.table.compact.options import from_config as compaction_from_config
+from lancelake.table.config_values import number, truth
 
 CONFIG_PREFIX = "lancelake.optimize."
 
 _FEW_FRAGMENTS = 4
 _FEW_VERSIONS = 20
-_TRUTHS = {"true": True, "false": False}
 
 
 def _careful() -> CleanupPolicy:
@@ -65,28 +65,9 @@ def from_config(config: Mapping[str, str]) -> OptimizeSettings:
     return OptimizeSettings(**given, compaction=compaction_from_config(config), policy=policy)
 
 
-def _number(key: str, text: str) -> int:
-    if not text.isascii() or not text.isdigit():
-        raise _wrong(key, text, "a non-negative number")
-    return int(text)
-
-
-def _truth(key: str, text: str) -> bool:
-    if text not in _TRUTHS:
-        raise _wrong(key, text, "true or false")
-    return _TRUTHS[text]
-
-
-def _wrong(key: str, text: str, expected: str) -> InvalidRequestError:
-    return InvalidRequestError(
-        f"config {key} is {text!r}, but must be {expected}",
-        action="Correct the table's config, or remove the key.",
-    )
-
-
 _READERS: dict[str, Callable[[str, str], object]] = {
-    "compact": _truth,
-    "cleanup": _truth,
-    "min_fragments_saved": _number,
-    "min_versions": _number,
+    "compact": truth,
+    "cleanup": truth,
+    "min_fragments_saved": number,
+    "min_versions": number,
 }
