@@ -1,33 +1,64 @@
+from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
-from collections.abc import Mapping as _Mapping
+from collections.abc import Iterable as _Iterable, Mapping as _Mapping
 from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class RepDefLayer(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REPDEF_UNSPECIFIED: _ClassVar[RepDefLayer]
+    REPDEF_ALL_VALID_ITEM: _ClassVar[RepDefLayer]
+    REPDEF_ALL_VALID_LIST: _ClassVar[RepDefLayer]
+    REPDEF_NULLABLE_ITEM: _ClassVar[RepDefLayer]
+    REPDEF_NULLABLE_LIST: _ClassVar[RepDefLayer]
+    REPDEF_EMPTYABLE_LIST: _ClassVar[RepDefLayer]
+    REPDEF_NULL_AND_EMPTY_LIST: _ClassVar[RepDefLayer]
+REPDEF_UNSPECIFIED: RepDefLayer
+REPDEF_ALL_VALID_ITEM: RepDefLayer
+REPDEF_ALL_VALID_LIST: RepDefLayer
+REPDEF_NULLABLE_ITEM: RepDefLayer
+REPDEF_NULLABLE_LIST: RepDefLayer
+REPDEF_EMPTYABLE_LIST: RepDefLayer
+REPDEF_NULL_AND_EMPTY_LIST: RepDefLayer
+
 class PageLayout(_message.Message):
-    __slots__ = ("mini_block_layout", "full_zip_layout", "blob_layout")
+    __slots__ = ("mini_block_layout", "constant_layout", "full_zip_layout", "blob_layout")
     MINI_BLOCK_LAYOUT_FIELD_NUMBER: _ClassVar[int]
+    CONSTANT_LAYOUT_FIELD_NUMBER: _ClassVar[int]
     FULL_ZIP_LAYOUT_FIELD_NUMBER: _ClassVar[int]
     BLOB_LAYOUT_FIELD_NUMBER: _ClassVar[int]
     mini_block_layout: MiniBlockLayout
+    constant_layout: ConstantLayout
     full_zip_layout: FullZipLayout
     blob_layout: BlobLayout
-    def __init__(self, mini_block_layout: _Optional[_Union[MiniBlockLayout, _Mapping]] = ..., full_zip_layout: _Optional[_Union[FullZipLayout, _Mapping]] = ..., blob_layout: _Optional[_Union[BlobLayout, _Mapping]] = ...) -> None: ...
+    def __init__(self, mini_block_layout: _Optional[_Union[MiniBlockLayout, _Mapping]] = ..., constant_layout: _Optional[_Union[ConstantLayout, _Mapping]] = ..., full_zip_layout: _Optional[_Union[FullZipLayout, _Mapping]] = ..., blob_layout: _Optional[_Union[BlobLayout, _Mapping]] = ...) -> None: ...
 
 class MiniBlockLayout(_message.Message):
-    __slots__ = ("value_compression", "dictionary")
+    __slots__ = ("value_compression", "dictionary", "layers")
     VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
     DICTIONARY_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
     value_compression: CompressiveEncoding
     dictionary: CompressiveEncoding
-    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., dictionary: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
+    layers: _containers.RepeatedScalarFieldContainer[RepDefLayer]
+    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., dictionary: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
+
+class ConstantLayout(_message.Message):
+    __slots__ = ("layers",)
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
+    layers: _containers.RepeatedScalarFieldContainer[RepDefLayer]
+    def __init__(self, layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
 
 class FullZipLayout(_message.Message):
-    __slots__ = ("value_compression",)
+    __slots__ = ("value_compression", "layers")
     VALUE_COMPRESSION_FIELD_NUMBER: _ClassVar[int]
+    LAYERS_FIELD_NUMBER: _ClassVar[int]
     value_compression: CompressiveEncoding
-    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ...) -> None: ...
+    layers: _containers.RepeatedScalarFieldContainer[RepDefLayer]
+    def __init__(self, value_compression: _Optional[_Union[CompressiveEncoding, _Mapping]] = ..., layers: _Optional[_Iterable[_Union[RepDefLayer, str]]] = ...) -> None: ...
 
 class BlobLayout(_message.Message):
     __slots__ = ("inner_layout",)

@@ -265,6 +265,18 @@ def test_decimals_that_are_not_aligned_are_written(tmp_path: Path) -> None:
     assert lancelake.dataset(tmp_path).to_table()["c"].to_pylist() == values.to_pylist()
 
 
+@pytest.mark.parametrize("rows", [3, 4, 5, 100])
+def test_structs_with_nulls_are_split_at_any_row(tmp_path: Path, rows: int) -> None:
+    members = [pa.array([i % 2 == 0 for i in range(9)]), pa.array([f"{i}" for i in range(9)])]
+    nulls = pa.array([i == 7 for i in range(9)])
+    table = pa.table({"s": pa.StructArray.from_arrays(members, names=["x", "y"], mask=nulls)})
+    written = _write(tmp_path, table, schema=from_arrow(table.schema), max_rows_per_file=rows)
+    assert sum(fragment.physical_rows or 0 for fragment in written) == 9
+    parts = [LanceFileReader(str(tmp_path / "data" / f.files[0].path)) for f in written]
+    found = [part.read_all().to_table() for part in parts]
+    assert pa.concat_tables(found).to_pylist() == table.to_pylist()
+
+
 @pytest.mark.parametrize("version", ["2.0", "2.1", "2.2"])
 def test_slices_of_structs_in_structs_are_written(tmp_path: Path, version: str) -> None:
     table = pa.table({"c": [{"p": {"x": i, "l": [{"y": i}]}} for i in range(9)]})

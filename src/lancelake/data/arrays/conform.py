@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from lancelake.data.arrays.hidden_nulls import all_valid
 from lancelake.data.arrays.retype import retype, struct_of
 from lancelake.data.arrays.text import InvalidText, is_text, valid_text
-from lancelake.data.arrays.tight_lists import rebuilt_list, tightened
+from lancelake.data.arrays.tight_lists import rebuilt_list, tightened, without_offset
 from lancelake.data.file_schema import BLOB_VALUE, file_field
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import jsonb
@@ -88,7 +88,7 @@ class _Node:
         positions = {member.name: i for i, member in enumerate(array.type)}
         outer = array if array.null_count else parent
         members = [
-            child.conform(array.field(positions[child.field.name]), outer)
+            without_offset(child.conform(array.field(positions[child.field.name]), outer))
             for child in self.children
         ]
         return struct_of(members, list(self.arrow.type), array)

@@ -1,4 +1,4 @@
-"""Lists trimmed to their visible values, and lists with other values."""
+"""Slices trimmed to their visible values, and lists with other values."""
 
 from __future__ import annotations
 
@@ -19,6 +19,14 @@ def tightened(array: pa.Array) -> pa.Array:
     # Arrow for Rust rejects an empty slice from the middle of strings.
     values = array.values.slice(first, last - first) if last > first else _none_of(array)
     return pa.Array.from_buffers(array.type, len(array), buffers, children=[values])
+
+
+def without_offset(array: pa.Array) -> pa.Array:
+    """Return the same values in buffers of their own, if the array is a slice.
+
+    The codec gives a struct's nulls to its members and ignores that a member is a slice.
+    """
+    return pa.concat_arrays([array]) if array.offset else array
 
 
 def rebuilt_list(array: pa.Array, target: pa.DataType, values: pa.Array) -> pa.Array:

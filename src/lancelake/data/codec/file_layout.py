@@ -71,7 +71,14 @@ class PhysicalColumn:
     @property
     def is_below_list(self) -> bool:
         """Whether a row may have several of these values."""
-        return any(node.logical_type.split(".")[0] in _LISTS for node in self.nodes)
+        return any(map(_is_list, self.nodes))
+
+    @property
+    def has_list_in_struct(self) -> bool:
+        """Whether a list, at any depth, belongs to a struct."""
+        lists = [depth for depth, node in enumerate(self.nodes) if _is_list(node)]
+        above = self.nodes[: lists[-1]] if lists else ()
+        return any(node.logical_type == "struct" for node in above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,6 +133,10 @@ def decode(
         columns=columns,
         is_plain=_are_plain(columns),
     )
+
+
+def _is_list(node: Field) -> bool:
+    return node.logical_type.split(".")[0] in _LISTS
 
 
 def quoted_path(segments: tuple[str, ...]) -> str:

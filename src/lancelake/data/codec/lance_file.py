@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from operator import itemgetter
 
 import pyarrow as pa
 
@@ -12,6 +13,7 @@ from lancelake.data.codec import file_layout
 from lancelake.data.codec.column_gaps import layout_with_gaps
 from lancelake.data.codec.container import Container, open_container
 from lancelake.data.codec.file_layout import FileLayout, PhysicalColumn, quoted_path
+from lancelake.data.codec.page_seams import SeamedColumns, page_seams
 from lancelake.data.codec.read_groups import read_groups
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.data.codec.transplanted import TransplantedColumns
@@ -38,6 +40,7 @@ _FILES = 1 << 14
 
 _layouts: RecentlyUsed[tuple[bytes, FileVersion], FileLayout] = RecentlyUsed(_CACHED)
 _known: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_FILES)
+_seams: RecentlyUsed[tuple[FileAt, tuple[int, ...]], tuple[int, ...]] = RecentlyUsed(_FILES)
 _wanted: RecentlyUsed[int, WantedColumns] = RecentlyUsed(_CACHED)
 
 
@@ -99,7 +102,8 @@ def open_lance_columns(
     if reader is None or names != wanted.names:
         reader = open_reader(place, names or None)
     shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns, layout.version)
-    return (LanceFile(wanted.schema, place, reader, shapes),)
+    plain = LanceFile(wanted.schema, place, reader, shapes)
+    return (_seamed(plain, place, layout, columns.values()),)
 
 
 def _open_groups(
@@ -113,7 +117,7 @@ def _open_groups(
     """Open a file with columns that need a transplant."""
     container = _container(place)
     indices = [column.index for column in columns.values()]
-    readers: list[ColumnReader] = []
+    readers: list[tuple[bool, ColumnReader]] = []
     for group in read_groups(layout, container, indices, raw_text=raw_text):
         held = {column.index for column in group.columns}
         ids = {i for i, column in columns.items() if column.index in held}
@@ -122,16 +126,28 @@ def _open_groups(
         here = {i: columns[i] for i in part.columns}
         shapes = part.shaped(here, layout.version, raw_text=raw_text)
         if group.transplant is None:
-            reader = open_reader(place, group.projection)
-            readers.append(LanceFile(part.schema, place, reader, shapes))
+            codec = open_reader(place, group.projection)
+            reader: ColumnReader = LanceFile(part.schema, place, codec, shapes)
         else:
-            readers.append(
-                TransplantedColumns(
-                    schema=part.schema, container=container, plan=group.transplant, shapes=shapes
-                )
+            reader = TransplantedColumns(
+                schema=part.schema, container=container, plan=group.transplant, shapes=shapes
             )
+        readers.append(
+            (group.transplant is not None, _seamed(reader, place, layout, group.columns))
+        )
     # Several groups may share a struct; its validity is taken from the first.
-    return tuple(sorted(readers, key=lambda reader: isinstance(reader, TransplantedColumns)))
+    return tuple(reader for _, reader in sorted(readers, key=itemgetter(0)))
+
+
+def _seamed(
+    reader: ColumnReader, place: FileAt, layout: FileLayout, columns: Iterable[PhysicalColumn]
+) -> ColumnReader:
+    """Let a reader respect the seams of its pages, which only lists in structs have."""
+    indices = tuple(column.index for column in columns if column.has_list_in_struct)
+    if not indices or not layout.version.leaves_only:
+        return reader
+    seams = _seams.get((place, indices), lambda: page_seams(_container(place), indices))
+    return SeamedColumns(columns=reader, seams=seams) if seams else reader
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from pathlib import Path
 from lancelake.data.byte_source import ByteSource, LoadedSource
 from lancelake.data.codec.column_transplant import file_tail
 from lancelake.data.codec.container import Container, open_container
+from lancelake.data.codec.page_layout import levels_above_lists
 from lancelake.proto import file2_pb2, file_pb2
 from lancelake.storage.store import ObjectStore
 
@@ -150,8 +151,13 @@ def _are_alike(file: PagedFile, like: PagedFile) -> bool:
         file.version_numbers == like.version_numbers
         and len(file.columns) == len(like.columns)
         and file.descriptor.schema == like.descriptor.schema
-        and all(a.encoding == b.encoding for a, b in zip(file.columns, like.columns, strict=True))
+        and all(map(_are_columns_alike, file.columns, like.columns))
     )
+
+
+def _are_columns_alike(column: file2_pb2.ColumnMetadata, like: file2_pb2.ColumnMetadata) -> bool:
+    pages = (*column.pages, *like.pages)
+    return column.encoding == like.encoding and len(set(map(levels_above_lists, pages))) <= 1
 
 
 def _is_movable(column: file2_pb2.ColumnMetadata) -> bool:

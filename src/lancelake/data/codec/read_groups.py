@@ -5,9 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from google.protobuf import any_pb2
-from google.protobuf.message import DecodeError
-
 from lancelake.data.codec.column_transplant import Transplant
 from lancelake.data.codec.container import Container
 from lancelake.data.codec.file_layout import (
@@ -17,10 +14,11 @@ from lancelake.data.codec.file_layout import (
     is_fixed_size_structs,
     quoted_path,
 )
+from lancelake.data.codec.page_layout import page_layout
 from lancelake.data.codec.transplant_plan import plan_transplant, without_text
-from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.errors import UnsupportedError
 from lancelake.format.schema import Field
-from lancelake.proto import encodings21_pb2, file2_pb2
+from lancelake.proto import file2_pb2
 
 _LARGE_OFFSET_BITS = 64
 
@@ -194,13 +192,7 @@ def _nodes_by_path(layout: FileLayout) -> dict[tuple[str, ...], set[int]]:
 
 
 def _offset_bits(page: file2_pb2.ColumnMetadata.Page) -> Iterator[int]:
-    layout = encodings21_pb2.PageLayout()
-    envelope = any_pb2.Any()
-    try:
-        envelope.ParseFromString(page.encoding.direct.encoding)
-        envelope.Unpack(layout)
-    except DecodeError as cause:
-        raise CorruptTableError("The encoding of a json column cannot be decoded") from cause
+    layout = page_layout(page)
     for encoding in (
         layout.mini_block_layout.value_compression,
         layout.mini_block_layout.dictionary,

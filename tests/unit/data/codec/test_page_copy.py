@@ -50,6 +50,18 @@ def test_the_rows_are_those_of_all_files(
     assert joined(folder, sources) == expected
 
 
+def test_structs_above_lists_with_nulls_in_one_file_only_are_not_joined(tmp_path: Path) -> None:
+    lists = pa.struct({"x": pa.list_(pa.int8())})
+    sources = []
+    for name, rows in {"some": [{"x": [1]}, None], "none": [{"x": [1]}, {"x": [2]}]}.items():
+        batch = pa.record_batch({"a": pa.array(rows, lists)})
+        with LanceFileWriter(str(tmp_path / name), batch.schema, version="2.1") as writer:
+            writer.write_batch(batch)
+        sources.append(LoadedSource(name, (tmp_path / name).read_bytes()))
+    assert page_copy(sources) is None
+    assert page_copy([sources[0], sources[0]]) is not None
+
+
 def test_files_that_end_alike_are_decoded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
