@@ -106,9 +106,11 @@ class LocalStore:
     def list_names(self, directory: str) -> builtins.list[str]:
         """Names of the objects directly in a folder."""
         return [
-            entry.name
+            name
             for entry in self._entries(directory)
-            if _is_file(entry) and not is_staged(entry.name)
+            if not ("#" in (name := entry.name) and is_staged(name))
+            # Only a link needs the slower question.
+            and (entry.is_file(follow_symlinks=False) or _is_file(entry))
         ]
 
     def list_dirs(self, directory: str) -> builtins.list[str]:
