@@ -13,7 +13,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.fragment_scans import FragmentScans
 from lancelake.pylance._dataset.os_errors import os_errors
-from lancelake.pylance._dataset.scanner import Filter
+from lancelake.pylance._dataset.scan_arguments import Filter
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.scan.count import physical_rows

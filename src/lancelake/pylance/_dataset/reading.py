@@ -14,7 +14,7 @@ from lancelake.data.blobs.reads import read_all
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._dataset.index_statistics import index_statistics
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
-from lancelake.pylance._dataset.scanner import Columns, request_columns, row_numbers
+from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
 from lancelake.pylance._dataset.sql import SqlQueryBuilder
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
 from lancelake.scan import take as taking
