@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -23,7 +24,7 @@ from lancelake.scan.row_lookup import MISSING, addresses_of
 from lancelake.table.blobs import RowBlob, RowsBy, find_blobs
 
 
-class DatasetReads:
+class DatasetReads(ABC):
     """Methods that read single rows and blobs."""
 
     _snapshot: Snapshot
@@ -156,6 +157,6 @@ class DatasetReads:
         ((by, rows),) = given.items()
         return find_blobs(self._snapshot, column, row_numbers(rows), by)
 
+    @abstractmethod
     def scanner(self, *args: Any, **kwargs: Any) -> Any:
         """Return a scan."""
-        raise NotImplementedError
