@@ -1,14 +1,17 @@
-"""Fork safety: detection of threads and iterators that a forked process cannot use."""
+"""Threads and forks: pools in the caller's context, iterators a forked process cannot use."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from typing import TypeVar
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
+from typing import ParamSpec, TypeVar
 
 from lancelake.errors import UnsupportedError
 
 Item = TypeVar("Item")
+Arguments = ParamSpec("Arguments")
 
 _ACTION = 'Start processes with "spawn" or "forkserver" instead of "fork".'
 
@@ -18,6 +21,17 @@ def after_fork(action: Callable[[], None]) -> Callable[[], None]:
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=action)
     return action
+
+
+class ContextThreadPool(ThreadPoolExecutor):
+    """Thread pool whose tasks run in a copy of the context of the code that submits them."""
+
+    def submit(
+        self, fn: Callable[Arguments, Item], /, *args: Arguments.args, **kwargs: Arguments.kwargs
+    ) -> Future[Item]:
+        """Start a task."""
+        context = copy_context()
+        return super().submit(lambda: context.run(fn, *args, **kwargs))
 
 
 class NativeThreads:

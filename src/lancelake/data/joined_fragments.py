@@ -6,7 +6,6 @@ Opening a small file takes far longer than copying it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from lancelake.clock import SystemIds
@@ -19,6 +18,7 @@ from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.format.names import data_file_name
 from lancelake.format.schema import Schema
+from lancelake.process import ContextThreadPool
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import TableFiles
 
@@ -88,7 +88,7 @@ def _has_described_rows(plan: PageCopy, fragments: Sequence[Fragment]) -> bool:
 def _loaded(files: TableFiles, fragments: Sequence[Fragment]) -> list[LoadedSource]:
     if files.root.scheme in ("file", "memory"):
         return [_load(files, fragment) for fragment in fragments]
-    with ThreadPoolExecutor(_REMOTE_READS, thread_name_prefix="join") as pool:
+    with ContextThreadPool(_REMOTE_READS, thread_name_prefix="join") as pool:
         return list(pool.map(lambda fragment: _load(files, fragment), fragments))
 
 

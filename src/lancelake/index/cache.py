@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeVar, cast
 
 from lancelake.data.recently_used import RecentlyUsed
+from lancelake.storage.io_account import current_account
 
 T = TypeVar("T")
 
@@ -32,13 +33,23 @@ _kept: RecentlyUsed[tuple[str, Hashable], _Weighed] = RecentlyUsed(
 def find(uri: str, part: Hashable) -> object | None:
     """Return a cached part of the file at a URI."""
     item = _kept.find((uri, part))
+    _account((item,))
     return None if item is None else item.value
 
 
 def find_all(uri: str, parts: Sequence[Hashable]) -> list[object | None]:
     """Return cached parts of the file at a URI; None for those that are not cached."""
     items = _kept.find_all([(uri, part) for part in parts])
+    _account(items)
     return [None if item is None else item.value for item in items]
+
+
+def _account(found: Sequence[_Weighed | None]) -> None:
+    account = current_account()
+    if account is not None:
+        misses = sum(item is None for item in found)
+        account.count("index_cache_misses", misses)
+        account.count("index_cache_hits", len(found) - misses)
 
 
 def keep(uri: str, part: Hashable, value: object, size: int) -> None:

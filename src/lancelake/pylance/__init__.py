@@ -21,6 +21,7 @@ from lancelake.pylance._dataset.lance_operation import LanceOperation
 from lancelake.pylance._dataset.merge import MergeInsertBuilder
 from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.reference import VersionLike
+from lancelake.pylance._dataset.scan_statistics import ScanStatistics
 from lancelake.pylance._dataset.scanner import LanceScanner
 from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.stats import DataStatistics, FieldStatistics
@@ -126,6 +127,7 @@ __all__ = [
     "LanceOperation",
     "LanceScanner",
     "MergeInsertBuilder",
+    "ScanStatistics",
     "Session",
     "Transaction",
     "__version__",

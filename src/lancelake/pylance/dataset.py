@@ -43,6 +43,7 @@ from lancelake.pylance._dataset.reading import DatasetReads
 from lancelake.pylance._dataset.reference import VersionLike, reference
 from lancelake.pylance._dataset.refs import Branch, Branches, Tag, Tags
 from lancelake.pylance._dataset.rows import DatasetRows, DeleteResult, UpdateResult
+from lancelake.pylance._dataset.scan_statistics import ScanStatistics
 from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
 from lancelake.pylance._dataset.scanning import DatasetScans, serialize_row_addrs
 from lancelake.pylance._dataset.session import Session, locate, session_at
@@ -118,6 +119,7 @@ __all__ = [
     "LanceSchema",
     "LanceStats",
     "MergeInsertBuilder",
+    "ScanStatistics",
     "ScannerBuilder",
     "Session",
     "SqlQuery",

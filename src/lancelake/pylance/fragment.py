@@ -20,7 +20,7 @@ from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.columns import FragmentColumns
 from lancelake.pylance._dataset.fragment_deletes import FragmentDeletes
 from lancelake.pylance._dataset.namespace_tables import find_table
-from lancelake.pylance._dataset.scanner import Columns, request_columns, row_numbers
+from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
 from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
 from lancelake.pylance._values.fragment_metadata import (

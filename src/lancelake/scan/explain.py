@@ -8,13 +8,15 @@ from typing import assert_never
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.format.column_path import join_path
 from lancelake.scan.index_search.search import AskedIndex
+from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
 from lancelake.scan.plan import ScanPlan
 
 
-def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -> str:
-    """Describe the steps of a scan, the last one first."""
-    steps = [f"Output: {', '.join(plan.schema.names) or '(no columns)'}"]
+def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | None = None) -> str:
+    """Describe the steps of a scan, the last one first; with the counts of a run, if given."""
+    output = "" if measure is None else f", metrics=[{measure.output}]"
+    steps = [f"Output: {', '.join(plan.schema.names) or '(no columns)'}{output}"]
     if plan.order_by:
         keys = ", ".join(f"{o.column} {'asc' if o.ascending else 'desc'}" for o in plan.order_by)
         steps.append(f"Sort: {keys}")
@@ -24,7 +26,7 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     steps += [f"Compute: {o.name} = {o.expression.text}" for o in computed]
     if plan.spec.predicate is not None:
         steps.append(f"Filter: {plan.spec.predicate.text}")
-    count = "" if rows is None else f", output_rows={rows}"
+    count = "" if measure is None else f", {_scanned(measure)}"
     read = ", ".join(dict.fromkeys(_paths(plan)))
     steps.append(
         f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
@@ -32,9 +34,16 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
     below = [] if plan.index_search is None else [_asked(a) for a in plan.index_search.asked]
+    if measure is not None:
+        elapsed_ms = measure.planning.elapsed_s * 1000
+        below.append(f"Planning: metrics=[{measure.planning_io}, elapsed_ms={elapsed_ms:.3f}]")
     if verbose:
         below += [f"fragment {task.fragment.id}" for task in plan.tasks]
     return "\n".join([*lines, *("  " * len(steps) + line for line in below)]) + "\n"
+
+
+def _scanned(measure: ScanMeasure) -> str:
+    return f"output_rows={measure.scan.rows}, metrics=[{measure.scan_io}, {measure.scan}]"
 
 
 def _skipped(plan: ScanPlan) -> str:

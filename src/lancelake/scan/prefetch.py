@@ -8,6 +8,7 @@ import threading
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import copy_context
 
 import pyarrow as pa
 
@@ -74,13 +75,14 @@ class _Crew:
 
 def _work(given: queue.SimpleQueue[_Producer | None]) -> None:
     while (producer := given.get()) is not None:
-        producer.run()
+        producer.context.run(producer.run)
 
 
 class _Producer:
     """One stream, which is prefetched by a few batches."""
 
     def __init__(self, stream: Stream) -> None:
+        self.context = copy_context()
         self._stream = stream
         self._queue: queue.Queue[pa.RecordBatch | BaseException | None] = queue.Queue(
             _QUEUE_BATCHES

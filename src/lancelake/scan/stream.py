@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import pyarrow as pa
 
 from lancelake.data.arrays.rebatch import rebatched
-from lancelake.process import within_process
+from lancelake.process import ContextThreadPool, within_process
 from lancelake.scan.count import live_rows
 from lancelake.scan.groups import count_group, execute_group, grouped
+from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
@@ -20,14 +20,16 @@ from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.scan_columns import ScanColumns
 
 
-def run(plan: ScanPlan) -> pa.RecordBatchReader:
+def run(plan: ScanPlan, measure: ScanMeasure | None = None) -> pa.RecordBatchReader:
     """Stream the rows of a plan."""
-    if plan.order_by:
-        batches = ordered(plan, _in_order(plan))
-    else:
-        batches = _sliced(_in_order(plan), plan.skip, plan.limit)
+    rows = _in_order(plan)
+    if measure is not None:
+        rows = measure.scanned(rows)
+    batches = ordered(plan, rows) if plan.order_by else _sliced(rows, plan.skip, plan.limit)
     if plan.strict_batch_size:
         batches = rebatched(batches, plan.spec.batch_rows or DEFAULT_BATCH_ROWS)
+    if measure is not None:
+        batches = measure.returned(batches)
     return pa.RecordBatchReader.from_batches(plan.schema, within_process(batches, "a scan"))
 
 
@@ -51,7 +53,7 @@ def _count_kept(plan: ScanPlan) -> int:
     groups = list(grouped([t for t in plan.tasks if t.rows is None or t.recheck]))
     if len(groups) <= 1 and not _evaluates(plan):
         return total + sum(count_group(group, columns) for group in groups)
-    with ThreadPoolExecutor(plan.fragment_readahead) as pool:
+    with ContextThreadPool(plan.fragment_readahead) as pool:
         return total + sum(pool.map(lambda group: count_group(group, columns), groups))
 
 

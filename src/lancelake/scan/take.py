@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +17,7 @@ from lancelake.format import roaring
 from lancelake.format.fragment import Fragment
 from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.format.rowids.segment import U64Array
+from lancelake.process import ContextThreadPool
 from lancelake.scan.count import live_rows
 from lancelake.scan.execute import fetch
 from lancelake.scan.live_rows import LiveRows
@@ -123,7 +123,7 @@ def _gathered(schema: pa.Schema, picks: Sequence[ScanTask], order: np.ndarray | 
     if len(picks) <= 1:
         batches = [fetch(pick) for pick in picks]
     else:
-        with ThreadPoolExecutor(_THREADS) as pool:
+        with ContextThreadPool(_THREADS) as pool:
             batches = list(pool.map(fetch, picks))
     table = pa.Table.from_batches(batches, schema=schema)
     return table if order is None else table.take(pa.array(order))

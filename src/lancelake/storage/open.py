@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lancelake.clock import Clock, Ids, SystemClock, SystemIds
 from lancelake.storage.cloud import abilities, cloud_store
+from lancelake.storage.io_account import current_account
 from lancelake.storage.local import LocalStore
 from lancelake.storage.location import Location
 from lancelake.storage.memory import memory_store
@@ -26,7 +27,14 @@ def open_store(
     """Return the store at a location; repeated calls are cheap.
 
     The retry policy is overridden by the options `client_max_retries` and `client_retry_timeout`.
+    Calls of the store are counted if the running operation has an `IoAccount`.
     """
+    store = _opened(location, clock, ids, retry)
+    account = current_account()
+    return store if account is None else account.counted(store)
+
+
+def _opened(location: Location, clock: Clock, ids: Ids, retry: RetryPolicy) -> ObjectStore:
     match location.scheme:
         case "file":
             roots = real_roots(location)

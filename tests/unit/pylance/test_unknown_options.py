@@ -61,7 +61,6 @@ def test_a_scan_option_that_nothing_knows_is_refused(
 @pytest.mark.parametrize(
     "call",
     [
-        lambda ds: ds.scanner(scan_stats_callback=print),
         lambda ds: ds._take_rows([0], ignore_deletions=True),
         lambda ds: ds.create_branch("b", storage_options={"region": "x"}),
         lambda ds: lance.dataset(ds.uri, read_params={"validate_on_decode": True}),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +16,7 @@ from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import BaseId
 from lancelake.format.schema import Field
+from lancelake.process import ContextThreadPool
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
 
@@ -136,7 +136,7 @@ def read_all(blobs: Sequence[StoredBlob | None]) -> list[bytes | None]:
             start = blob.position - first.position
             out[row] = bytes(data[start : start + blob.size])
 
-    with ThreadPoolExecutor(max(1, min(_THREADS, len(groups)))) as pool:
+    with ContextThreadPool(max(1, min(_THREADS, len(groups)))) as pool:
         list(pool.map(fetch, groups))
     return out
 

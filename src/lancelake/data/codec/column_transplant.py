@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
@@ -14,6 +13,7 @@ from google.protobuf.message import DecodeError
 from lancelake.data.byte_source import ByteSource
 from lancelake.data.codec.container import ENTRY, FOOTER, MAGIC, Container
 from lancelake.errors import CorruptTableError
+from lancelake.process import ContextThreadPool
 from lancelake.proto import encodings20_pb2, encodings21_pb2, file2_pb2, file_pb2
 
 _ALIGNMENT = 64
@@ -244,7 +244,7 @@ def _copy(source: ByteSource, moves: Sequence[_Move], target: Path) -> None:
             file.write(data)
 
     chunks = [chunk for move in moves for chunk in _chunks(move)]
-    with ThreadPoolExecutor(max_workers=_PARALLEL_READS) as pool:
+    with ContextThreadPool(max_workers=_PARALLEL_READS) as pool:
         for _ in pool.map(run, chunks):
             pass
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -23,6 +23,7 @@ from lancelake.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
+from lancelake.storage.io_account import BufferRead, ColumnRead, current_account
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
@@ -47,11 +48,15 @@ class CodecReader:
     """Thread-safe reader of the codec.
 
     The codec rejects a call while another thread's call on the same reader runs; the returned
-    streams do not have this limit.
+    streams do not have this limit. Reads are added to the I/O account of the running operation.
     """
 
-    def __init__(self, reader: LanceFileReader) -> None:
+    def __init__(
+        self, reader: LanceFileReader, place: FileAt, columns: tuple[str, ...] | None
+    ) -> None:
         self._reader = reader
+        self._place = place
+        self._columns = columns
         self._lock = threading.Lock()
         self._num_rows = int(reader.num_rows())
         self._num_columns: int | None = None
@@ -71,6 +76,7 @@ class CodecReader:
         self, start: int, count: int, *, batch_rows: int, readahead: int
     ) -> pa.RecordBatchReader:
         """Stream consecutive rows."""
+        self._account(range(start, start + count))
         with self._alone():
             result = self._reader.read_range(
                 start, count, batch_size=batch_rows, batch_readahead=readahead
@@ -79,6 +85,7 @@ class CodecReader:
 
     def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
         """Stream rows at sorted, unique offsets in one batch."""
+        self._account(rows)
         with self._alone():
             # The public wrapper checks the order of the rows one by one, in Python.
             return self._reader._reader.take_rows(rows, len(rows), readahead)
@@ -86,7 +93,12 @@ class CodecReader:
     def read_global_buffer(self, index: int) -> bytes:
         """Return one of the file's global buffers."""
         with self._alone():
-            return bytes(self._reader.read_global_buffer(index))
+            found = bytes(self._reader.read_global_buffer(index))
+        account = current_account()
+        # The first is the schema, which is read to open a file.
+        if account is not None and index > 0:
+            account.add(BufferRead(place=self._place, size_bytes=len(found)))
+        return found
 
     def facts(self) -> FileFacts:
         """Metadata of the file."""
@@ -104,6 +116,11 @@ class CodecReader:
         with self._alone():
             statistics = self._reader.file_statistics()
         return [int(column.size_bytes) for column in statistics.columns]
+
+    def _account(self, rows: range | Sequence[int]) -> None:
+        account = current_account()
+        if account is not None and not spool.holds(self._place):
+            account.add(ColumnRead(place=self._place, columns=self._columns, rows=rows))
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
@@ -161,7 +178,7 @@ def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
         with explained(place.path):
             uri, options = _address(place)
             reader = LanceFileReader(uri, storage_options=options or None, columns=names)
-            return CodecReader(reader)
+            return CodecReader(reader, place, columns)
     except CorruptTableError as error:
         raise _reason(place, error) from error.__cause__
 

@@ -46,6 +46,12 @@ def folder() -> Path:
         return _folder.path
 
 
+def holds(place: FileAt) -> bool:
+    """Whether a file is in the folder of this process, so that reading it is no I/O of a table."""
+    path = _folder.path
+    return path is not None and place.root.scheme == "file" and place.root.uri.startswith(str(path))
+
+
 def use_parent(parent: Path) -> None:
     """Create the folder of this process and of its forks below another one.
 

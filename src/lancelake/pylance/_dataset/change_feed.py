@@ -11,7 +11,7 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.reference import VersionLike, reference
-from lancelake.pylance._dataset.scanner import Filter
+from lancelake.pylance._dataset.scan_arguments import Filter
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
 from lancelake.table.change_feed import delta
 from lancelake.table.change_feed.execute import run

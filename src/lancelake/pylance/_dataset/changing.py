@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
@@ -48,13 +49,14 @@ class BulkCommitResult(TypedDict, Generic[Made]):
     merged: Transaction
 
 
-class DatasetChanges(GuardedDataset):
+class DatasetChanges(GuardedDataset, ABC):
     """Methods that create new versions, refs and clones."""
 
     _snapshot: Snapshot
     _default_scan_options: dict[str, Any] | None
 
     @classmethod
+    @abstractmethod
     def _of(
         cls,
         snapshot: Snapshot,
@@ -62,8 +64,7 @@ class DatasetChanges(GuardedDataset):
         uri: str | None = None,
         *,
         lock: CommitLock | None = None,
-    ) -> Self:
-        raise NotImplementedError
+    ) -> Self: ...
 
     @names_dataset
     def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:

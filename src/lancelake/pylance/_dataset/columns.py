@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeAlias, TypedDict
 
@@ -106,12 +107,12 @@ class DatasetColumns(GuardedDataset):
         self._snapshot = join.merge_columns(self._snapshot, reader, key, choices=self._choices)
 
 
-class FragmentColumns:
+class FragmentColumns(ABC):
     """Methods that add or change columns of one fragment without committing them."""
 
     @property
-    def _fragment(self) -> Fragment:
-        raise NotImplementedError
+    @abstractmethod
+    def _fragment(self) -> Fragment: ...
 
     _ds: Any  # the classes refer to each other, as in pylance
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 
 import numpy as np
@@ -13,7 +14,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.fragment_scans import FragmentScans
 from lancelake.pylance._dataset.os_errors import os_errors
-from lancelake.pylance._dataset.scanner import Filter
+from lancelake.pylance._dataset.scan_arguments import Filter
 from lancelake.pylance._values.fragment_metadata import FragmentMetadata, from_fragment
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.scan.count import physical_rows
@@ -25,15 +26,15 @@ _MAX_OFFSET = (1 << 32) - 1
 _OFFSET_MASK = np.uint64(_MAX_OFFSET)
 
 
-class FragmentDeletes(FragmentScans):
+class FragmentDeletes(FragmentScans, ABC):
     """Methods that write deletion files, for a `LanceOperation.Delete`."""
 
     _ds: OpenedDataset
     _id: FragmentId
 
     @property
-    def _fragment(self) -> Fragment:
-        raise NotImplementedError
+    @abstractmethod
+    def _fragment(self) -> Fragment: ...
 
     @os_errors()
     def delete(self, predicate: Filter) -> FragmentMetadata | None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from lancelake.pylance._dataset.scanner import Columns, Filter, LanceScanner, ScannerBuilder
+from lancelake.pylance._dataset.scan_arguments import Columns, Filter
+from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.pylance._values.ordering import ColumnOrdering

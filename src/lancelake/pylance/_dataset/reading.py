@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -14,7 +15,7 @@ from lancelake.data.blobs.reads import read_all
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance._dataset.index_statistics import index_statistics
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
-from lancelake.pylance._dataset.scanner import Columns, request_columns, row_numbers
+from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
 from lancelake.pylance._dataset.sql import SqlQueryBuilder
 from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile, checked_buffer_size
 from lancelake.scan import take as taking
@@ -23,7 +24,7 @@ from lancelake.scan.row_lookup import MISSING, addresses_of
 from lancelake.table.blobs import RowBlob, RowsBy, find_blobs
 
 
-class DatasetReads:
+class DatasetReads(ABC):
     """Methods that read single rows and blobs."""
 
     _snapshot: Snapshot
@@ -156,6 +157,6 @@ class DatasetReads:
         ((by, rows),) = given.items()
         return find_blobs(self._snapshot, column, row_numbers(rows), by)
 
+    @abstractmethod
     def scanner(self, *args: Any, **kwargs: Any) -> Any:
         """Return a scan."""
-        raise NotImplementedError

@@ -4,27 +4,30 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 from uuid import UUID
 
-import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
-from lancelake.clock import SystemClock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.column_reader import RowOffsets
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
-from lancelake.format.frozen import FrozenMap
 from lancelake.pylance._dataset.batch_bytes import in_bytes
 from lancelake.pylance._dataset.pandas_blobs import BlobMode, blob_mode_named, with_blob_files
+from lancelake.pylance._dataset.scan_arguments import (
+    Columns,
+    Filter,
+    asks_for_blob_values,
+    request_columns,
+)
+from lancelake.pylance._dataset.scan_statistics import StatisticsCallback, report, reported
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.scan.explain import explain
+from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
@@ -32,11 +35,7 @@ from lancelake.scan.row_mask import AllowedRows, masked_plan
 from lancelake.scan.stream import count, run
 from lancelake.suggest import suggestion
 
-Columns: TypeAlias = list[str] | dict[str, str] | None
-Filter: TypeAlias = str | pc.Expression | None
-
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
-_BLOB_HANDLING = ("all_binary", "all_descriptions", "blobs_descriptions")
 
 
 class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
@@ -49,27 +48,46 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         *,
         batch_bytes: int | None = None,
         mask: AllowedRows | None = None,
+        on_statistics: StatisticsCallback | None = None,
     ) -> None:
         self._snapshot = snapshot
         self._request = request
         self._batch_bytes = batch_bytes
         self._mask = mask
+        self._on_statistics = on_statistics
+        self._measure = None if on_statistics is None else ScanMeasure()
         self._plan: ScanPlan = (
-            plan(snapshot, request) if mask is None else masked_plan(snapshot, request, mask)
+            self._planned() if self._measure is None else self._measure.planned(self._planned)
         )
+
+    def _planned(self) -> ScanPlan:
+        if self._mask is None:
+            return plan(self._snapshot, self._request)
+        return masked_plan(self._snapshot, self._request, self._mask)
 
     def _changed(self, **changes: Any) -> LanceScanner:
         """Return the scan with another request."""
-        request = replace(self._request, **changes)
-        return LanceScanner(self._snapshot, request, batch_bytes=self._batch_bytes, mask=self._mask)
+        return LanceScanner(
+            self._snapshot,
+            replace(self._request, **changes),
+            batch_bytes=self._batch_bytes,
+            mask=self._mask,
+            on_statistics=self._on_statistics,
+        )
+
+    def _rows(self) -> pa.RecordBatchReader:
+        if self._measure is None or self._on_statistics is None:
+            return run(self._plan)
+        measure = self._measure.another_run()
+        return reported(run(self._plan, measure), self._plan, measure, self._on_statistics)
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
-        return run(self._plan).read_all()
+        return self._rows().read_all()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read as a stream."""
-        rows = run(self._plan)
+        rows = self._rows()
         return rows if self._batch_bytes is None else in_bytes(rows, self._batch_bytes)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -110,24 +128,31 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 
     def count_rows(self) -> int:
         """Count the rows of the result."""
-        return count(self._plan)
+        if self._measure is None or self._on_statistics is None:
+            return count(self._plan)
+        measure = self._measure.another_run()
+        rows = measure.counted(lambda: count(self._plan))
+        report(self._plan, measure, self._on_statistics)
+        return rows
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan."""
         return explain(self._plan, verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Run the scan, or count its rows, and describe it with its counts."""
-        clock = SystemClock()
-        start = clock.monotonic_s()
+        """Plan and run the scan, or count its rows, and describe its steps with their counts.
+
+        `bytes_read` is the stored size of what was read, with `<=` if the codec was asked for
+        some rows of a page only.
+        """
+        measure = ScanMeasure()
+        planned = measure.planned(self._planned)
         if count_rows:
-            rows, size_bytes = self.count_rows(), 0
+            measure.counted(lambda: count(planned))
         else:
-            sizes = [(batch.num_rows, batch.nbytes) for batch in self.to_reader()]
-            rows, size_bytes = sum(n for n, _ in sizes), sum(size for _, size in sizes)
-        elapsed_ms = (clock.monotonic_s() - start) * 1000
-        head = f"Analyze: rows={rows}, bytes={size_bytes}, elapsed_ms={elapsed_ms:.3f}"
-        return f"{head}\n{explain(self._plan, verbose=True, rows=rows)}"
+            for _ in run(planned, measure):
+                pass
+        return f"Analyze: {measure.output}\n{explain(planned, verbose=True, measure=measure)}"
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:
@@ -153,6 +178,7 @@ class ScannerBuilder:
         self._request = ScanRequest(batch_size=_default_batch_size())
         self._batch_bytes: int | None = None
         self._mask: AllowedRows | None = None
+        self._on_statistics: StatisticsCallback | None = None
 
     def _with(self, **changes: Any) -> ScannerBuilder:
         self._request = replace(self._request, **changes)
@@ -299,9 +325,13 @@ class ScannerBuilder:
         """Include deleted rows, with a null row id."""
         return self._with(include_deleted_rows=flag)
 
-    def scan_stats_callback(self, callback: Callable[[Any], None]) -> ScannerBuilder:
-        """Not supported: scans report no statistics."""
-        raise UnsupportedError("scan statistics (scan_stats_callback) are not supported")
+    def scan_stats_callback(self, callback: StatisticsCallback) -> ScannerBuilder:
+        """Call a function with the statistics of the scan after its last row.
+
+        Errors of the function are logged.
+        """
+        self._on_statistics = callback
+        return self
 
     def strict_batch_size(self, strict_batch_size: bool = False) -> ScannerBuilder:
         """Return batches of exactly the requested size, except the last."""
@@ -321,7 +351,11 @@ class ScannerBuilder:
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
         return LanceScanner(
-            self.ds._snapshot, request, batch_bytes=self._batch_bytes, mask=self._mask
+            self.ds._snapshot,
+            request,
+            batch_bytes=self._batch_bytes,
+            mask=self._mask,
+            on_statistics=self._on_statistics,
         )
 
 
@@ -352,35 +386,3 @@ def _ordering(ordering: ColumnOrdering | str) -> Ordering:
         ascending=ordering.ascending,
         nulls_first=ordering.nulls_first,
     )
-
-
-def asks_for_blob_values(blob_handling: str | None) -> bool:
-    """Whether a `blob_handling`, which must be valid, returns bytes."""
-    if blob_handling not in (None, *_BLOB_HANDLING):
-        expected = ", ".join(_BLOB_HANDLING)
-        problem = f"Invalid blob_handling: {blob_handling}. Expected one of: {expected}"
-        raise InvalidRequestError(problem, blob_handling=blob_handling)
-    return blob_handling == "all_binary"
-
-
-def row_numbers(indices: Iterable[int] | pa.Array) -> RowOffsets:
-    """Convert row numbers to an array; none may be negative."""
-    values = indices.to_pylist() if isinstance(indices, pa.Array | pa.ChunkedArray) else indices
-    numbers = [operator.index(i) for i in values]
-    if any(i < 0 for i in numbers):
-        raise OverflowError("can't convert negative int to unsigned")
-    return np.array(numbers, dtype=np.uint64)
-
-
-def request_columns(columns: object) -> tuple[str, ...] | FrozenMap[str, str] | None:
-    """Convert columns as given by users to those of a request."""
-    if columns is None:
-        return None
-    if isinstance(columns, Mapping):
-        return FrozenMap(dict(columns))
-    if not isinstance(columns, list):
-        found = type(columns)
-        raise TypeError(f"columns must be a list or dict[name, expression], got {found}")
-    if not all(isinstance(name, str) for name in columns):
-        raise TypeError("column names must be strings")
-    return tuple(columns)

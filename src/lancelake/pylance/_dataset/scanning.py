@@ -15,7 +15,8 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format import row_address_set
 from lancelake.format.row_address import OFFSET_BITS
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
-from lancelake.pylance._dataset.scanner import Columns, Filter, LanceScanner, ScannerBuilder
+from lancelake.pylance._dataset.scan_arguments import Columns, Filter
+from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
 from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.opened import OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering

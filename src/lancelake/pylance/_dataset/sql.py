@@ -10,7 +10,7 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.pylance._dataset.batch_bytes import in_bytes
-from lancelake.pylance._dataset.scanner import asks_for_blob_values
+from lancelake.pylance._dataset.scan_arguments import asks_for_blob_values
 from lancelake.table.sql import Query, SqlRequest
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -127,7 +128,7 @@ class ScanBuilderProxy(Proxy):
         return False
 
 
-class TableProxy(Proxy):
+class TableProxy(Proxy, ABC):
     """Defaults of `Table` and its extensions."""
 
     def id(self) -> str | None:
@@ -136,8 +137,8 @@ class TableProxy(Proxy):
     def version(self) -> str | None:
         return None
 
-    def schema(self) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def schema(self) -> Any: ...
 
     def columns(self) -> Any:
         return v2_columns(self.gateway, self.schema())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
@@ -33,14 +34,14 @@ _DETAIL = (
 )
 
 
-class TableMaintenance:
+class TableMaintenance(ABC):
     """Metadata and maintenance methods of a table."""
 
     _spark: SparkSession
 
+    @abstractmethod
     def snapshot(self) -> Snapshot:
         """Open the newest version."""
-        raise NotImplementedError
 
     def history(self, limit: int | None = None) -> DataFrame:
         """Return the versions and the operations that created them, the newest first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -12,7 +13,7 @@ from lancelake.spark.jvm.proxy import Proxy
 _ANALYSIS = "org.apache.spark.sql.catalyst.analysis"
 
 
-class CatalogProxy(Proxy):
+class CatalogProxy(Proxy, ABC):
     """Default implementations of catalog methods."""
 
     def initialize(self, name: str, options: Any) -> None:
@@ -41,14 +42,14 @@ class CatalogProxy(Proxy):
         found = [make.of(ident, "MANAGED") for ident in self.listTables(namespace)]
         return self.gateway.array(make, found)
 
-    def listTables(self, namespace: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def listTables(self, namespace: Any) -> Any: ...
 
     def purgeTable(self, ident: Any) -> bool:
         return self.dropTable(ident)
 
-    def dropTable(self, ident: Any) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    def dropTable(self, ident: Any) -> bool: ...
 
     def no_such_table(self, ident: Any) -> Py4JJavaError:
         """Return the exception for a table that does not exist."""

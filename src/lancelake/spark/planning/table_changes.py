@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 from lancelake.errors import NotFoundError, UnsupportedError
@@ -30,19 +31,19 @@ class TableChanges(CatalogProxy):
 
     directory: Directory
 
-    def name(self) -> str:
-        raise NotImplementedError
+    @abstractmethod
+    def name(self) -> str: ...
 
-    def loadTable(self, ident: Any, *context: Any) -> Any:
-        raise NotImplementedError
+    @abstractmethod
+    def loadTable(self, ident: Any, *context: Any) -> Any: ...
 
+    @abstractmethod
     def location_of(self, ident: Any) -> Location:
         """Return the location of a table."""
-        raise NotImplementedError
 
+    @abstractmethod
     def definition(self, ident: Any, details: tuple[Any, ...]) -> TableDefinition:
         """Parse the definition of a new table."""
-        raise NotImplementedError
 
     def createTable(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,12 +14,11 @@ import pytest
 import lancelake.pylance as lance
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.pylance import LanceDataset
+from lancelake.pylance._dataset.scan_arguments import request_columns, row_numbers
 from lancelake.pylance._dataset.scanner import (
     ColumnOrdering,
     LanceScanner,
     ScannerBuilder,
-    request_columns,
-    row_numbers,
 )
 from tests.support.read_tables import Varied, varied
 
@@ -201,9 +202,18 @@ def test_a_plan_names_the_columns_that_it_reads() -> None:
 def test_an_analysis_counts_rows_and_bytes() -> None:
     made = lance.write_dataset(pa.table({"a": [1, 2, 3]}), "memory://analysed")
     text = made.scanner(filter="a > 1").analyze_plan()
-    assert text.startswith("Analyze: rows=2, bytes=16, elapsed_ms=")
+    assert text.startswith("Analyze: rows=2, bytes=16, batches=1, elapsed_ms=")
     assert (
         made.scanner(filter="a > 1")
         .analyze_plan(count_rows=True)
         .startswith("Analyze: rows=2, bytes=0")
     )
+
+
+def test_an_analysis_shows_the_reads_of_the_scan_and_of_planning(tmp_path: Path) -> None:
+    made = lance.write_dataset(pa.table({"a": range(5000)}), str(tmp_path / "t"))
+    made.create_scalar_index("a", "BTREE")
+    text = made.scanner(filter="a < 7").analyze_plan()
+    scan, _, planning = text.splitlines()[3:6]
+    assert re.search(r"LanceScan: .*metrics=\[rows_read=7, bytes_read<=\d+, requests=1,", scan)
+    assert re.search(r"Planning: metrics=\[rows_read=\d+, bytes_read<?=\d+, req", planning)
