@@ -19,6 +19,7 @@ from lancelake.spark import error_of
 from lancelake.spark.merge import bound_rows
 from lancelake.spark.merge.row_maker import addressed_frame
 from lancelake.spark.planning.writable_table import WritableTable
+from lancelake.table.merge.key_index import KeyLookup
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
 
@@ -177,9 +178,11 @@ def test_a_merge_reads_only_the_key_of_rows_it_leaves(
 ) -> None:
     read: list[Sequence[str]] = []
 
-    def watched(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
+    def watched(
+        spark: SparkSession, base: Snapshot, columns: Sequence[str], lookup: KeyLookup | None = None
+    ) -> DataFrame:
         read.append(tuple(columns))
-        return addressed_frame(spark, base, columns)
+        return addressed_frame(spark, base, columns, lookup)
 
     monkeypatch.setattr(bound_rows, "addressed_frame", watched)
     spark.sql(

@@ -71,6 +71,11 @@ class ScanTask:
         """Return the task for rows that are known to match."""
         return replace(self, rows=FrozenBitMap(rows), recheck=False)
 
+    def within(self, rows: AbstractBitMap) -> ScanTask:
+        """Return the task for those of its rows that are among these; its predicate still holds."""
+        kept = rows if self.rows is None else self.rows & rows
+        return replace(self, rows=FrozenBitMap(kept))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScanPlan:

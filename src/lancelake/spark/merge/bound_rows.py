@@ -22,6 +22,7 @@ from lancelake.spark.merge.row_maker import (
 )
 from lancelake.spark.reading.needed_columns import Build
 from lancelake.suggest import suggestion
+from lancelake.table.merge.key_index import KeyLookup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,10 +34,16 @@ class BoundRowMaker:
     source_name: str | None = None
     binding: Binding
 
-    def addressed(self, spark: SparkSession, condition: Column, build: Build) -> DataFrame:  # noqa: ARG002
+    def addressed(
+        self,
+        spark: SparkSession,
+        condition: Column,
+        build: Build,  # noqa: ARG002
+        lookup: KeyLookup | None = None,
+    ) -> DataFrame:
         """Return the table columns that a condition refers to, with their ids and row addresses."""
         named = self.binding.named([condition])
-        return self.binding.of_target(addressed_frame(spark, self.rows.base, named))
+        return self.binding.of_target(addressed_frame(spark, self.rows.base, named, lookup))
 
     def changed(self, rows: DataFrame, clauses: Sequence[ResolvedClause]) -> DataFrame:
         """Return updated rows, fetching the columns that the clauses need."""

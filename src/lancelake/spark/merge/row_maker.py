@@ -32,6 +32,7 @@ from lancelake.spark.reading.target_frame import target_frame
 from lancelake.spark.types import supported_schema
 from lancelake.suggest import suggestion
 from lancelake.table.merge.clauses import DeleteRow, InsertValues
+from lancelake.table.merge.key_index import KeyLookup
 from lancelake.table.row_steps.files import row_files
 
 ACTION = "__lance_action"
@@ -76,10 +77,17 @@ class Maker(Protocol):
     def rows(self) -> TableRows:
         """The columns of the table."""
 
-    def addressed(self, spark: SparkSession, condition: Column, build: Build) -> DataFrame:
+    def addressed(
+        self,
+        spark: SparkSession,
+        condition: Column,
+        build: Build,
+        lookup: KeyLookup | None = None,
+    ) -> DataFrame:
         """Return the table columns that a condition refers to, with row addresses.
 
-        `build` creates a frame with the condition from columns of the table.
+        `build` creates a frame with the condition from columns of the table. With a lookup, rows
+        without any of its keys may be left out.
         """
 
     def changed(self, rows: DataFrame, clauses: Sequence[Any]) -> DataFrame:
@@ -103,9 +111,15 @@ class RowMaker:
         """The names of the table's columns."""
         return self.rows.columns
 
-    def addressed(self, spark: SparkSession, condition: Column, build: Build) -> DataFrame:  # noqa: ARG002
+    def addressed(
+        self,
+        spark: SparkSession,
+        condition: Column,  # noqa: ARG002
+        build: Build,
+        lookup: KeyLookup | None = None,
+    ) -> DataFrame:
         """Return the table columns that `build` needs, with row addresses."""
-        return addressed_frame(spark, self.rows.base, needed_columns(build, self.columns))
+        return addressed_frame(spark, self.rows.base, needed_columns(build, self.columns), lookup)
 
     def changed(self, rows: DataFrame, clauses: Sequence[ExplicitClause]) -> DataFrame:
         """Return updated rows, fetching the columns that the clauses need."""
@@ -205,10 +219,15 @@ class RowMaker:
         return found.alias(field.name)
 
 
-def addressed_frame(spark: SparkSession, base: Snapshot, columns: Sequence[str]) -> DataFrame:
+def addressed_frame(
+    spark: SparkSession,
+    base: Snapshot,
+    columns: Sequence[str],
+    lookup: KeyLookup | None = None,
+) -> DataFrame:
     """Return columns of a version, with row addresses and row ids."""
     metas = [MetaColumn.ROW_ADDRESS.value, MetaColumn.ROW_ID.value]
-    frame = target_frame(spark, base, columns, metas)
+    frame = target_frame(spark, base, columns, metas, lookup)
     return frame.withColumnsRenamed({metas[0]: ADDRESS, metas[1]: ROW_ID})
 
 

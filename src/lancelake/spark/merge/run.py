@@ -20,6 +20,7 @@ from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.merge.binding import Binding, ResolvedClauses
 from lancelake.spark.merge.bound_rows import maker_of
 from lancelake.spark.merge.explicit import ExplicitClauses
+from lancelake.spark.merge.key_lookup import key_lookup
 from lancelake.spark.merge.rows_out import (
     ADDRESS,
     ROW_ID,
@@ -29,6 +30,7 @@ from lancelake.spark.merge.rows_out import (
 from lancelake.spark.reading.needed_columns import empty_frame, needed_columns
 from lancelake.table.conflict_retry import Retries, racing, until_it_lands
 from lancelake.table.idempotent import OnceOnly
+from lancelake.table.merge.key_index import KeyLookup
 from lancelake.table.merge.keys import is_comparable, key_fields
 from lancelake.table.merge.run import MergeCounts, Merged, update_operation, with_changes
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
@@ -182,7 +184,7 @@ class _OneMerge:
         """Return source rows, as a struct, with the address of each row that they match."""
         name = self._merge.source_name
         source = self._merge.source.alias(name)
-        joined = source.join(self._target(), self._merge.condition, "inner")
+        joined = source.join(self._target(self._lookup()), self._merge.condition, "inner")
         whole = f.struct(f.col(f"{quoted_name(name)}.*"))
         return joined.select(whole.alias(name), f.col(ADDRESS), f.col(ROW_ID))
 
@@ -191,7 +193,14 @@ class _OneMerge:
         lonely = self._target().join(source, self._merge.condition, "left_anti")
         return lonely.select(f.col(ADDRESS), f.col(ROW_ID))
 
-    def _target(self) -> DataFrame:
+    def _lookup(self) -> KeyLookup | None:
+        """Return the keys of the source, if they are few and an index finds their rows."""
+        merge = self._merge
+        if merge.binding is None:
+            return None
+        return key_lookup(self._base, merge.source, merge.condition, merge.binding)
+
+    def _target(self, lookup: KeyLookup | None = None) -> DataFrame:
         """Return the table columns that the condition refers to, with row addresses."""
         merge, maker = self._merge, self._maker
         spark, theirs = merge.source.sparkSession, merge.source.schema.fields
@@ -199,7 +208,8 @@ class _OneMerge:
         def build(columns: Sequence[str]) -> DataFrame:
             return self._empty_join(theirs, [maker.rows.schema[name] for name in columns])
 
-        return maker.addressed(spark, merge.condition, build).alias(merge.target_name)
+        found = maker.addressed(spark, merge.condition, build, lookup)
+        return found.alias(merge.target_name)
 
     def _written(self, frames: list[DataFrame]) -> Parts:
         key = self._key()

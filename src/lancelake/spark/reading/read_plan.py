@@ -25,6 +25,7 @@ from lancelake.scan.split import SplitLimits, batch_rows, plan_size, split
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.partition import ReadPartition
 from lancelake.spark.types import arrow_schema
+from lancelake.table.merge.key_index import KeyLookup
 
 Path = tuple[str, ...]
 _AGGREGATE_BYTES = 1 << 20
@@ -51,6 +52,9 @@ class ReadRequest:
     batch_rows: int | None = None
     use_scalar_index: bool = True
     fragment_ids: tuple[FragmentId, ...] | None = None
+    lookup: KeyLookup | None = None
+    """Keys of which at least the rows with one of them are read."""
+
     limits: SplitLimits = field(default_factory=SplitLimits)
 
 
@@ -81,6 +85,9 @@ def scan_plan(request: ReadRequest) -> ScanPlan:
         use_scalar_index=request.use_scalar_index,
     )
     plan = plan_scan(request.snapshot.with_schema(pruned), scan)
+    if request.lookup is not None:
+        tasks = request.lookup.narrowed(request.snapshot, plan.tasks)
+        plan = replace(plan, tasks=tuple(tasks))
     if request.batch_rows is not None:
         return plan
     spec = replace(plan.spec, batch_rows=batch_rows(plan))

@@ -180,6 +180,9 @@ def describe(request: ReadRequest, filters: list[str]) -> str:
     parts.append(f"columns [{', '.join(_shown(request))}]")
     if filters or request.filters:
         parts.append(f"filters [{', '.join(filters or map(condition_sql, request.filters))}]")
+    if request.lookup is not None:
+        names = ", ".join(field.name for field in request.lookup.fields)
+        parts.append(f"{request.lookup.keys.table.num_rows} keys looked up by [{names}]")
     if request.aggregation is not None:
         partial = request.aggregation.partial
         functions = [f"{f.kind.value}({f.column or '*'})" for f in partial.functions]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -17,23 +18,36 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.jobs.engine import SparkEngine
-from lancelake.spark.jvm.gateway import is_classic, open_gateway
+from lancelake.spark.jvm.gateway import Gateway, is_classic, open_gateway
 from lancelake.spark.jvm.relation import data_frame
 from lancelake.spark.reading import metadata_columns
-from lancelake.spark.reading.fragments_table import FragmentsTable, StagedRowsTable
+from lancelake.spark.reading.fragments_table import (
+    FragmentsTable,
+    KeyedRowsTable,
+    StagedRowsTable,
+)
 from lancelake.spark.reading.partition import encode, read_bytes
 from lancelake.spark.reading.read_plan import PlannedRead, ReadRequest
 from lancelake.spark.reading.staged_rows import staged
 from lancelake.spark.reading.version_table import VersionTable
 from lancelake.spark.types import spark_schema
 from lancelake.spark.worker.on_executors import portable
+from lancelake.table.merge.key_index import KeyLookup
 
 
 def target_frame(
-    spark: SparkSession, snapshot: Snapshot, columns: Sequence[str], metas: Sequence[str] = ()
+    spark: SparkSession,
+    snapshot: Snapshot,
+    columns: Sequence[str],
+    metas: Sequence[str] = (),
+    lookup: KeyLookup | None = None,
 ) -> DataFrame:
-    """Return columns of a version; classic sessions get statistics and column pruning."""
-    return _columns(spark, snapshot, columns, metas, VersionTable)
+    """Return columns of a version; classic sessions get statistics and column pruning.
+
+    With a lookup, rows without any of its keys may be left out.
+    """
+    kind = VersionTable if lookup is None else partial(KeyedRowsTable, lookup=lookup)
+    return _columns(spark, snapshot, columns, metas, kind)
 
 
 def staged_frame(
@@ -48,7 +62,7 @@ def _columns(
     snapshot: Snapshot,
     columns: Sequence[str],
     metas: Sequence[str],
-    kind: type[VersionTable],
+    kind: Callable[[Gateway, Snapshot, str], VersionTable],
 ) -> DataFrame:
     if is_classic(spark):
         gateway = open_gateway(spark)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import pyarrow as pa
 
@@ -24,14 +25,31 @@ from lancelake.table.merge.source_keys import SourceKeys
 _ROWS_PER_KEY = 100
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyLookup:
+    """Keys of a source that are looked up in the indices of key columns."""
+
+    fields: tuple[Field, ...]
+    keys: SourceKeys
+
+    def narrowed(self, base: Snapshot, scans: Sequence[ScanTask]) -> list[ScanTask]:
+        """Return scans of the rows that may have one of the keys."""
+        return with_keys(base, self.fields, self.keys, scans)
+
+
+def most_keys(base: Snapshot) -> int:
+    """Return how many keys are looked up at most; for more, the keys of all rows are read."""
+    return count_rows(base) // _ROWS_PER_KEY if base.indices else 0
+
+
 def with_keys(
     base: Snapshot, fields: Sequence[Field], keys: SourceKeys, scans: Sequence[ScanTask]
 ) -> list[ScanTask]:
-    """Leave of scans without a filter the rows that may have one of the keys.
+    """Return scans of the rows that may have one of the keys.
 
-    They are returned as they are where no index helps, or where the keys are many.
+    The scans are returned unchanged where no index helps, or where the keys are many.
     """
-    if not base.indices or keys.table.num_rows * _ROWS_PER_KEY > count_rows(base):
+    if keys.table.num_rows > most_keys(base):
         return list(scans)
     found = _asked(base, fields, keys)
     return list(scans) if found is None else narrowed(scans, found)
@@ -50,13 +68,14 @@ def key_indices(base: Snapshot, on: Sequence[str]) -> list[str]:
 
 
 def narrowed(scans: Sequence[ScanTask], found: IndexSearch) -> list[ScanTask]:
-    """Leave of scans the rows that indices found; fragments without rows are left out."""
+    """Return scans of the rows that indices found; fragments without rows are left out."""
     kept = [scan for scan in scans if scan.fragment.id not in found.empty]
     rows = [found.found.get(scan.fragment.id) for scan in kept]
-    return [
-        scan if known is None else scan.matching(known.rows)
+    left = [
+        scan if known is None else scan.within(known.rows)
         for scan, known in zip(kept, rows, strict=True)
     ]
+    return [scan for scan in left if scan.rows is None or scan.rows]
 
 
 def _asked(base: Snapshot, fields: Sequence[Field], keys: SourceKeys) -> IndexSearch | None:
