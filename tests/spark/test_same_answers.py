@@ -110,6 +110,11 @@ FILTERS = [
     "h + 1 = 8",
     "CASE WHEN i = 7 THEN true ELSE false END",
     "coalesce(i, 0) = 0",
+    "ok <=> (i = 7)",
+    "(i = 7 OR s = 'abc') <=> (ok AND NULL)",
+    "ok <=> (NOT cast(i AS boolean))",
+    "(NOT (ok AND NULL)) <=> (cast(i AS boolean) OR ok)",
+    "NOT cast(i AS boolean) AND id < 200",
 ]
 QUERIES = [
     "SELECT * FROM {t}",
@@ -149,6 +154,9 @@ QUERIES = [
     "SELECT s, sum(id) FILTER (WHERE i = 7) FROM {t} GROUP BY s",
     "SELECT i % 2, count(*) FROM {t} GROUP BY i % 2",
     "SELECT ok, approx_count_distinct(i) FROM {t} GROUP BY ok",
+    "SELECT count(CASE WHEN NOT cast(i AS boolean) THEN 1 END) FROM {t}",
+    "SELECT NOT cast(i AS boolean), count(*) FROM {t} GROUP BY 1",
+    "SELECT id FROM {t} ORDER BY NOT cast(i AS boolean), id LIMIT 9",
     "SELECT id FROM {t} ORDER BY id DESC LIMIT 5",
     "SELECT id, s FROM {t} ORDER BY s NULLS LAST, id LIMIT 20",
     "SELECT id, s FROM {t} ORDER BY s DESC NULLS FIRST, id LIMIT 40",

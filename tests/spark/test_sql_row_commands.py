@@ -57,6 +57,7 @@ def plain(*ids: int) -> dict[int, str]:
     [
         ("id > 6", range(7)),
         ("sqrt(id) > 2", range(5)),
+        ("(id < 5) <=> (name = 'n7' OR NOT cast(id AS boolean))", [1, 2, 3, 4, 7]),
         ("id IN (SELECT id + 1 FROM range(3))", [0, 4, 5, 6, 7, 8, 9]),
         ("EXISTS (SELECT 1 FROM range(2, 4) r WHERE r.id = rows.id)", [0, 1, *range(4, 10)]),
         ("name IS NULL", range(10)),

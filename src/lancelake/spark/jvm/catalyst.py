@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame
 
 from lancelake.errors import InternalError
@@ -157,5 +158,11 @@ def aligned(gateway: Gateway, attributes: Any, assignments: Any, *, inserts: boo
 def translated(gateway: Gateway, condition: Any) -> Any:
     """Return a condition as a data source filter; None if it cannot be translated."""
     strategy = gateway.cls("org.apache.spark.sql.execution.datasources.v2.DataSourceV2Strategy$")
-    found = getattr(strategy, "MODULE$").translateFilterV2(condition)
+    try:
+        found = getattr(strategy, "MODULE$").translateFilterV2(condition)
+    except Py4JJavaError as error:
+        # Spark asserts that AND, OR and NOT below another expression have no null and no cast.
+        if error.java_exception.getClass().getName() != "java.lang.AssertionError":
+            raise
+        return None
     return found.get() if found.isDefined() else None

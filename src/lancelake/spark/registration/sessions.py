@@ -121,6 +121,7 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
     from lancelake.spark.jvm.row_work import ensure_source  # noqa: PLC0415
+    from lancelake.spark.jvm.safe_predicates import ensure_safe_predicates  # noqa: PLC0415
     from lancelake.spark.jvm.statements import take_statements  # noqa: PLC0415
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
@@ -141,6 +142,10 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
     except UnsupportedError as error:
         text = f"OPTIMIZE, VACUUM and RESTORE are not available, use CALL: {error}"
         warnings.warn(text, stacklevel=3)
+    try:
+        ensure_safe_predicates(gateway)
+    except UnsupportedError as error:
+        warnings.warn(f"some conditions on booleans fail in Spark: {error}", stacklevel=3)
 
 
 def _launched(given: Mapping[str, str]) -> dict[str, str]:
