@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 from uuid import UUID
 
 import numpy as np
@@ -22,14 +22,12 @@ from lancelake.format.arrow_schema import public_schema
 from lancelake.format.frozen import FrozenMap
 from lancelake.pylance._dataset.batch_bytes import in_bytes
 from lancelake.pylance._dataset.pandas_blobs import BlobMode, blob_mode_named, with_blob_files
+from lancelake.pylance._dataset.search_options import VectorSearchOptions
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
-from lancelake.scan.explain import explain
-from lancelake.scan.plan import ScanPlan
-from lancelake.scan.planner import plan
+from lancelake.scan.prepared import PreparedScan, prepare
 from lancelake.scan.request import Ordering, ScanRequest
-from lancelake.scan.row_mask import AllowedRows, masked_plan
-from lancelake.scan.stream import count, run
+from lancelake.scan.row_mask import AllowedRows
 from lancelake.suggest import suggestion
 
 Columns: TypeAlias = list[str] | dict[str, str] | None
@@ -54,9 +52,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         self._request = request
         self._batch_bytes = batch_bytes
         self._mask = mask
-        self._plan: ScanPlan = (
-            plan(snapshot, request) if mask is None else masked_plan(snapshot, request, mask)
-        )
+        self._plan: PreparedScan = prepare(snapshot, request, mask)
 
     def _changed(self, **changes: Any) -> LanceScanner:
         """Return the scan with another request."""
@@ -65,11 +61,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
-        return run(self._plan).read_all()
+        return self._plan.run().read_all()
 
     def to_reader(self) -> pa.RecordBatchReader:
         """Read as a stream."""
-        rows = run(self._plan)
+        rows = self._plan.run()
         return rows if self._batch_bytes is None else in_bytes(rows, self._batch_bytes)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
@@ -110,11 +106,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 
     def count_rows(self) -> int:
         """Count the rows of the result."""
-        return count(self._plan)
+        return self._plan.count()
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan."""
-        return explain(self._plan, verbose=verbose)
+        return self._plan.explain(verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Run the scan, or count its rows, and describe it with its counts."""
@@ -127,7 +123,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
             rows, size_bytes = sum(n for n, _ in sizes), sum(size for _, size in sizes)
         elapsed_ms = (clock.monotonic_s() - start) * 1000
         head = f"Analyze: rows={rows}, bytes={size_bytes}, elapsed_ms={elapsed_ms:.3f}"
-        return f"{head}\n{explain(self._plan, verbose=True, rows=rows)}"
+        return f"{head}\n{self._plan.explain(verbose=True, rows=rows)}"
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:
@@ -145,7 +141,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         raise NotImplementedError("from batches")
 
 
-class ScannerBuilder:
+class ScannerBuilder(VectorSearchOptions):
     """Builds a scan from options."""
 
     def __init__(self, ds: OpenedDataset) -> None:
@@ -154,7 +150,7 @@ class ScannerBuilder:
         self._batch_bytes: int | None = None
         self._mask: AllowedRows | None = None
 
-    def _with(self, **changes: Any) -> ScannerBuilder:
+    def _with(self, **changes: Any) -> Self:
         self._request = replace(self._request, **changes)
         return self
 
@@ -166,7 +162,10 @@ class ScannerBuilder:
                 raise InvalidRequestError(
                     f"Unknown scan option: {name}", option=name, action=advice
                 )
-            getattr(self, name)(value)
+            if name == "nearest":
+                self.nearest(**value)
+            else:
+                getattr(self, name)(value)
         return self
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
@@ -218,8 +217,8 @@ class ScannerBuilder:
         return self._with(filter=filter)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Search among the rows that match the filter, instead of filtering those found."""
+        return self._with(prefilter=prefilter)
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
         """Add the column `_rowid`."""
@@ -283,10 +282,6 @@ class ScannerBuilder:
         """Not supported: MinHash search."""
         raise UnsupportedError("MinHash search is not supported")
 
-    def nearest(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
-        """Not supported: vector search."""
-        raise UnsupportedError("vector search (nearest) is not supported")
-
     def full_text_search(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
         """Not supported: full text search."""
         raise UnsupportedError("full text search is not supported")
@@ -312,8 +307,8 @@ class ScannerBuilder:
         return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Return the distance of a search only if the columns name it."""
+        return self._with(hides_scores=disable)
 
     def to_scanner(self) -> LanceScanner:
         """Return the scan, validated against the table."""
@@ -327,7 +322,7 @@ class ScannerBuilder:
 
 SCAN_OPTIONS = frozenset(
     name
-    for name in vars(ScannerBuilder)
+    for name in dir(ScannerBuilder)
     if not name.startswith("_") and name not in ("apply_defaults", "to_scanner")
 )
 """Options of a scan: the methods of the builder."""
