@@ -26,7 +26,7 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     steps += [f"Compute: {o.name} = {o.expression.text}" for o in computed]
     if plan.spec.predicate is not None:
         steps.append(f"Filter: {plan.spec.predicate.text}")
-    count = "" if measure is None else f", {_scanned(measure)}"
+    count = "" if measure is None else f", {measured_scan(measure)}"
     read = ", ".join(dict.fromkeys(_paths(plan)))
     steps.append(
         f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
@@ -42,7 +42,8 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     return "\n".join([*lines, *("  " * len(steps) + line for line in below)]) + "\n"
 
 
-def _scanned(measure: ScanMeasure) -> str:
+def measured_scan(measure: ScanMeasure) -> str:
+    """Format the counts of the scan step."""
     return f"output_rows={measure.scan.rows}, metrics=[{measure.scan_io}, {measure.scan}]"
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sized
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import pyarrow as pa
 
 from lancelake.clock import Clock, SystemClock
 from lancelake.data.codec.read_sizes import ReadSize, bytes_read
 from lancelake.format.computed_once import computed_once
-from lancelake.scan.plan import ScanPlan
 from lancelake.storage.io_account import IoAccount
+
+_T = TypeVar("_T")
+_Found = TypeVar("_Found", bound=Sized)
 
 
 @dataclass(slots=True)
@@ -69,7 +72,7 @@ class ScanMeasure:
         other.planning, other.planning_io = self.planning, self.planning_io
         return other
 
-    def planned(self, make: Callable[[], ScanPlan]) -> ScanPlan:
+    def planned(self, make: Callable[[], _T]) -> _T:
         """Plan a scan; indices are searched as part of it."""
         started = self._clock.monotonic_s()
         with self.planning_io.account.active():
@@ -80,6 +83,15 @@ class ScanMeasure:
     def scanned(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the scan step."""
         return self._counted(batches, self.scan, self.scan_io.account)
+
+    def searched(self, find: Callable[[], _Found]) -> _Found:
+        """Search for rows, as the scan step."""
+        started = self._clock.monotonic_s()
+        with self.scan_io.account.active():
+            found = find()
+        self.scan.elapsed_s += self._clock.monotonic_s() - started
+        self.scan.rows += len(found)
+        return found
 
     def returned(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the last step."""

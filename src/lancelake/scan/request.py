@@ -8,6 +8,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Filter
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
+from lancelake.scan.nearest import Nearest
 
 DEFAULT_BATCH_ROWS = 8192
 _MAX_BATCH_ROWS = (1 << 32) - 1
@@ -48,6 +49,12 @@ class ScanRequest:
     """Whether indices are asked for the rows that the filter keeps."""
     fast_search: bool = False
     """Whether rows that an index does not cover are left out, where an index is asked."""
+    nearest: Nearest | None = None
+    """Vector search: only the nearest rows are returned, the nearest first."""
+    prefilter: bool = False
+    """Whether a search considers only rows that match the filter; else its result is filtered."""
+    hides_scores: bool = False
+    """Whether a search adds no column of scores to the columns of the request."""
     json_binary: bool = False
     """Whether JSON is returned in its stored form instead of as text."""
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancelake.pylance.log import LOGGER
 from lancelake.scan.measure import ScanMeasure
-from lancelake.scan.plan import ScanPlan
+from lancelake.scan.prepared import PreparedScan
 from lancelake.storage.io_account import IoAccount
 
 
@@ -40,7 +40,7 @@ class ScanStatistics:
 StatisticsCallback: TypeAlias = Callable[[ScanStatistics], None]
 
 
-def statistics_of(plan: ScanPlan, measure: ScanMeasure) -> ScanStatistics:
+def statistics_of(plan: PreparedScan, measure: ScanMeasure) -> ScanStatistics:
     """Return the statistics of a finished scan."""
     planning, scan = measure.planning_io.account, measure.scan_io.account
     size = measure.planning_io.size + measure.scan_io.size
@@ -54,7 +54,7 @@ def statistics_of(plan: ScanPlan, measure: ScanMeasure) -> ScanStatistics:
         index_cache_hits=planning.counts["index_cache_hits"],
         index_cache_misses=planning.counts["index_cache_misses"],
         all_counts={
-            "fragments_scanned": len(plan.tasks),
+            "fragments_scanned": plan.num_fragments,
             "rows_scanned": scan.rows_read,
             "output_rows": measure.output.rows,
             "output_batches": measure.output.batches,
@@ -69,7 +69,7 @@ def statistics_of(plan: ScanPlan, measure: ScanMeasure) -> ScanStatistics:
     )
 
 
-def report(plan: ScanPlan, measure: ScanMeasure, callback: StatisticsCallback) -> None:
+def report(plan: PreparedScan, measure: ScanMeasure, callback: StatisticsCallback) -> None:
     """Call the callback with the statistics of a finished scan; its errors are logged."""
     try:
         callback(statistics_of(plan, measure))
@@ -78,7 +78,10 @@ def report(plan: ScanPlan, measure: ScanMeasure, callback: StatisticsCallback) -
 
 
 def reported(
-    rows: pa.RecordBatchReader, plan: ScanPlan, measure: ScanMeasure, callback: StatisticsCallback
+    rows: pa.RecordBatchReader,
+    plan: PreparedScan,
+    measure: ScanMeasure,
+    callback: StatisticsCallback,
 ) -> pa.RecordBatchReader:
     """Stream the rows, and call the callback after the last one."""
 

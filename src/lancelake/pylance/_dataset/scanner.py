@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 from uuid import UUID
 
 import pyarrow as pa
@@ -24,15 +24,13 @@ from lancelake.pylance._dataset.scan_arguments import (
     request_columns,
 )
 from lancelake.pylance._dataset.scan_statistics import StatisticsCallback, report, reported
+from lancelake.pylance._dataset.search_options import VectorSearchOptions
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
-from lancelake.scan.explain import explain
 from lancelake.scan.measure import ScanMeasure
-from lancelake.scan.plan import ScanPlan
-from lancelake.scan.planner import plan
+from lancelake.scan.prepared import PreparedScan, prepare
 from lancelake.scan.request import Ordering, ScanRequest
-from lancelake.scan.row_mask import AllowedRows, masked_plan
-from lancelake.scan.stream import count, run
+from lancelake.scan.row_mask import AllowedRows
 from lancelake.suggest import suggestion
 
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
@@ -56,14 +54,12 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         self._mask = mask
         self._on_statistics = on_statistics
         self._measure = None if on_statistics is None else ScanMeasure()
-        self._plan: ScanPlan = (
+        self._plan: PreparedScan = (
             self._planned() if self._measure is None else self._measure.planned(self._planned)
         )
 
-    def _planned(self) -> ScanPlan:
-        if self._mask is None:
-            return plan(self._snapshot, self._request)
-        return masked_plan(self._snapshot, self._request, self._mask)
+    def _planned(self) -> PreparedScan:
+        return prepare(self._snapshot, self._request, self._mask)
 
     def _changed(self, **changes: Any) -> LanceScanner:
         """Return the scan with another request."""
@@ -77,9 +73,9 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
 
     def _rows(self) -> pa.RecordBatchReader:
         if self._measure is None or self._on_statistics is None:
-            return run(self._plan)
+            return self._plan.run()
         measure = self._measure.another_run()
-        return reported(run(self._plan, measure), self._plan, measure, self._on_statistics)
+        return reported(self._plan.run(measure), self._plan, measure, self._on_statistics)
 
     def to_table(self) -> pa.Table:
         """Read everything into memory."""
@@ -129,15 +125,15 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
     def count_rows(self) -> int:
         """Count the rows of the result."""
         if self._measure is None or self._on_statistics is None:
-            return count(self._plan)
+            return self._plan.count()
         measure = self._measure.another_run()
-        rows = measure.counted(lambda: count(self._plan))
+        rows = measure.counted(self._plan.count)
         report(self._plan, measure, self._on_statistics)
         return rows
 
     def explain_plan(self, verbose: bool = False) -> str:
         """Describe the plan of the scan."""
-        return explain(self._plan, verbose=verbose)
+        return self._plan.explain(verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Plan and run the scan, or count its rows, and describe its steps with their counts.
@@ -148,11 +144,11 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         measure = ScanMeasure()
         planned = measure.planned(self._planned)
         if count_rows:
-            measure.counted(lambda: count(planned))
+            measure.counted(planned.count)
         else:
-            for _ in run(planned, measure):
+            for _ in planned.run(measure):
                 pass
-        return f"Analyze: {measure.output}\n{explain(planned, verbose=True, measure=measure)}"
+        return f"Analyze: {measure.output}\n{planned.explain(verbose=True, measure=measure)}"
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:
@@ -170,7 +166,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         raise NotImplementedError("from batches")
 
 
-class ScannerBuilder:
+class ScannerBuilder(VectorSearchOptions):
     """Builds a scan from options."""
 
     def __init__(self, ds: OpenedDataset) -> None:
@@ -180,7 +176,7 @@ class ScannerBuilder:
         self._mask: AllowedRows | None = None
         self._on_statistics: StatisticsCallback | None = None
 
-    def _with(self, **changes: Any) -> ScannerBuilder:
+    def _with(self, **changes: Any) -> Self:
         self._request = replace(self._request, **changes)
         return self
 
@@ -192,7 +188,10 @@ class ScannerBuilder:
                 raise InvalidRequestError(
                     f"Unknown scan option: {name}", option=name, action=advice
                 )
-            getattr(self, name)(value)
+            if name == "nearest":
+                self.nearest(**value)
+            else:
+                getattr(self, name)(value)
         return self
 
     def batch_size(self, batch_size: int) -> ScannerBuilder:
@@ -244,8 +243,8 @@ class ScannerBuilder:
         return self._with(filter=filter)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Search among the rows that match the filter, instead of filtering those found."""
+        return self._with(prefilter=prefilter)
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
         """Add the column `_rowid`."""
@@ -309,10 +308,6 @@ class ScannerBuilder:
         """Not supported: MinHash search."""
         raise UnsupportedError("MinHash search is not supported")
 
-    def nearest(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
-        """Not supported: vector search."""
-        raise UnsupportedError("vector search (nearest) is not supported")
-
     def full_text_search(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
         """Not supported: full text search."""
         raise UnsupportedError("full text search is not supported")
@@ -342,8 +337,8 @@ class ScannerBuilder:
         return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Return the distance of a search only if the columns name it."""
+        return self._with(hides_scores=disable)
 
     def to_scanner(self) -> LanceScanner:
         """Return the scan, validated against the table."""
@@ -361,7 +356,7 @@ class ScannerBuilder:
 
 SCAN_OPTIONS = frozenset(
     name
-    for name in vars(ScannerBuilder)
+    for name in dir(ScannerBuilder)
     if not name.startswith("_") and name not in ("apply_defaults", "to_scanner")
 )
 """Options of a scan: the methods of the builder."""

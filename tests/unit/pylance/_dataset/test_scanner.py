@@ -92,7 +92,7 @@ def test_step_that_tunes_changes_no_row(ds: LanceDataset, table: Varied, step: A
         (lambda b: b.late_materialization("key"), ValueError, "bool or a list of strings"),
         (lambda b: b.late_materialization([1]), ValueError, "bool or a list of strings"),
         (lambda b: b.with_fragments([1]), TypeError, "iterable of LanceFragment"),
-        (lambda b: b.nearest({}), UnsupportedError, "vector search"),
+        (lambda b: b.nearest("key", [1.0], k=0), ValueError, "Nearest-K"),
         (lambda b: b.full_text_search("x"), UnsupportedError, "full text search"),
         (lambda b: b.blob_handling("nonsense"), ValueError, "nonsense"),
         (lambda b: b.include_deleted_rows(True).to_scanner(), ValueError, "with_row_id"),

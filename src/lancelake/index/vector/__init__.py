@@ -1,0 +1,1 @@
+"""Vector indices: partitions of similar vectors, stored exactly or compressed."""

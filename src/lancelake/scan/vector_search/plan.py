@@ -1,0 +1,160 @@
+"""Plan of a vector search, its result and its description."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.errors import InvalidRequestError
+from lancelake.index.vector.metric import Metric
+from lancelake.index.vector.top_rows import NearestRows, RankedRows
+from lancelake.scan.explain import explain, measured_scan
+from lancelake.scan.measure import ScanMeasure
+from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
+from lancelake.scan.order import sorted_batches
+from lancelake.scan.plan import ScanPlan
+from lancelake.scan.planner import plan
+from lancelake.scan.request import DEFAULT_BATCH_ROWS, ScanRequest
+from lancelake.scan.row_mask import AllowedRows, masked_plan
+from lancelake.scan.scored_rows import SearchedRows, SearchOutput
+from lancelake.scan.vector_search.flat import search_rows
+from lancelake.scan.vector_search.target import VectorTarget, resolve_target
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VectorSearch:
+    """A search of one version, ready to run."""
+
+    snapshot: Snapshot
+    request: ScanRequest
+    nearest: Nearest
+    target: VectorTarget
+    metric: Metric
+    output: SearchOutput
+    schema: pa.Schema
+    mask: AllowedRows | None
+
+    @property
+    def is_batch(self) -> bool:
+        """Whether several queries are searched independently."""
+        return self.nearest.has_several and not self.target.type.is_multi
+
+    @property
+    def num_fragments(self) -> int:
+        """Number of fragments to scan."""
+        return 0 if self.request.fast_search else len(self._rows_to_scan().tasks)
+
+    def run(self, measure: ScanMeasure | None = None) -> pa.RecordBatchReader:
+        """Search, and stream the rows found, nearest first."""
+        found = self._sliced(self._found() if measure is None else measure.searched(self._found))
+        keys = self.request.order_by
+        table = self.output.table(found, tuple(key.column for key in keys))
+        batches = table.to_batches(max_chunksize=self._batch_rows)
+        if keys and len(table):
+            rows = sorted_batches(table.schema, iter(batches), keys, batch_rows=self._batch_rows)
+            batches = [batch.select(self.schema.names) for batch in rows]
+        returned: Iterator[pa.RecordBatch] = (batch.cast(self.schema) for batch in batches)
+        if measure is not None:
+            returned = measure.returned(returned)
+        return pa.RecordBatchReader.from_batches(self.schema, returned)
+
+    def count(self) -> int:
+        """Search, and count the rows found."""
+        return len(self._sliced(self._found()))
+
+    def explain(self, *, verbose: bool = False, measure: ScanMeasure | None = None) -> str:
+        """Describe the steps of the search, the last one first."""
+        steps = [f"Output: {', '.join(self.schema.names) or '(no columns)'}"]
+        if self.request.limit is not None or self.request.offset:
+            steps.append(f"Limit: skip={self.request.offset or 0}, fetch={self.request.limit}")
+        if self.request.filter is not None and not self.request.prefilter:
+            steps.append("Filter: after the search")
+        steps.append(self._described(measure))
+        if not self.request.fast_search:
+            steps += explain(self._rows_to_scan(), verbose=verbose).splitlines()
+        return "\n".join("  " * depth + step for depth, step in enumerate(steps)) + "\n"
+
+    @property
+    def _batch_rows(self) -> int:
+        return self.request.batch_size or DEFAULT_BATCH_ROWS
+
+    def _described(self, measure: ScanMeasure | None) -> str:
+        count = "" if measure is None else f", {measured_scan(measure)}"
+        return (
+            f"KNNVectorDistance: column={self.target.path}, k={self.nearest.k}, "
+            f"metric={self.metric.value}, queries={len(self.nearest.queries)}{count}"
+        )
+
+    def _found(self) -> SearchedRows:
+        queries = self.nearest.queries if self.is_batch else self.nearest.queries[:1]
+        nearest = NearestRows(len(queries), self.nearest.k, self.nearest.within)
+        if not self.request.fast_search:
+            args = self.target.type, self.metric, self.nearest.queries
+            search_rows(self._rows_to_scan(), *args, nearest)
+        ranked = [nearest.result(place) for place in range(len(queries))]
+        found = self._searched(ranked)
+        if self.request.filter is not None and not self.request.prefilter and len(found):
+            return found.matching(self.request.filter)
+        return found
+
+    def _rows_to_scan(self) -> ScanPlan:
+        request = ScanRequest(
+            columns=(self.target.path,),
+            filter=self.request.filter if self.request.prefilter else None,
+            with_row_address=True,
+            use_scalar_index=self.request.use_scalar_index,
+            fragment_ids=self.request.fragment_ids,
+        )
+        if self.mask is None:
+            return plan(self.snapshot, request)
+        return masked_plan(self.snapshot, request, self.mask)
+
+    def _searched(self, ranked: Sequence[RankedRows]) -> SearchedRows:
+        distances = np.concatenate([rows.distances for rows in ranked])
+        scores = {DISTANCE: pa.array(distances, pa.float32())}
+        if self.is_batch:
+            places = np.repeat(np.arange(len(ranked)), [len(rows) for rows in ranked])
+            scores = {QUERY_INDEX: pa.array(places, pa.int32()), **scores}
+        return SearchedRows(
+            snapshot=self.snapshot,
+            addresses=np.concatenate([rows.ids for rows in ranked]),
+            scores=scores,
+        )
+
+    def _sliced(self, found: SearchedRows) -> SearchedRows:
+        start, limit = self.request.offset or 0, self.request.limit
+        if not start and limit is None:
+            return found
+        stop = len(found) if limit is None else min(len(found), start + limit)
+        return found.only(np.arange(start, max(start, stop)))
+
+
+@names_table
+def plan_vector_search(
+    snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None = None
+) -> VectorSearch:
+    """Plan a search of one version."""
+    nearest = request.nearest
+    if nearest is None:
+        raise InvalidRequestError("a vector search needs a query")
+    target = resolve_target(snapshot, nearest)
+    metric = nearest.metric or target.type.default_metric
+    target.ensure_metric(metric)
+    is_batch = nearest.has_several and not target.type.is_multi
+    first = (QUERY_INDEX,) if is_batch else ()
+    output = SearchOutput.of(snapshot, request, first, DISTANCE)
+    types = {**dict.fromkeys(first, pa.int32()), DISTANCE: pa.float32()}
+    return VectorSearch(
+        snapshot=snapshot,
+        request=replace(request, nearest=None),
+        nearest=nearest,
+        target=target,
+        metric=metric,
+        output=output,
+        schema=output.schema(snapshot, types),
+        mask=mask,
+    )
