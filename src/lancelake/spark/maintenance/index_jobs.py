@@ -35,7 +35,7 @@ DROPPED = t.StructType(INDEXED.fields[:2])
 def index_table(spark: SparkSession, base: Snapshot, request: IndexRequest) -> Row:
     """Build an index, on executors if it is large, and commit it."""
     with described(spark, f"index {request.column} of {base.location.uri}"):
-        made = create_index(base, request, IndexRun(builder=BuiltBySpark(spark)))
+        made = create_index(base, request, _run(spark))
     before = {index.uuid for index in base.indices}
     name = next(index.name for index in made.indices if index.uuid not in before)
     return _row(made, name)
@@ -47,7 +47,7 @@ def refresh_table(
     """Bring indices up to date; rows say how much each covers now."""
     options = RefreshOptions(index_names=None if names is None else tuple(names), retrain=rebuild)
     with described(spark, f"refresh indices of {base.location.uri}"):
-        done = refresh_indices(base, options, IndexRun(builder=BuiltBySpark(spark)))
+        done = refresh_indices(base, options, _run(spark))
     return [_row(done.snapshot, name) for name in done.names]
 
 
@@ -67,6 +67,11 @@ def parameters_in(text: str | None) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise InvalidRequestError(f"{text!r} is not a JSON object")
     return found
+
+
+def _run(spark: SparkSession) -> IndexRun:
+    builder = BuiltBySpark(spark)
+    return IndexRun(builder=builder, begun=builder.begun)
 
 
 def _row(at: Snapshot, name: str) -> Row:

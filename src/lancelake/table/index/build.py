@@ -82,6 +82,8 @@ class IndexRun:
     retries: Retries = BUILD_RETRIES
     progress: Progress | None = None
     builder: Builder = built_here
+    begun: Callable[[SegmentBuild], uuid.UUID | None] | None = None
+    """Returns the folder in which an earlier attempt has begun the same segment."""
 
 
 DEFAULT_RUN = IndexRun()
@@ -143,6 +145,8 @@ def _built(
         parameters=parameters,
         on_rows=row_counter(base, f"index {target.path}", covered, run.progress),
     )
+    if unique is None and run.begun is not None:
+        unique = run.begun(build)
     place = new_place(base, run.choices.surroundings, unique)
     built = run.builder(build, place.folder)
     return place.entry(base, name, target, built, covered)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from pyroaring import BitMap
@@ -11,6 +11,7 @@ from pyroaring import BitMap
 from lancelake.clock import SystemIds
 from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.engine.port import Engine, Job
+from lancelake.errors import LanceTableError, RetryableConflictError
 from lancelake.format import index_meta, layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
@@ -21,10 +22,12 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import SegmentBuild, built_here
+from lancelake.table.index.build_record import BuildRecord, build_name
 from lancelake.table.index.request import column_target
 from lancelake.table.open import AtVersion, open_snapshot
 
 _TASK_BYTES = 512 << 20
+_FINISHED = "finished"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,12 +86,14 @@ class IndexFragments:
             index_version=built.index_version,
             files=built.files,
         )
-        return index_meta.encode_section((entry,))
+        result = index_meta.encode_section((entry,))
+        _record(build).write(_FINISHED, result)
+        return result
 
 
 @dataclass(frozen=True, slots=True)
 class BuiltByTasks:
-    """Builds a segment on an engine."""
+    """Builds a segment on an engine; parts that an earlier attempt finished are used again."""
 
     engine: Engine
 
@@ -98,26 +103,36 @@ class BuiltByTasks:
         groups = fragment_groups(build, self.engine.parallelism)
         if len(groups) <= 1:
             return built_here(build, folder)
-        tasks = [IndexFragments.of(build, group) for group in groups]
+        parts = [replace(build, fragments=BitMap(group)) for group in groups]
+        found = [_finished(part) for part in parts]
+        known = {place: entry for place, entry in enumerate(found) if entry is not None}
+        missing = [place for place in range(len(parts)) if place not in known]
+        tasks = [IndexFragments.of(build, groups[place]) for place in missing]
         job = Job(description=f"index {target.path} of {base.location.uri}", tasks=tasks)
-        results = self.engine.run(job)
-        made = [part for result in results for part in index_meta.decode_section(result)]
-        nothing = BuildInput(dtype=target.dtype, batches=(), parameters=build.parameters)
-        sources = [(_facts(build, part), None) for part in made]
-        merged = target.kind.merge(sources, nothing, folder)
+        for place, result in zip(missing, self.engine.run(job), strict=True):
+            (known[place],) = index_meta.decode_section(result)
+        made = [known[place] for place in range(len(parts))]
+        merged = _merged(build, made, folder)
+        for part in parts:
+            _record(part).remove([_FINISHED])
         _remove(build, made)
         return merged
 
 
 def fragment_groups(build: SegmentBuild, count: int) -> list[tuple[int, ...]]:
-    """Cut fragments, in order, into groups of about as many rows."""
+    """Cut fragments, in order, into groups of about as many rows.
+
+    Most groups stay the same when fragments are added, so that a build that is resumed on a later
+    version finds the parts that were finished.
+    """
     base = build.base
     rows = {
         f.id: live_rows(base.files, base.manifest_at, f)
         for f in base.manifest.fragments
         if f.id in build.fragments
     }
-    most = -(-sum(rows.values()) // max(1, count))
+    share = -(-sum(rows.values()) // max(1, count))
+    most = 1 << max(0, share.bit_length() - 1)
     groups: list[list[int]] = [[]]
     held = 0
     for fragment, size in rows.items():
@@ -127,6 +142,38 @@ def fragment_groups(build: SegmentBuild, count: int) -> list[tuple[int, ...]]:
         groups[-1].append(fragment)
         held += size
     return [tuple(group) for group in groups if group]
+
+
+def _record(build: SegmentBuild) -> BuildRecord:
+    base = build.base
+    name = build_name(base, build.target, build.fragments, build.stored, build.parameters)
+    return BuildRecord(location=base.location, unique=name)
+
+
+def _finished(build: SegmentBuild) -> IndexMetadata | None:
+    """Return the entry of a part that an earlier attempt finished; None if there is none."""
+    found = _record(build).read(_FINISHED)
+    if found is None:
+        return None
+    (part,) = index_meta.decode_section(found)
+    is_complete = BuildRecord(location=build.base.location, unique=part.uuid).has(part.files)
+    return part if is_complete else None
+
+
+def _merged(
+    build: SegmentBuild, made: Sequence[IndexMetadata], folder: SegmentFolder
+) -> BuiltSegment:
+    target = build.target
+    nothing = BuildInput(dtype=target.dtype, batches=(), parameters=build.parameters)
+    sources = [(_facts(build, part), None) for part in made]
+    try:
+        return target.kind.merge(sources, nothing, folder)
+    except LanceTableError as error:
+        location = build.base.location
+        if all(BuildRecord(location=location, unique=part.uuid).has(part.files) for part in made):
+            raise
+        problem = "another writer has completed the same index build, and removed its parts"
+        raise RetryableConflictError(problem, table=location.uri) from error
 
 
 def _facts(build: SegmentBuild, part: IndexMetadata) -> SegmentFacts:
