@@ -32,6 +32,8 @@ def explain(plan: ScanPlan, *, verbose: bool = False, rows: int | None = None) -
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
     below = [] if plan.index_search is None else [_asked(a) for a in plan.index_search.asked]
+    if plan.ranked is not None:
+        below += plan.ranked.steps
     if verbose:
         below += [f"fragment {task.fragment.id}" for task in plan.tasks]
     return "\n".join([*lines, *("  " * len(steps) + line for line in below)]) + "\n"

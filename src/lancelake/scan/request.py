@@ -8,6 +8,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Filter
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
+from lancelake.index.text.query import TextQuery
 
 DEFAULT_BATCH_ROWS = 8192
 _MAX_BATCH_ROWS = (1 << 32) - 1
@@ -50,6 +51,13 @@ class ScanRequest:
     """Whether rows that an index does not cover are left out, where an index is asked."""
     json_binary: bool = False
     """Whether JSON is returned in its stored form instead of as text."""
+
+    text_query: TextQuery | None = None
+    """A full text query; only rows that match it are returned, best first."""
+    prefilter: bool = False
+    """Whether a search looks only at rows that the filter keeps."""
+    adds_score: bool = True
+    """Whether a full text search adds the score to columns that were asked for."""
 
     def __post_init__(self) -> None:
         if self.limit is not None and self.limit < 0:

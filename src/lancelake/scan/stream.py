@@ -16,13 +16,16 @@ from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.prefetch import in_order
+from lancelake.scan.ranked import ranked_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.scan_columns import ScanColumns
 
 
 def run(plan: ScanPlan) -> pa.RecordBatchReader:
     """Stream the rows of a plan."""
-    if plan.order_by:
+    if plan.ranked is not None:
+        batches = ranked_batches(plan, plan.ranked)
+    elif plan.order_by:
         batches = ordered(plan, _in_order(plan))
     else:
         batches = _sliced(_in_order(plan), plan.skip, plan.limit)
@@ -33,6 +36,8 @@ def run(plan: ScanPlan) -> pa.RecordBatchReader:
 
 def count(plan: ScanPlan) -> int:
     """Count the rows of a plan, reading no more than its predicate needs."""
+    if plan.ranked is not None:
+        return len(plan.ranked.addresses)
     spec = plan.spec
     takes_all = all(task.rows is None for task in plan.tasks)
     if spec.predicate is None and not spec.include_deleted_rows and takes_all:

@@ -24,12 +24,14 @@ from lancelake.pylance._dataset.batch_bytes import in_bytes
 from lancelake.pylance._dataset.pandas_blobs import BlobMode, blob_mode_named, with_blob_files
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance.query import FullTextQuery, text_query
 from lancelake.scan.explain import explain
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
 from lancelake.scan.request import Ordering, ScanRequest
 from lancelake.scan.row_mask import AllowedRows, masked_plan
 from lancelake.scan.stream import count, run
+from lancelake.scan.text_search.plan import text_plan
 from lancelake.suggest import suggestion
 
 Columns: TypeAlias = list[str] | dict[str, str] | None
@@ -54,9 +56,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         self._request = request
         self._batch_bytes = batch_bytes
         self._mask = mask
-        self._plan: ScanPlan = (
-            plan(snapshot, request) if mask is None else masked_plan(snapshot, request, mask)
-        )
+        self._plan: ScanPlan = _planned(snapshot, request, mask)
 
     def _changed(self, **changes: Any) -> LanceScanner:
         """Return the scan with another request."""
@@ -145,6 +145,12 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         raise NotImplementedError("from batches")
 
 
+def _planned(snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None) -> ScanPlan:
+    if request.text_query is not None:
+        return text_plan(snapshot, request, mask)
+    return plan(snapshot, request) if mask is None else masked_plan(snapshot, request, mask)
+
+
 class ScannerBuilder:
     """Builds a scan from options."""
 
@@ -218,8 +224,8 @@ class ScannerBuilder:
         return self._with(filter=filter)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Search only rows that match the filter, instead of filtering what a search returns."""
+        return self._with(prefilter=bool(prefilter))
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
         """Add the column `_rowid`."""
@@ -287,9 +293,17 @@ class ScannerBuilder:
         """Not supported: vector search."""
         raise UnsupportedError("vector search (nearest) is not supported")
 
-    def full_text_search(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
-        """Not supported: full text search."""
-        raise UnsupportedError("full text search is not supported")
+    def full_text_search(
+        self,
+        query: str | FullTextQuery | Mapping[str, Any],
+        columns: list[str] | None = None,
+    ) -> ScannerBuilder:
+        """Return only rows that match a full text query, best first, with their `_score`.
+
+        A text is searched in `columns`, or in all columns with a text index; in quotation marks
+        it is a phrase.
+        """
+        return self._with(text_query=text_query(query, columns))
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
         """Skip fragments that the searched indices do not cover."""
@@ -312,8 +326,8 @@ class ScannerBuilder:
         return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
-        """Accepted and ignored; only applies to searches."""
-        return self
+        """Return the score of a search only if it is among the columns, or all are returned."""
+        return self._with(adds_score=not disable)
 
     def to_scanner(self) -> LanceScanner:
         """Return the scan, validated against the table."""
