@@ -20,6 +20,7 @@ from lancelake.index.scalar.keyed_sets import FILE as BITMAP_FILE
 from lancelake.index.scalar.label_list import LABEL_LIST
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
+from lancelake.index.text.kind import INVERTED
 from lancelake.suggest import suggestion
 
 KINDS: tuple[IndexKind, ...] = (
@@ -29,6 +30,7 @@ KINDS: tuple[IndexKind, ...] = (
     ZONE_MAP,
     BLOOM_FILTER,
     NGRAM,
+    INVERTED,
 )
 
 

@@ -1,10 +1,47 @@
-"""Values of full-text queries that calls on indices take, as in pylance."""
+"""Full text queries, as in pylance."""
 
 from __future__ import annotations
 
-from enum import StrEnum
+import abc
+from collections.abc import Mapping, Sequence
+from enum import Enum, StrEnum
+from typing import Any
 
-__all__ = ["DocumentGranularity"]
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.index.text import query as core
+
+__all__ = [
+    "BooleanQuery",
+    "BoostQuery",
+    "DocumentGranularity",
+    "FullTextOperator",
+    "FullTextQuery",
+    "FullTextQueryType",
+    "MatchQuery",
+    "MultiMatchQuery",
+    "Occur",
+    "PhraseQuery",
+]
+
+_QUOTE = '"'
+
+
+class FullTextQueryType(Enum):
+    """The kinds of queries."""
+
+    MATCH = "match"
+    MATCH_PHRASE = "match_phrase"
+    BOOST = "boost"
+    MULTI_MATCH = "multi_match"
+    COMBINED_FIELDS = "combined_fields"
+    BOOLEAN = "boolean"
+
+
+class FullTextOperator(Enum):
+    """Whether all terms of a query must match, or any of them."""
+
+    AND = "AND"
+    OR = "OR"
 
 
 class DocumentGranularity(StrEnum):
@@ -12,3 +49,201 @@ class DocumentGranularity(StrEnum):
 
     ROW = "row"
     LIST_ELEMENT = "list_element"
+
+
+class Occur(Enum):
+    """How a clause of a boolean query takes part in it."""
+
+    SHOULD = "SHOULD"
+    MUST = "MUST"
+    MUST_NOT = "MUST_NOT"
+
+
+class FullTextQuery(abc.ABC):
+    """A full text query."""
+
+    _inner: core.TextQuery
+
+    @property
+    def inner(self) -> core.TextQuery:
+        """The query as a value."""
+        return self._inner
+
+    @abc.abstractmethod
+    def query_type(self) -> FullTextQueryType:
+        """Return the kind of the query."""
+
+    def __and__(self, other: FullTextQuery) -> FullTextQuery:
+        """Return a query for the rows that match both."""
+        return BooleanQuery([(Occur.MUST, self), (Occur.MUST, other)])
+
+    def __or__(self, other: FullTextQuery) -> FullTextQuery:
+        """Return a query for the rows that match at least one."""
+        return BooleanQuery([(Occur.SHOULD, self), (Occur.SHOULD, other)])
+
+
+class MatchQuery(FullTextQuery):
+    """Rows that have any term of a text, or all of them."""
+
+    def __init__(
+        self,
+        query: str,
+        column: str,
+        *,
+        boost: float = 1.0,
+        fuzziness: int | None = 0,
+        max_expansions: int = core.DEFAULT_MAX_EXPANSIONS,
+        operator: FullTextOperator = FullTextOperator.OR,
+        prefix_length: int = 0,
+        document_granularity: DocumentGranularity | None = None,
+    ) -> None:
+        """Create a query.
+
+        `fuzziness` is the largest edit distance of a term; None derives it from the length of the
+        term. The first `prefix_length` characters of a term must be equal, and at most
+        `max_expansions` similar terms are searched. Scores are multiplied by `boost`.
+        """
+        _ensure_rows(document_granularity)
+        self._inner = core.Match(
+            column=column,
+            text=query,
+            boost=boost,
+            requires_all=_requires_all(operator),
+            fuzziness=fuzziness,
+            prefix_length=prefix_length,
+            max_expansions=max_expansions,
+        )
+
+    def query_type(self) -> FullTextQueryType:
+        """Return the kind of the query."""
+        return FullTextQueryType.MATCH
+
+
+class PhraseQuery(FullTextQuery):
+    """Rows that have the terms of a text in their order."""
+
+    def __init__(
+        self,
+        query: str,
+        column: str,
+        *,
+        slop: int = 0,
+        document_granularity: DocumentGranularity | None = None,
+    ) -> None:
+        """Create a query; each term may be up to `slop` positions late."""
+        _ensure_rows(document_granularity)
+        self._inner = core.Phrase(column=column, text=query, slop=slop)
+
+    def query_type(self) -> FullTextQueryType:
+        """Return the kind of the query."""
+        return FullTextQueryType.MATCH_PHRASE
+
+
+class BoostQuery(FullTextQuery):
+    """Rows of one query; those that match another, too, get a lower score."""
+
+    def __init__(
+        self,
+        positive: FullTextQuery,
+        negative: FullTextQuery,
+        *,
+        negative_boost: float = 0.5,
+    ) -> None:
+        """Create a query; `negative_boost` is the part of the other score that is subtracted."""
+        self._inner = core.Boost(
+            positive=positive.inner, negative=negative.inner, negative_boost=negative_boost
+        )
+
+    def query_type(self) -> FullTextQueryType:
+        """Return the kind of the query."""
+        return FullTextQueryType.BOOST
+
+
+class MultiMatchQuery(FullTextQuery):
+    """Rows that match in at least one column, with the score of the best one."""
+
+    def __init__(
+        self,
+        query: str,
+        columns: list[str],
+        *,
+        boosts: list[float] | None = None,
+        operator: FullTextOperator = FullTextOperator.OR,
+    ) -> None:
+        """Create a query; `boosts` are the factors of the scores of each column."""
+        self._inner = _in_columns(query, columns, boosts, requires_all=_requires_all(operator))
+
+    def query_type(self) -> FullTextQueryType:
+        """Return the kind of the query."""
+        return FullTextQueryType.MULTI_MATCH
+
+
+class BooleanQuery(FullTextQuery):
+    """Rows that match clauses which must, should or must not match."""
+
+    def __init__(self, queries: list[tuple[Occur, FullTextQuery]]) -> None:
+        """Create a query; the scores of clauses that match are added."""
+        self._inner = core.Boolean(
+            must=_clauses(queries, Occur.MUST),
+            should=_clauses(queries, Occur.SHOULD),
+            must_not=_clauses(queries, Occur.MUST_NOT),
+        )
+
+    def query_type(self) -> FullTextQueryType:
+        """Return the kind of the query."""
+        return FullTextQueryType.BOOLEAN
+
+
+def text_query(
+    query: str | FullTextQuery | Mapping[str, Any], columns: list[str] | None = None
+) -> core.TextQuery:
+    """Return a query that was given as a query, as a text, or as a text with columns."""
+    if isinstance(query, FullTextQuery):
+        return query.inner
+    if isinstance(query, Mapping):
+        unknown = sorted(set(query) - {"query", "columns"})
+        if "query" not in query or unknown:
+            raise InvalidRequestError("a full text query has the keys 'query' and 'columns'")
+        return text_query(query["query"], query.get("columns"))
+    if not isinstance(query, str):
+        raise TypeError(f"a full text query is a text or a FullTextQuery, not {type(query)}")
+    is_phrase = len(query) > 1 and query.startswith(_QUOTE) and query.endswith(_QUOTE)
+    if is_phrase and (columns is None or len(columns) == 1):
+        return core.Phrase(column=columns[0] if columns else None, text=query.strip(_QUOTE))
+    if columns is None:
+        return core.Match(column=None, text=query)
+    if len(columns) == 1:
+        return core.Match(column=columns[0], text=query)
+    return _in_columns(query, columns, None, requires_all=False)
+
+
+def _in_columns(
+    query: str, columns: Sequence[str], boosts: Sequence[float] | None, *, requires_all: bool
+) -> core.MultiMatch:
+    if not columns:
+        raise InvalidRequestError("a full text query needs at least one column")
+    factors = [1.0] * len(columns) if boosts is None else list(boosts)
+    if len(factors) != len(columns):
+        problem = f"{len(factors)} boosts were given for {len(columns)} columns"
+        raise InvalidRequestError(problem)
+    return core.MultiMatch(
+        parts=tuple(
+            core.Match(column=column, text=query, boost=boost, requires_all=requires_all)
+            for column, boost in zip(columns, factors, strict=True)
+        )
+    )
+
+
+def _clauses(
+    queries: Sequence[tuple[Occur, FullTextQuery]], occur: Occur
+) -> tuple[core.TextQuery, ...]:
+    return tuple(query.inner for how, query in queries if Occur(how) is occur)
+
+
+def _requires_all(operator: FullTextOperator) -> bool:
+    return FullTextOperator(operator) is FullTextOperator.AND
+
+
+def _ensure_rows(granularity: DocumentGranularity | None) -> None:
+    if granularity not in (None, DocumentGranularity.ROW):
+        raise UnsupportedError("text indices of list elements are not supported")

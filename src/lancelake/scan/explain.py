@@ -37,6 +37,8 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     if measure is not None:
         elapsed_ms = measure.planning.elapsed_s * 1000
         below.append(f"Planning: metrics=[{measure.planning_io}, elapsed_ms={elapsed_ms:.3f}]")
+    if plan.ranked is not None:
+        below += plan.ranked.steps
     if verbose:
         below += [f"fragment {task.fragment.id}" for task in plan.tasks]
     return "\n".join([*lines, *("  " * len(steps) + line for line in below)]) + "\n"

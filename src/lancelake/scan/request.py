@@ -8,6 +8,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.expr.predicate import Filter
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId
+from lancelake.index.text.query import TextQuery
 from lancelake.scan.nearest import Nearest
 
 DEFAULT_BATCH_ROWS = 8192
@@ -51,6 +52,8 @@ class ScanRequest:
     """Whether rows that an index does not cover are left out, where an index is asked."""
     nearest: Nearest | None = None
     """Vector search: only the nearest rows are returned, the nearest first."""
+    text_query: TextQuery | None = None
+    """Full text search: only matching rows are returned, the best first."""
     prefilter: bool = False
     """Whether a search considers only rows that match the filter; else its result is filtered."""
     hides_scores: bool = False

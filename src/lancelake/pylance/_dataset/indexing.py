@@ -35,6 +35,7 @@ from lancelake.table.index.statistics import current_coverage
 Callback = Callable[[IndexProgress], None]
 
 _PARTED = "BTREE"
+_TEXT, _TEXT_ALIAS = "INVERTED", "FTS"
 
 
 class DatasetIndices(GuardedDataset):
@@ -59,13 +60,15 @@ class DatasetIndices(GuardedDataset):
     ) -> None:
         """Build an index of a column and move to the version that has it.
 
-        `index_type` is BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER or NGRAM, or an
-        `IndexConfig` with parameters; `kwargs` are parameters, too. With `train=False` the index
+        `index_type` is BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM or INVERTED (FTS), or
+        an `IndexConfig` with parameters; `kwargs` are parameters, too. With `train=False` the index
         covers no row yet. With `fragment_ids` and `index_uuid` a part of a BTREE is written, to be
         merged by `merge_index_metadata`; nothing is committed.
         """
-        _ensure_no_text_options(format_version, document_granularity)
-        request = _request(column, index_type, name, kwargs, replace=replace, train=train)
+        options = _text_options(index_type, format_version, document_granularity)
+        request = _request(
+            column, index_type, name, {**kwargs, **options}, replace=replace, train=train
+        )
         run = IndexRun(choices=self._choices, progress=_progress(progress_callback))
         if fragment_ids is None and index_uuid is None:
             self._snapshot = create_index(self._snapshot, request, run)
@@ -214,7 +217,7 @@ class DatasetIndices(GuardedDataset):
     ) -> None:
         """Load an index, or some of its segments, into the cache of index files."""
         if with_position:
-            raise UnsupportedError("with_position is an option of full-text indices")
+            raise UnsupportedError("positions of text indices are read by phrase queries only")
         chosen = None if index_segments is None else [to_uuid(str(i)) for i in index_segments]
         prewarm(self._snapshot, name, chosen)
 
@@ -267,14 +270,27 @@ def _ensure_scalar(index_type: str | IndexConfig, given: Mapping[str, object]) -
             raise InvalidRequestError(f"{kind.upper()} does not take {name}")
 
 
-def _ensure_no_text_options(version: object, granularity: object) -> None:
+def _text_options(
+    index_type: str | IndexConfig, version: object, granularity: object
+) -> dict[str, object]:
+    """Return the options that only text indices have; refuse them for other kinds."""
     if not isinstance(granularity, DocumentGranularity):
         msg = "document_granularity must be a DocumentGranularity"
         raise TypeError(msg)
-    if version is not None or granularity is not DocumentGranularity.ROW:
+    given: dict[str, object] = {} if version is None else {"format_version": version}
+    if granularity is not DocumentGranularity.ROW:
+        given["document_granularity"] = granularity.value
+    kind = index_type if isinstance(index_type, str) else index_type.index_type
+    if given and _kind_named(kind) != _TEXT:
         raise InvalidRequestError(
             "format_version and document_granularity are of full-text indices"
         )
+    return given
+
+
+def _kind_named(kind: str) -> str:
+    """Return the name of a kind for which there may be another one."""
+    return _TEXT if kind.upper() == _TEXT_ALIAS else kind.upper()
 
 
 def _one_column(column: str | list[str]) -> str:
@@ -297,6 +313,7 @@ def _request(
         kind, parameters = index_type.index_type, {**index_type.parameters, **parameters}
     else:
         kind = index_type
+    kind = _kind_named(kind)
     return IndexRequest(
         column=column, kind=kind, name=name, replace=replace, train=train, parameters=parameters
     )

@@ -27,6 +27,7 @@ from lancelake.pylance._dataset.scan_statistics import StatisticsCallback, repor
 from lancelake.pylance._dataset.search_options import VectorSearchOptions
 from lancelake.pylance._values.opened import OpenedDataset, OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance.query import FullTextQuery, text_query
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.prepared import PreparedScan, prepare
 from lancelake.scan.request import Ordering, ScanRequest
@@ -243,8 +244,8 @@ class ScannerBuilder(VectorSearchOptions):
         return self._with(filter=filter)
 
     def prefilter(self, prefilter: bool) -> ScannerBuilder:
-        """Search among the rows that match the filter, instead of filtering those found."""
-        return self._with(prefilter=prefilter)
+        """Search only rows that match the filter, instead of filtering what a search returns."""
+        return self._with(prefilter=bool(prefilter))
 
     def with_row_id(self, with_row_id: bool = True) -> ScannerBuilder:
         """Add the column `_rowid`."""
@@ -308,9 +309,17 @@ class ScannerBuilder(VectorSearchOptions):
         """Not supported: MinHash search."""
         raise UnsupportedError("MinHash search is not supported")
 
-    def full_text_search(self, *args: Any, **kwargs: Any) -> ScannerBuilder:
-        """Not supported: full text search."""
-        raise UnsupportedError("full text search is not supported")
+    def full_text_search(
+        self,
+        query: str | FullTextQuery | Mapping[str, Any],
+        columns: list[str] | None = None,
+    ) -> ScannerBuilder:
+        """Return only rows that match a full text query, best first, with their `_score`.
+
+        A text is searched in `columns`, or in all columns with a text index; in quotation marks
+        it is a phrase.
+        """
+        return self._with(text_query=text_query(query, columns))
 
     def fast_search(self, flag: bool) -> ScannerBuilder:
         """Skip fragments that the searched indices do not cover."""
@@ -337,7 +346,7 @@ class ScannerBuilder(VectorSearchOptions):
         return self._with(order_by=tuple(_ordering(o) for o in orderings or ()))
 
     def disable_scoring_autoprojection(self, disable: bool = True) -> ScannerBuilder:
-        """Return the distance of a search only if the columns name it."""
+        """Return the score of a search only if it is among the columns, or all are returned."""
         return self._with(hides_scores=disable)
 
     def to_scanner(self) -> LanceScanner:

@@ -1,0 +1,1 @@
+"""Index kind INVERTED: full text search."""

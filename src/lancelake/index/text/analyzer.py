@@ -1,0 +1,213 @@
+"""Analyzer: divides texts into terms with their positions.
+
+A text is divided by the base tokenizer; each distinct word then becomes a term, or none, by the
+filters. Filters look at one word only, so each word is filtered once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelake.errors import UnsupportedError
+from lancelake.index.text.parameters import NGRAM, TextParameters
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+I64 = npt.NDArray[np.int64]
+
+NO_TERM = np.uint32((1 << 32) - 1)
+"""Number of a word that the filters remove."""
+
+_WORDS_KEPT = 1 << 20
+
+
+class QueryTerm(NamedTuple):
+    """A term of a query and its position, relative to the first one."""
+
+    text: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class Occurrences:
+    """The terms of some texts in order: the number of the term, of the text, and its position."""
+
+    terms: U32
+    texts: U32
+    positions: U32
+
+
+class Analyzer:
+    """Divides texts into terms as the parameters of an index state."""
+
+    def __init__(self, parameters: TextParameters) -> None:
+        tantivy = _library()
+        self._parameters = parameters
+        self._filtered = _filters(tantivy, parameters)
+        self._words = _base(tantivy, parameters)
+        self._numbers: dict[str, int] = {}
+        self._terms: dict[str, int] = {}
+
+    @property
+    def terms(self) -> Sequence[str]:
+        """The terms that were found so far, in the order of their numbers."""
+        return list(self._terms)
+
+    def query_terms(self, text: str) -> list[QueryTerm]:
+        """Return the terms of a query."""
+        found = []
+        is_ngram = self._parameters.base_tokenizer == NGRAM
+        for place, word in enumerate(self._words(text)):
+            term = self._filtered(word)
+            if term is not None:
+                found.append(QueryTerm(term, 0 if is_ngram else place))
+        first = found[0].position if found else 0
+        return [QueryTerm(term, position - first) for term, position in found]
+
+    def number_of(self, term: str) -> int:
+        """Return the number of a term, a new one if it was not found before."""
+        return self._terms.setdefault(term, len(self._terms))
+
+    def forget(self) -> None:
+        """Start to number terms from zero."""
+        self._numbers, self._terms = {}, {}
+
+    def occurrences(self, texts: pa.Array) -> Occurrences:
+        """Return the terms of texts, which have no nulls."""
+        words, of_text, positions = self._split(texts)
+        encoded = words.dictionary_encode()
+        numbers = np.array([self._number(w) for w in encoded.dictionary.to_pylist()], np.uint32)
+        terms = numbers[np.asarray(encoded.indices)] if len(numbers) else np.zeros(0, np.uint32)
+        kept = terms != NO_TERM
+        return Occurrences(terms[kept], of_text[kept], positions[kept])
+
+    def _number(self, word: str) -> int:
+        known = self._numbers.get(word)
+        if known is None:
+            term = self._filtered(word)
+            known = int(NO_TERM) if term is None else self.number_of(term)
+            if len(self._numbers) >= _WORDS_KEPT:
+                self._numbers.clear()
+            self._numbers[word] = known
+        return known
+
+    def _split(self, texts: pa.Array) -> tuple[pa.Array, U32, U32]:
+        """Return the words of texts, the number of the text of each, and its position there."""
+        alphabet = _ALPHABETS.get(self._parameters.base_tokenizer)
+        if alphabet is not None and bool(pc.all(pc.string_is_ascii(texts)).as_py() is not False):
+            return _ascii_words(texts, alphabet)
+        words: list[str] = []
+        counts: list[int] = []
+        for text in texts.to_pylist():
+            found = self._words(text)
+            words += found
+            counts.append(len(found))
+        of_text = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+        positions = np.zeros(len(words), np.uint32)
+        if self._parameters.base_tokenizer != NGRAM:
+            positions = _positions(np.array(counts, np.int64))
+        return pa.array(words, pa.large_string()), of_text, positions
+
+
+def _alphabet(is_word: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
+    return np.array([chr(byte).isascii() and is_word(chr(byte)) for byte in range(256)])
+
+
+_ALPHABETS = {
+    "simple": _alphabet(str.isalnum),
+    "whitespace": _alphabet(lambda char: char not in " \t\n\x0c\r"),
+}
+"""Which ASCII characters are part of a word."""
+
+
+def _ascii_words(texts: pa.Array, alphabet: npt.NDArray[np.bool_]) -> tuple[pa.Array, U32, U32]:
+    """Divide texts of ASCII characters at all others than those of an alphabet."""
+    flat = texts.cast(pa.large_string())
+    _, bounds_buffer, data = flat.buffers()
+    bounds = np.frombuffer(bounds_buffer, np.int64)[flat.offset : flat.offset + len(flat) + 1]
+    first, last = int(bounds[0]), int(bounds[-1])
+    characters = np.frombuffer(data or b"", np.uint8)[first:last]
+    is_word = alphabet[characters]
+    is_start = is_word.copy()
+    is_start[1:] &= ~is_word[:-1]
+    # A text starts a new word even where the one before it ends with one.
+    starts = (bounds[:-1] - first)[bounds[:-1] < bounds[1:]]
+    is_start[starts] = is_word[starts]
+    at = np.flatnonzero(is_start)
+    # Words are adjacent once all other characters are left out.
+    before = np.cumsum(is_word, dtype=np.int64)
+    offsets = np.append(before[at] - 1, before[-1] if len(before) else 0).astype(np.int64)
+    kept = characters[is_word]
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(kept)]
+    words = pa.Array.from_buffers(pa.large_string(), len(at), buffers)
+    counts = np.diff(np.searchsorted(at, bounds - first))
+    of_text = np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
+    return words, of_text, _positions(counts)
+
+
+def _positions(counts: I64) -> U32:
+    """Number the words of each text from zero."""
+    starts = np.cumsum(counts) - counts
+    return (np.arange(int(counts.sum())) - np.repeat(starts, counts)).astype(np.uint32)
+
+
+def _base(tantivy: Any, parameters: TextParameters) -> Callable[[str], list[str]]:
+    match parameters.base_tokenizer:
+        case "simple":
+            chosen = tantivy.Tokenizer.simple()
+        case "whitespace":
+            chosen = tantivy.Tokenizer.whitespace()
+        case "raw":
+            chosen = tantivy.Tokenizer.raw()
+        case _:
+            lengths = parameters.min_ngram_length, parameters.max_ngram_length
+            chosen = tantivy.Tokenizer.ngram(*lengths, parameters.prefix_only)
+    divide: Callable[[str], list[str]] = tantivy.TextAnalyzerBuilder(chosen).build().analyze
+    return divide
+
+
+def _filters(tantivy: Any, parameters: TextParameters) -> Callable[[str], str | None]:
+    """Return what turns a word into a term, or None."""
+    builder = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.raw())
+    named = tantivy.Filter
+    if parameters.max_token_length is not None:
+        builder = builder.filter(named.remove_long(parameters.max_token_length))
+    if parameters.lower_case:
+        builder = builder.filter(named.lowercase())
+    if parameters.stem:
+        builder = builder.filter(named.stemmer(parameters.language.lower()))
+    if parameters.remove_stop_words:
+        words = parameters.custom_stop_words
+        stop = (
+            named.stopword(parameters.language.lower())
+            if words is None
+            else named.custom_stopword(list(words))
+        )
+        builder = builder.filter(stop)
+    if parameters.ascii_folding:
+        builder = builder.filter(named.ascii_fold())
+    analyze = builder.build().analyze
+
+    def filtered(word: str) -> str | None:
+        found = analyze(word)
+        return found[0] if found else None
+
+    return filtered
+
+
+def _library() -> Any:
+    try:
+        import tantivy  # noqa: PLC0415  # an extra, which few installations have
+    except ImportError as error:
+        raise UnsupportedError(
+            "full text search needs the package tantivy",
+            action='Install it with `pip install "lancelake[search]"`.',
+        ) from error
+    return tantivy

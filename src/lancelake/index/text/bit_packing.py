@@ -1,0 +1,63 @@
+"""Bit packing of blocks of 128 numbers, as posting lists store them.
+
+The numbers of a block are dealt out to four lanes. Each lane packs its 32 numbers, lowest bits
+first, into 32-bit words, and the words of the lanes alternate.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+U8 = npt.NDArray[np.uint8]
+U32 = npt.NDArray[np.uint32]
+
+BLOCK = 128
+_LANES = 4
+_PER_LANE = 32
+WORD_BITS = 32
+"""The most bits of a number."""
+
+
+def widths(blocks: U32) -> U8:
+    """Return the number of bits that the largest number of each block needs."""
+    most = np.bitwise_or.reduce(blocks, axis=1).astype(np.float64)
+    # The exponent of a float with 53 bits of precision is exact for 32-bit numbers.
+    bits: U8 = np.frexp(most)[1].astype(np.uint8)
+    return bits
+
+
+def packed_size(bits: int) -> int:
+    """Return the bytes of a packed block."""
+    return _LANES * 4 * bits
+
+
+def pack(blocks: U32, bits: int) -> U8:
+    """Pack blocks, one per row, with the same number of bits."""
+    count = len(blocks)
+    values = blocks.reshape(count, _PER_LANE, _LANES).astype(np.uint64)
+    words = np.zeros((count, bits, _LANES), np.uint64)
+    for place in range(_PER_LANE if bits else 0):
+        word, shift = divmod(place * bits, WORD_BITS)
+        words[:, word] |= values[:, place] << np.uint64(shift)
+        if shift + bits > WORD_BITS:
+            words[:, word + 1] |= values[:, place] >> np.uint64(WORD_BITS - shift)
+    # What a number has beyond its word is cut off here, and was added to the next one.
+    return words.astype("<u4").reshape(count, bits * _LANES).view(np.uint8)
+
+
+def unpack(data: U8, bits: int) -> U32:
+    """Unpack blocks, one per row, with the same number of bits."""
+    count = len(data)
+    if not bits:
+        return np.zeros((count, BLOCK), np.uint32)
+    words = np.ascontiguousarray(data).view("<u4").reshape(count, bits, _LANES).astype(np.uint64)
+    values = np.empty((count, _PER_LANE, _LANES), np.uint64)
+    mask = np.uint64((1 << bits) - 1)
+    for place in range(_PER_LANE):
+        word, shift = divmod(place * bits, WORD_BITS)
+        part = words[:, word] >> np.uint64(shift)
+        if shift + bits > WORD_BITS:
+            part = part | (words[:, word + 1] << np.uint64(WORD_BITS - shift))
+        values[:, place] = part & mask
+    return values.reshape(count, BLOCK).astype(np.uint32)

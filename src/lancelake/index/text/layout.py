@@ -1,0 +1,100 @@
+"""Files of a full text index, and the layouts in which releases write them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.errors import CorruptTableError, UnsupportedError
+from lancelake.index.text.parameters import BLOCK_DOCS, TextParameters
+from lancelake.index.text.positions import SharedCodec
+from lancelake.index.text.postings import FIXED_TAIL
+
+METADATA_FILE = "metadata.lance"
+DELETED_FRAGMENTS = "deleted_fragments"
+ROW_ID, NUM_TOKENS = "_rowid", "_num_tokens"
+TOKEN, TOKEN_ID, TOKEN_FST = "_token", "_token_id", "_token_fst_bytes"
+POSTING, MAX_SCORE, LENGTH = "_posting", "_max_score", "_length"
+POSITION = "_position"
+SHARED_POSITIONS, POSITION_OFFSETS = "_compressed_position", "_position_block_offset"
+
+PARTITIONS, PARAMS = "partitions", "params"
+TOKEN_SET_FORMAT, TAIL_CODEC = "token_set_format", "posting_tail_codec"
+ARROW_TOKENS, FST_TOKENS = "arrow", "fst"
+_FORMAT_VERSION, _BLOCK_SIZE = "format_version", "posting_block_size"
+_POSITIONS_LAYOUT, _POSITIONS_CODEC = "positions_layout", "positions_codec"
+_SHARED_LAYOUT = "shared_stream_v2"
+
+
+def tokens_file(partition: int) -> str:
+    """Return the name of the file with the terms of a partition."""
+    return f"part_{partition}_tokens.lance"
+
+
+def documents_file(partition: int) -> str:
+    """Return the name of the file with the documents of a partition."""
+    return f"part_{partition}_docs.lance"
+
+
+def postings_file(partition: int) -> str:
+    """Return the name of the file with the posting lists of a partition."""
+    return f"part_{partition}_invert.lance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextLayout:
+    """What the metadata of an index states: its partitions, parameters and encodings."""
+
+    partitions: tuple[int, ...]
+    parameters: TextParameters
+    token_format: str
+    tail: str
+    shared_positions: SharedCodec | None
+
+
+def read_layout(folder: SegmentFolder) -> TextLayout:
+    """Read the metadata of an index."""
+    path = folder.file(METADATA_FILE).path
+    file: IndexFileReader = folder.open(METADATA_FILE)
+    found = file.metadata
+    size = found.get(_BLOCK_SIZE, str(BLOCK_DOCS))
+    if size != str(BLOCK_DOCS):
+        raise UnsupportedError(f"text index of posting blocks of {size} documents", path=path)
+    version = found.get(_FORMAT_VERSION)
+    shared = None
+    if found.get(_POSITIONS_LAYOUT) is not None:
+        if found[_POSITIONS_LAYOUT] != _SHARED_LAYOUT:
+            problem = f"text index with positions in layout {found[_POSITIONS_LAYOUT]!r}"
+            raise UnsupportedError(problem, path=path)
+        shared = _codec(found.get(_POSITIONS_CODEC, ""), path)
+    tokens = found.get(TOKEN_SET_FORMAT, ARROW_TOKENS)
+    if tokens not in (ARROW_TOKENS, FST_TOKENS):
+        raise UnsupportedError(f"text index with terms in format {tokens!r}", path=path)
+    text = found.get(PARAMS, "")
+    return TextLayout(
+        partitions=_partitions(found.get(PARTITIONS, ""), path),
+        parameters=TextParameters.stored(text, is_current=version is not None, path=path),
+        token_format=tokens,
+        tail=found.get(TAIL_CODEC, FIXED_TAIL),
+        shared_positions=shared,
+    )
+
+
+def _codec(name: str, path: str) -> SharedCodec:
+    try:
+        return SharedCodec(name)
+    except ValueError as error:
+        problem = f"text index with positions in encoding {name!r}"
+        raise UnsupportedError(problem, path=path) from error
+
+
+def _partitions(text: str, path: str) -> tuple[int, ...]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    is_list = isinstance(found, list) and all(isinstance(each, int) and each >= 0 for each in found)
+    if not is_list:
+        raise CorruptTableError(f"index file {path} does not name its partitions", path=path)
+    return tuple(found)

@@ -1,0 +1,213 @@
+"""Parameters of a full text index: how text becomes terms, and what is stored of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
+from lancelake.format.index_meta import IndexDetails
+from lancelake.index.kind import Parameters
+from lancelake.index.text.stop_words import CURRENT_ENGLISH, OLD_ENGLISH
+from lancelake.proto import index_pb2
+from lancelake.suggest import suggestion
+
+KIND = "INVERTED"
+TYPE_URL = "/lance.table.InvertedIndexDetails"
+BLOCK_DOCS = 128
+"""Documents per block of a posting list."""
+
+NGRAM = "ngram"
+BASE_TOKENIZERS = ("simple", "whitespace", "raw", NGRAM)
+LANGUAGES = (
+    "Arabic",
+    "Danish",
+    "Dutch",
+    "English",
+    "Finnish",
+    "French",
+    "German",
+    "Greek",
+    "Hungarian",
+    "Italian",
+    "Norwegian",
+    "Portuguese",
+    "Romanian",
+    "Russian",
+    "Spanish",
+    "Swedish",
+    "Tamil",
+    "Turkish",
+)
+_WITHOUT_STOP_WORDS = ("Arabic", "Greek", "Romanian", "Tamil", "Turkish")
+# Options of a build that change neither its terms nor its files here.
+_TUNING = ("memory_limit", "worker_memory_limit_mb", "num_workers", "skip_merge")
+_ROW = "row"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextParameters:
+    """How text is divided into terms, and whether their positions are stored."""
+
+    base_tokenizer: str = "simple"
+    language: str = "English"
+    with_position: bool = False
+    max_token_length: int | None = 40
+    lower_case: bool = True
+    stem: bool = True
+    remove_stop_words: bool = True
+    custom_stop_words: tuple[str, ...] | None = None
+    ascii_folding: bool = True
+    min_ngram_length: int = 3
+    max_ngram_length: int = 3
+    prefix_only: bool = False
+
+    def __post_init__(self) -> None:
+        _ensure_one_of("base tokenizer", self.base_tokenizer, BASE_TOKENIZERS)
+        _ensure_one_of("language", self.language, LANGUAGES)
+        if not 0 < self.min_ngram_length <= self.max_ngram_length:
+            raise InvalidRequestError(
+                f"an n-gram of {self.min_ngram_length} to {self.max_ngram_length} characters is "
+                "not possible"
+            )
+        has_list = self.custom_stop_words is not None or self.language not in _WITHOUT_STOP_WORDS
+        if self.remove_stop_words and not has_list:
+            raise InvalidRequestError(
+                f"there is no list of stop words for {self.language}",
+                action="Give custom_stop_words, or remove_stop_words=False.",
+            )
+
+    @staticmethod
+    def requested(given: Parameters) -> TextParameters:
+        """Return the parameters of a new index; those that were not given have their defaults."""
+        values = {name: value for name, value in given.items() if name not in _TUNING}
+        _ensure_written_layout(values)
+        known = {field.name for field in fields(TextParameters)}
+        for name in values:
+            if name not in known:
+                advice = suggestion(name, sorted(known), "parameters")
+                raise InvalidRequestError(f"{KIND} has no parameter {name!r}", action=advice)
+        if values.get("base_tokenizer") == NGRAM:
+            # Stems and stop words of parts of words mean nothing.
+            values = {"stem": False, "remove_stop_words": False, **values}
+        asked = _typed(values)
+        has_default = asked.language == "English" and asked.custom_stop_words is None
+        if asked.remove_stop_words and has_default:
+            # The built-in list differs between releases, an explicit one does not.
+            return _typed({**values, "custom_stop_words": CURRENT_ENGLISH})
+        return asked
+
+    @staticmethod
+    def stored(text: str, *, is_current: bool, path: str) -> TextParameters:
+        """Read the parameters of an index file, written by a current or an older release."""
+        try:
+            document = json.loads(text)
+        except (ValueError, RecursionError):
+            document = None
+        if not isinstance(document, dict):
+            raise CorruptTableError(f"index file {path} has no valid parameters", path=path)
+        if document.get("lance_tokenizer") not in (None, "text"):
+            kind = document["lance_tokenizer"]
+            raise UnsupportedError(f"text indices of {kind!r} documents are not supported")
+        known = {field.name for field in fields(TextParameters)}
+        values = {name: value for name, value in document.items() if name in known}
+        found = _typed(values)
+        has_default = found.language == "English" and found.custom_stop_words is None
+        if found.remove_stop_words and has_default:
+            words = CURRENT_ENGLISH if is_current else OLD_ENGLISH
+            return _typed({**values, "custom_stop_words": words})
+        return found
+
+    def document(self) -> dict[str, Any]:
+        """Return the parameters as official releases store and show them."""
+        words = self.custom_stop_words
+        return {
+            "lance_tokenizer": "text",
+            "base_tokenizer": self.base_tokenizer,
+            "language": self.language,
+            "with_position": self.with_position,
+            "max_token_length": self.max_token_length,
+            "lower_case": self.lower_case,
+            "stem": self.stem,
+            "remove_stop_words": self.remove_stop_words,
+            "custom_stop_words": None if words is None else list(words),
+            "ascii_folding": self.ascii_folding,
+            "min_ngram_length": self.min_ngram_length,
+            "max_ngram_length": self.max_ngram_length,
+            "prefix_only": self.prefix_only,
+        }
+
+    def given(self) -> dict[str, Any]:
+        """Return the parameters as a request for the same index names them."""
+        return {name: value for name, value in self.document().items() if name != "lance_tokenizer"}
+
+    def details(self) -> IndexDetails:
+        """Encode the details of an index entry."""
+        message = index_pb2.InvertedIndexDetails(
+            base_tokenizer=self.base_tokenizer,
+            language=json.dumps(self.language),
+            with_position=self.with_position,
+            max_token_length=self.max_token_length,
+            lower_case=self.lower_case,
+            stem=self.stem,
+            remove_stop_words=self.remove_stop_words,
+            ascii_folding=self.ascii_folding,
+            min_ngram_length=self.min_ngram_length,
+            max_ngram_length=self.max_ngram_length,
+            prefix_only=self.prefix_only,
+        )
+        value = message.SerializeToString(deterministic=True)
+        return IndexDetails(type_url=TYPE_URL, value=value)
+
+
+def _typed(values: Mapping[str, Any]) -> TextParameters:
+    """Return parameters whose values have the right types."""
+    for name, value in values.items():
+        if name in ("base_tokenizer", "language"):
+            is_right = isinstance(value, str)
+        elif name in ("min_ngram_length", "max_ngram_length"):
+            is_right = _is_count(value)
+        elif name == "max_token_length":
+            is_right = value is None or _is_count(value)
+        elif name == "custom_stop_words":
+            is_right = value is None or _are_words(value)
+        else:
+            is_right = isinstance(value, bool)
+        if not is_right:
+            raise InvalidRequestError(f"{name} of {KIND} cannot be {value!r}")
+    words = values.get("custom_stop_words")
+    given = dict(values)
+    if words is not None:
+        given["custom_stop_words"] = tuple(words)
+    return TextParameters(**given)
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list | tuple) and all(isinstance(word, str) for word in value)
+
+
+def _ensure_one_of(what: str, value: str, known: tuple[str, ...]) -> None:
+    if value not in known:
+        advice = suggestion(value, known, what + "s")
+        raise InvalidRequestError(f"unknown {what} {value}", action=advice)
+
+
+def _ensure_written_layout(values: dict[str, Any]) -> None:
+    """Remove options of the layout from parameters; raise for a layout that is not written."""
+    block, layout = values.pop("block_size", None), values.pop("format_version", None)
+    granularity = values.pop("document_granularity", None)
+    if block not in (None, BLOCK_DOCS):
+        raise UnsupportedError(f"posting blocks of {block!r} documents are not written")
+    if layout not in (None, 1, "1", "v1"):
+        raise UnsupportedError(
+            f"format version {layout!r} of text indices is not written",
+            action="Leave format_version out: all releases read version 1.",
+        )
+    if granularity not in (None, _ROW):
+        raise UnsupportedError("text indices of list elements are not supported")

@@ -1,0 +1,230 @@
+"""Partitions of a full text index: terms, documents and posting lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.index import cache
+from lancelake.index.row_ids import U64Array
+from lancelake.index.text import layout as names
+from lancelake.index.text import positions, postings
+from lancelake.index.text.fst import Transducer
+from lancelake.index.text.layout import TextLayout
+from lancelake.index.text.terms import SortedTerms, Terms, TransducedTerms
+
+U32 = npt.NDArray[np.uint32]
+I64 = npt.NDArray[np.int64]
+
+_LISTS_AT_ONCE = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Posting:
+    """The documents of a term, ascending, and how often each has it."""
+
+    documents: U32
+    frequencies: U32
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the posting list."""
+        return self.documents.nbytes + self.frequencies.nbytes
+
+
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The documents of a partition: the row and the number of terms of each."""
+
+    row_ids: U64Array
+    lengths: U32
+
+    def __len__(self) -> int:
+        return len(self.row_ids)
+
+    @property
+    def num_tokens(self) -> int:
+        """How many terms all documents have together."""
+        return int(self.lengths.sum(dtype=np.uint64))
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the documents."""
+        return self.row_ids.nbytes + self.lengths.nbytes
+
+
+class TextPartition(Protocol):
+    """Documents with the posting lists of their terms."""
+
+    @property
+    def key(self) -> str | None:
+        """Name of the partition in the cache of index files; None if nothing is cached."""
+        ...
+
+    @property
+    def documents(self) -> Documents:
+        """The documents."""
+        ...
+
+    @property
+    def terms(self) -> Terms:
+        """The terms."""
+        ...
+
+    def frequency(self, number: int) -> int:
+        """Return how many documents have a term."""
+        ...
+
+    def posting(self, number: int) -> Posting:
+        """Return the documents of a term."""
+        ...
+
+    def positions(self, number: int) -> U32:
+        """Return the positions of a term in its documents, one after the other."""
+        ...
+
+
+class StoredPartition:
+    """A partition in the files of an index; what is read is cached."""
+
+    def __init__(self, folder: SegmentFolder, number: int, layout: TextLayout) -> None:
+        self._folder, self._number, self._layout = folder, number, layout
+        self._path = folder.file(names.postings_file(number)).path
+        self.key = f"{folder.place.uri}/{number}"
+
+    @cached_property
+    def _file(self) -> IndexFileReader:
+        file = self._folder.open(names.postings_file(self._number))
+        file.require(names.POSTING, names.LENGTH)
+        return file
+
+    @property
+    def documents(self) -> Documents:
+        """The documents, in the order of their numbers."""
+        return cache.kept(self.key, "documents", self._read_documents, lambda found: found.nbytes)
+
+    def _read_documents(self) -> Documents:
+        file = self._folder.open(names.documents_file(self._number))
+        file.require(names.ROW_ID, names.NUM_TOKENS)
+        table = file.read(columns=[names.ROW_ID, names.NUM_TOKENS])
+        ids = np.asarray(table.column(0), dtype=np.uint64)
+        return Documents(ids, np.asarray(table.column(1), dtype=np.uint32))
+
+    @property
+    def terms(self) -> Terms:
+        """The terms with the rows of their posting lists."""
+        return cache.kept(self.key, "terms", self._read_terms, lambda _: self._terms_bytes)
+
+    @cached_property
+    def _terms_bytes(self) -> int:
+        return 64 * self._file.num_rows
+
+    def _read_terms(self) -> Terms:
+        name = names.tokens_file(self._number)
+        file = self._folder.open(name)
+        what = f"index file {self._folder.file(name).path}"
+        if self._layout.token_format == names.FST_TOKENS:
+            file.require(names.TOKEN_FST)
+            data = file.read(0, 1, columns=[names.TOKEN_FST]).column(0)
+            if len(data) != 1:
+                raise CorruptTableError(f"{what} has no term dictionary")
+            return TransducedTerms(Transducer(data[0].as_py(), what))
+        file.require(names.TOKEN, names.TOKEN_ID)
+        table = file.read(columns=[names.TOKEN, names.TOKEN_ID])
+        words = table.column(0).cast(pa.large_string()).combine_chunks()
+        numbers = np.asarray(table.column(1), dtype=np.uint32)
+        order = pc.sort_indices(words)
+        words = pa.concat_arrays(words.chunks) if isinstance(words, pa.ChunkedArray) else words
+        return SortedTerms(words.take(order), numbers[np.asarray(order)])
+
+    def frequency(self, number: int) -> int:
+        """Return how many documents have a term."""
+        return int(self._lengths[self._row(number)])
+
+    @property
+    def _lengths(self) -> U32:
+        def read() -> U32:
+            column = self._file.read(columns=[names.LENGTH]).column(0)
+            return np.asarray(column, dtype=np.uint32)
+
+        return cache.kept(self.key, "lengths", read, lambda found: int(found.nbytes))
+
+    def _row(self, number: int) -> int:
+        if number >= self._file.num_rows:
+            problem = f"index file {self._path} has no posting list {number}"
+            raise CorruptTableError(problem, path=self._path)
+        return number
+
+    def posting(self, number: int) -> Posting:
+        """Return the documents of a term."""
+        row = self._row(number)
+        return cache.kept(
+            self.key, ("posting", number), lambda: self._read(row), lambda found: found.nbytes
+        )
+
+    def _read(self, row: int) -> Posting:
+        table = self._file.take([row], columns=[names.POSTING, names.LENGTH])
+        (lists,) = self._decoded(table)
+        return Posting(lists.documents, lists.frequencies)
+
+    def _decoded(self, table: pa.Table) -> Iterator[postings.PostingLists]:
+        for batch in table.combine_chunks().to_batches():
+            lengths = np.asarray(batch.column(1)).astype(np.int64)
+            what = f"index file {self._path}"
+            found = postings.decode(batch.column(0), lengths, self._layout.tail, what)
+            if len(found.documents) and int(found.documents.max()) >= len(self.documents):
+                problem = f"{what} names documents that there are not"
+                raise CorruptTableError(problem, path=self._path)
+            yield found
+
+    def positions(self, number: int) -> U32:
+        """Return the positions of a term in its documents."""
+        row = self._row(number)
+        return cache.kept(
+            self.key,
+            ("positions", number),
+            lambda: self.read_positions(row),
+            lambda found: int(found.nbytes),
+        )
+
+    def prewarm(self) -> None:
+        """Read what each search needs."""
+        _ = self.documents, self.terms, self._lengths
+
+    def read_positions(self, row: int) -> U32:
+        """Read the positions of a term without caching them."""
+        frequencies = self._read(row).frequencies
+        what = f"index file {self._path}"
+        if self._layout.shared_positions is not None:
+            columns = [names.SHARED_POSITIONS, names.POSITION_OFFSETS]
+            self._file.require(*columns)
+            table = self._file.take([row], columns=columns)
+            stream, offsets = (table.column(place)[0].as_py() for place in (0, 1))
+            bounds = np.array(offsets, np.int64)
+            codec = self._layout.shared_positions
+            return positions.decode_shared(stream, bounds, frequencies, codec, what)
+        if names.POSITION not in self._file.schema.names:
+            raise InvalidRequestError(
+                "position is not found but required for phrase queries",
+                action="Build the index with with_position=True.",
+            )
+        lists = self._file.take([row], columns=[names.POSITION]).column(0).combine_chunks()
+        chunk = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) else lists
+        return positions.decode(chunk, frequencies, what)
+
+    def lists(self) -> Iterator[tuple[int, postings.PostingLists]]:
+        """Yield all posting lists, several at once, each time with the number of the first."""
+        for start in range(0, self._file.num_rows, _LISTS_AT_ONCE):
+            stop = min(start + _LISTS_AT_ONCE, self._file.num_rows)
+            table = self._file.read(start, stop, columns=[names.POSTING, names.LENGTH])
+            for found in self._decoded(table):
+                yield start, found

@@ -1,0 +1,61 @@
+"""Phrases: documents in which terms follow each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from lancelake.index.row_ids import BoolArray
+from lancelake.index.text.segments_of_bytes import runs
+
+U32 = npt.NDArray[np.uint32]
+I64 = npt.NDArray[np.int64]
+
+Places = tuple[U32, U32, U32]
+"""The documents of a term, how often each has it, and all positions there."""
+
+_SHIFT = 32
+
+
+def has_phrase(documents: U32, steps: Sequence[tuple[Places, int]], slop: int) -> BoolArray:
+    """Return which documents have terms in order.
+
+    `steps` are the places of each term with its position in the phrase. A term may come up to
+    `slop` positions later than the one before it demands.
+    """
+    reached: I64 | None = None
+    before = 0
+    for places, position in steps:
+        here = _places(documents, places)
+        reached = here if reached is None else _next(reached, here, position - before, slop)
+        before = position
+    found = np.zeros(len(documents), np.bool_)
+    if reached is not None:
+        found[reached >> _SHIFT] = True
+    return found
+
+
+def _places(documents: U32, places: Places) -> I64:
+    """Return the positions of a term in some documents, with the place of the document above."""
+    all_documents, frequencies, positions = places
+    rows = np.searchsorted(all_documents, documents)
+    counts = frequencies[rows].astype(np.int64)
+    starts = (np.cumsum(frequencies, dtype=np.int64) - frequencies)[rows]
+    chosen = positions[runs(starts, counts)].astype(np.int64)
+    place: I64 = np.repeat(np.arange(len(documents), dtype=np.int64), counts) << _SHIFT
+    found: I64 = place | chosen
+    return found
+
+
+def _next(reached: I64, here: I64, step: int, slop: int) -> I64:
+    """Return the places of a term that follow a place of the term before it."""
+    document = here >> _SHIFT << _SHIFT
+    latest = here - step
+    earliest = np.maximum(latest - slop, document)
+    is_after = np.searchsorted(reached, latest, "right") > np.searchsorted(
+        reached, earliest, "left"
+    )
+    found: I64 = here[is_after & (latest >= document)]
+    return found

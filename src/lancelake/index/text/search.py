@@ -1,0 +1,170 @@
+"""Search of a partition: the documents that have the terms of a query, and their scores."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lancelake.index import cache
+from lancelake.index.row_ids import BoolArray
+from lancelake.index.text.analyzer import QueryTerm
+from lancelake.index.text.bm25 import Corpus, document_norms, document_weights
+from lancelake.index.text.partition import TextPartition
+from lancelake.index.text.phrase import has_phrase
+from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of
+
+U32 = npt.NDArray[np.uint32]
+F32 = npt.NDArray[np.float32]
+
+_BLOCK = 128
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TermSearch:
+    """Terms that documents must have: one per position, any, all, or as a phrase."""
+
+    terms: tuple[QueryTerm, ...]
+    requires_all: bool = False
+    slop: int | None = None
+    """For a phrase: by how many positions a term may be late."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The different terms."""
+        return tuple(dict.fromkeys(term.text for term in self.terms))
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """Documents of a partition, ascending, and their scores."""
+
+    documents: U32
+    scores: F32
+
+
+NO_HITS = Hits(np.zeros(0, np.uint32), np.zeros(0, np.float32))
+
+
+def corpus_of(partitions: Sequence[TextPartition], words: Sequence[str]) -> Corpus:
+    """Return the statistics of partitions and of some terms there."""
+    return Corpus(
+        num_docs=sum(len(partition.documents) for partition in partitions),
+        num_tokens=sum(partition.documents.num_tokens for partition in partitions),
+        frequencies={
+            word: sum(
+                partition.frequency(number)
+                for partition in partitions
+                if (number := partition.terms.number(word)) is not None
+            )
+            for word in words
+        },
+    )
+
+
+def search(
+    partition: TextPartition,
+    wanted: TermSearch,
+    corpus: Corpus,
+    *,
+    allowed: BoolArray | None = None,
+    most: int | None = None,
+) -> Hits:
+    """Return the allowed documents that match; only the best ones if a number is given."""
+    numbers = {word: partition.terms.number(word) for word in wanted.words}
+    needs_all = wanted.requires_all or wanted.slop is not None
+    if needs_all and not _has_all_positions(wanted, numbers):
+        return NO_HITS
+    times = Counter(term.text for term in wanted.terms)
+    lists = {
+        word: _scored(partition, number, corpus, corpus.weight(word) * times[word])
+        for word, number in numbers.items()
+        if number is not None and corpus.weight(word) > 0
+    }
+    if not lists:
+        return NO_HITS
+    count = len(partition.documents)
+    if not needs_all:
+        return Hits(*best_documents(list(lists.values()), count, allowed, most))
+    documents = _having_all(wanted, lists, count)
+    if allowed is not None:
+        documents = documents[allowed[documents]]
+    if wanted.slop is not None and len(documents):
+        documents = documents[_phrases(partition, wanted, numbers, lists, documents)]
+    return Hits(documents, scores_of(list(lists.values()), documents))
+
+
+def _has_all_positions(wanted: TermSearch, numbers: dict[str, int | None]) -> bool:
+    """Whether there is a term for each position."""
+    known = {term.position for term in wanted.terms if numbers[term.text] is not None}
+    return bool(known) and known == {term.position for term in wanted.terms}
+
+
+def _scored(partition: TextPartition, number: int, corpus: Corpus, weight: float) -> ScoredList:
+    """Return the documents of a term with their shares of its weight."""
+
+    def make() -> tuple[U32, F32, F32]:
+        posting = partition.posting(number)
+        norms = document_norms(partition.documents.lengths[posting.documents], corpus.mean_length)
+        shares = document_weights(posting.frequencies, norms)
+        starts = np.arange(0, len(shares), _BLOCK)
+        return posting.documents, shares, np.maximum.reduceat(shares, starts)
+
+    if partition.key is None:
+        documents, shares, best = make()
+    else:
+        part = ("shares", number, corpus.mean_length)
+        documents, shares, best = cache.kept(
+            partition.key, part, make, lambda found: sum(array.nbytes for array in found)
+        )
+    return ScoredList(documents, shares, best, np.float32(weight))
+
+
+def _having_all(wanted: TermSearch, lists: dict[str, ScoredList], count: int) -> U32:
+    """Return the documents that have a term of each position."""
+    groups: dict[int, set[str]] = {}
+    for term in wanted.terms:
+        if term.text in lists:
+            groups.setdefault(term.position, set()).add(term.text)
+    distinct = {frozenset(words) for words in groups.values()}
+    found: U32 | None = None
+    by_size = sorted(distinct, key=lambda words: sum(len(lists[w].documents) for w in words))
+    for words in by_size:
+        documents = _union([lists[word].documents for word in words])
+        found = documents if found is None else _common(found, documents, count)
+    return np.zeros(0, np.uint32) if found is None else found
+
+
+def _union(lists: Sequence[U32]) -> U32:
+    return lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
+
+
+def _common(some: U32, others: U32, count: int) -> U32:
+    """Return the documents that are in both of two ascending lists."""
+    is_there = np.zeros(count, np.bool_)
+    is_there[others] = True
+    return some[is_there[some]]
+
+
+def _phrases(
+    partition: TextPartition,
+    wanted: TermSearch,
+    numbers: dict[str, int | None],
+    lists: dict[str, ScoredList],
+    documents: U32,
+) -> BoolArray:
+    """Return which documents have the terms in the order of their positions."""
+    by_word = {
+        word: (lists[word].documents, partition.posting(number).frequencies, number)
+        for word, number in numbers.items()
+        if number is not None and word in lists
+    }
+    occurrences = {
+        word: (all_documents, frequencies, partition.positions(number))
+        for word, (all_documents, frequencies, number) in by_word.items()
+    }
+    steps = [(occurrences[term.text], term.position) for term in wanted.terms]
+    return has_phrase(documents, steps, wanted.slop or 0)

@@ -1,0 +1,139 @@
+"""The best documents for several terms, without scoring all that have one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from lancelake.index.row_ids import BoolArray
+
+U32 = npt.NDArray[np.uint32]
+F32 = npt.NDArray[np.float32]
+
+_BLOCK = 128
+# Fewer documents are scored faster than the best ones are searched for.
+_FEW = 1 << 13
+# Blocks whose documents give a first bound of the scores that are good enough.
+_FIRST_BLOCKS = 24
+# Sums of the same numbers in another order may differ by so much.
+_ROUNDING = np.float32(1e-5)
+
+
+@dataclass(frozen=True, slots=True)
+class ScoredList:
+    """The documents of a term, ascending, with their shares of its weight."""
+
+    documents: U32
+    shares: F32
+    best: F32
+    """The best share of each block of documents."""
+    weight: np.float32
+
+    @property
+    def most(self) -> float:
+        """The best score of a document for this term."""
+        return float(self.best.max()) * float(self.weight)
+
+    def scores(self, documents: U32) -> F32:
+        """Return the scores of documents for this term; 0 for those that do not have it."""
+        rows = np.searchsorted(self.documents, documents)
+        rows[rows == len(self.documents)] = 0
+        is_there = self.documents[rows] == documents
+        found: F32 = np.where(is_there, self.shares[rows] * self.weight, np.float32(0.0))
+        return found
+
+    def at_least(self, score: float) -> U32:
+        """Return the documents that get a score for this term."""
+        share = np.float32(score) / self.weight
+        blocks = np.flatnonzero(self.best >= share)
+        if len(blocks) * 2 > len(self.best):
+            is_good = self.shares >= share
+            return self.documents[is_good]
+        return self._of_blocks(blocks, share)
+
+    def leading(self, blocks: int) -> U32:
+        """Return the documents of the best blocks."""
+        if len(self.best) <= blocks:
+            return self.documents
+        return self._of_blocks(np.argpartition(-self.best, blocks)[:blocks], np.float32(0.0))
+
+    def _of_blocks(self, blocks: npt.NDArray[np.int64], share: np.float32) -> U32:
+        rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).reshape(-1)
+        rows = rows[rows < len(self.documents)]
+        chosen = rows[self.shares[rows] >= share]
+        found: U32 = self.documents[chosen]
+        return found
+
+
+def best_documents(
+    lists: Sequence[ScoredList], count: int, allowed: BoolArray | None, most: int | None
+) -> tuple[U32, F32]:
+    """Return allowed documents that have a term, ascending, with their scores.
+
+    With `most`, at least so many of the best ones are among them, if there are as many.
+    """
+    total = sum(len(each.documents) for each in lists)
+    if most is None or total <= max(_FEW, 4 * most):
+        return _all(lists, count, allowed)
+    bound = _bound(lists, allowed, most)
+    candidates = None if bound is None else _candidates(lists, bound)
+    if candidates is None or bound is None or len(candidates) * 4 > total:
+        return _all(lists, count, allowed)
+    if allowed is not None:
+        candidates = candidates[allowed[candidates]]
+    scores = scores_of(lists, candidates)
+    is_good = scores >= bound
+    return candidates[is_good], scores[is_good]
+
+
+def scores_of(lists: Sequence[ScoredList], documents: U32) -> F32:
+    """Return the scores of documents for all terms."""
+    scores = np.zeros(len(documents), np.float32)
+    for each in lists:
+        scores += each.scores(documents)
+    return scores
+
+
+def _bound(lists: Sequence[ScoredList], allowed: BoolArray | None, most: int) -> float | None:
+    """Return a score that at least so many documents reach; None if too few are looked at."""
+    blocks = max(_FIRST_BLOCKS, -(-2 * most // _BLOCK))
+    first = np.unique(np.concatenate([each.leading(blocks) for each in lists]))
+    if allowed is not None:
+        first = first[allowed[first]]
+    if len(first) < most:
+        return None
+    scores = scores_of(lists, first)
+    return float(np.partition(scores, len(scores) - most)[len(scores) - most] * (1 - _ROUNDING))
+
+
+def _candidates(lists: Sequence[ScoredList], bound: float) -> U32:
+    """Return the documents that may reach a score."""
+    ascending = sorted(lists, key=lambda each: each.most)
+    total = sum(each.most for each in ascending)
+    found = []
+    before = 0.0
+    for each in ascending:
+        before += each.most
+        # A document that has only terms up to this one cannot reach the score.
+        if before >= bound:
+            found.append(each.at_least(bound - (total - each.most)))
+    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.uint32)
+
+
+def _all(lists: Sequence[ScoredList], count: int, allowed: BoolArray | None) -> tuple[U32, F32]:
+    if len(lists) == 1:
+        only = lists[0]
+        documents, scores = only.documents, only.shares * only.weight
+        if allowed is not None:
+            kept = allowed[documents]
+            documents, scores = documents[kept], scores[kept]
+        return documents, scores
+    scores = np.zeros(count, np.float32)
+    for each in lists:
+        scores[each.documents] += each.shares * each.weight
+    found = scores > 0 if allowed is None else (scores > 0) & allowed
+    documents = np.flatnonzero(found).astype(np.uint32)
+    return documents, scores[documents]

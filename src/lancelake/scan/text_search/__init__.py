@@ -1,0 +1,1 @@
+"""Full text search of a version: rows ranked by their scores."""

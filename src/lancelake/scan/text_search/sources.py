@@ -1,0 +1,152 @@
+"""What is searched for a column: the segments of its text index, and rows that none covers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import ColumnNotFoundError, ColumnTypeError
+from lancelake.expr.condition import Column
+from lancelake.expr.literals import is_text
+from lancelake.format.ids import FragmentId
+from lancelake.format.row_address import fragment_of
+from lancelake.format.rowids.segment import U64Array
+from lancelake.index import cache
+from lancelake.index.kind import ROW_ID, VALUE, IdKind
+from lancelake.index.row_ids import BoolArray
+from lancelake.index.stored_segment import indexed_type
+from lancelake.index.text.analyzer import Analyzer
+from lancelake.index.text.kind import TextSegment
+from lancelake.index.text.parameters import TextParameters
+from lancelake.index.text.partition import StoredPartition
+from lancelake.scan.index_search.sources import IndexSource, IndexSources, named_failures
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.row_lookup import MISSING, addresses_of, live_addresses
+from lancelake.scan.stream import run
+
+
+@dataclass(frozen=True, slots=True)
+class TextColumn:
+    """A column of texts, and the segments of its index."""
+
+    name: str
+    snapshot: Snapshot
+    sources: tuple[IndexSource, ...]
+    fragments: BitMap
+    """The fragments to be searched."""
+
+    @property
+    def segments(self) -> list[TextSegment]:
+        """The segments, open."""
+        return [s.segment for s in self.sources if isinstance(s.segment, TextSegment)]
+
+    @property
+    def parameters(self) -> TextParameters:
+        """How texts become terms; without an index, as one by default would have it."""
+        if not self.sources:
+            return TextParameters.requested({})
+        with named_failures(self.sources[0].index):
+            return self.segments[0].layout.parameters
+
+    @property
+    def analyzer(self) -> Analyzer:
+        """What divides queries into terms."""
+        if not self.sources:
+            return Analyzer(self.parameters)
+        with named_failures(self.sources[0].index):
+            return self.segments[0].analyzer
+
+    def partitions(self) -> Iterator[tuple[IndexSource, StoredPartition]]:
+        """Yield the partitions of all segments."""
+        for source, segment in zip(self.sources, self.segments, strict=True):
+            with named_failures(source.index):
+                partitions = segment.partitions
+            for partition in partitions:
+                yield source, partition
+
+    def uncovered(self) -> BitMap:
+        """Return the fragments that no segment covers."""
+        covered = (source.coverage.fragments for source in self.sources)
+        return self.fragments - BitMap.union(BitMap(), *covered)
+
+    def rows(self, fragments: BitMap) -> Iterator[pa.RecordBatch]:
+        """Yield texts and addresses of the live rows of fragments."""
+        if not fragments:
+            return
+        request = ScanRequest(
+            columns=(self.name,),
+            with_row_address=True,
+            fragment_ids=tuple(FragmentId(number) for number in fragments),
+        )
+        with run(plan(self.snapshot, request)) as reader:
+            for batch in reader:
+                values = batch.column(0)
+                if isinstance(values, pa.ExtensionArray):
+                    values = values.storage
+                yield pa.RecordBatch.from_arrays([values, batch.column(1)], [VALUE, ROW_ID])
+
+
+def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> TextColumn:
+    """Return a column of texts; raise if there is none of that name."""
+    schema = snapshot.manifest.schema
+    trail = schema.find(name)
+    if trail is None:
+        known = ", ".join(schema.names)
+        problem = f"column {name!r} does not exist; the table has: {known}"
+        raise ColumnNotFoundError(problem, table=snapshot.location.uri, column=name)
+    dtype = indexed_type(trail[-1])
+    if not is_text(dtype):
+        problem = f"column {name!r} of type {dtype} has no text to search"
+        raise ColumnTypeError(problem, table=snapshot.location.uri, column=name)
+    column = Column(path=tuple(field.name for field in trail), dtype=dtype)
+    found = [s for s in IndexSources(snapshot).of(column) if isinstance(s.segment, TextSegment)]
+    # Segments of two indices cover the same rows.
+    chosen = tuple(source for source in found if source.index == found[0].index)
+    return TextColumn(name, snapshot, chosen, fragments)
+
+
+def indexed_columns(snapshot: Snapshot) -> list[str]:
+    """Return the columns that have a text index."""
+    schema = snapshot.manifest.schema
+    found: dict[str, None] = {}
+    for entry in snapshot.indices:
+        is_inverted = entry.details is not None and entry.details.kind == "invertedindexdetails"
+        path = schema.path_of(entry.fields[0]) if is_inverted and entry.fields else None
+        if path is not None:
+            found[path] = None
+    return list(found)
+
+
+def document_addresses(
+    snapshot: Snapshot, source: IndexSource, partition: StoredPartition
+) -> U64Array:
+    """Return the addresses of the documents of a partition; `MISSING` for those not to be found.
+
+    These are rows that were deleted or updated, and those of fragments that are no longer covered.
+    """
+
+    def read() -> U64Array:
+        ids = partition.documents.row_ids
+        coverage = source.coverage
+        if coverage.stored is IdKind.ADDRESS:
+            moved = coverage.moves.row_map(ids) if coverage.moves else ids
+            found = live_addresses(snapshot, moved)
+        else:
+            found = addresses_of(snapshot, ids)
+        return np.where(is_within(found, coverage.fragments), found, MISSING)
+
+    part = ("addresses", snapshot.manifest_at.uri)
+    return cache.kept(partition.key, part, read, lambda found: int(found.nbytes))
+
+
+def is_within(addresses: U64Array, fragments: BitMap) -> BoolArray:
+    """Return which addresses are in some fragments."""
+    numbers = np.array(fragments, dtype=np.uint64)
+    found: BoolArray = np.isin(fragment_of(addresses), numbers)
+    return found
