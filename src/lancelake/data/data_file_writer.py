@@ -6,11 +6,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
-from lance.file import LanceFileWriter
 
 from lancelake.data import durable
 from lancelake.data.blobs.files import BlobFiles
 from lancelake.data.codec.address import CodecAddress, writing
+from lancelake.data.codec.official import file_writer
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.file_schema import column_ids, file_schema
 from lancelake.data.write_task import WriteTask
@@ -37,7 +37,7 @@ class DataFileWriter:
         self._arrow = file_schema(schema)
         codec_threads.ensure_alive()
         with writing(name):
-            self._codec = LanceFileWriter(
+            self._codec = file_writer(
                 self._address.uri,
                 self._arrow,
                 version=task.file_version.value,

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import pyarrow as pa
-from datafusion import functions, literal
-from datafusion.expr import Expr
 
 from lancelake.expr.literals import fits
 from lancelake.expr.planned_condition import chain, operands
 
-TypeOf = Callable[[Expr], pa.DataType]
+if TYPE_CHECKING:
+    from datafusion.expr import Expr
+
+TypeOf: TypeAlias = "Callable[[Expr], pa.DataType]"
 
 _JOINS: dict[str, Callable[[Expr, Expr], Expr]] = {"AND": operator.and_, "OR": operator.or_}
 _OPERATORS: dict[str, Callable[[Expr, Expr], Expr]] = {
@@ -68,17 +69,23 @@ def _conformed(node: Expr, meaning: _Meaning) -> Expr:
             is_negated = node.to_variant().negated()
             return value.between(_typed(low, dtype), _typed(high, dtype), negated=is_negated)
         case "InList":
-            value, *items = operands(node)
-            dtype = _type_of(value, types)
-            typed = [_typed(item, dtype) for item in items]
-            if any(map(_is_zero, items)) and pa.types.is_floating(meaning.type_of(value)):
-                # Numbers of a list are looked up by their bits, and zero has two forms.
-                typed += [literal(0.0), literal(-0.0)]
-            return functions.in_list(value, typed, negated=node.to_variant().negated())
+            return _in_list(node, meaning)
         case "ScalarFunction" if is_condition and node.schema_name().startswith("regexp_match("):
             return node.is_not_null()
         case _:
             return node
+
+
+def _in_list(node: Expr, meaning: _Meaning) -> Expr:
+    from datafusion import functions, literal  # noqa: PLC0415  # loads pandas, too
+
+    value, *items = operands(node)
+    dtype = _type_of(value, meaning.types)
+    typed = [_typed(item, dtype) for item in items]
+    if any(map(_is_zero, items)) and pa.types.is_floating(meaning.type_of(value)):
+        # Numbers of a list are looked up by their bits, and zero has two forms.
+        typed += [literal(0.0), literal(-0.0)]
+    return functions.in_list(value, typed, negated=node.to_variant().negated())
 
 
 def _binary(node: Expr, name: str, types: Mapping[str, pa.DataType]) -> Expr:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion import DataFrame, SessionConfig, SessionContext
-from datafusion.expr import Expr
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.arrays import (
@@ -25,6 +24,10 @@ from lancelake.expr.conform import conform
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.threads import datafusion_threads
 from lancelake.expr.tokens import shown
+
+if TYPE_CHECKING:
+    from datafusion import DataFrame, SessionContext
+    from datafusion.expr import Expr
 
 _UNDERSTOOD = 256
 # Positions in the rewritten text, which users do not know.
@@ -153,7 +156,7 @@ def evaluate_planned(leaf: PlannedLeaf, batch: pa.RecordBatch) -> pa.BooleanArra
     # A batch needs a column to have a length.
     columns, names = (columns, leaf.names) if columns else ([pa.nulls(batch.num_rows)], ("none",))
     rows = pa.RecordBatch.from_arrays(columns, names=list(names))
-    context = SessionContext(SessionConfig().with_target_partitions(1))
+    context = _new_context()
     context.register_record_batches(leaf.table, [[rows]])
     try:
         parts = [
@@ -174,9 +177,15 @@ def _empty_frame(schema: pa.Schema) -> DataFrame:
 @functools.cache
 def _context() -> SessionContext:
     datafusion_threads.started()
-    context = SessionContext(SessionConfig().with_target_partitions(1))
+    context = _new_context()
     register_json_functions(context)
     return context
+
+
+def _new_context() -> SessionContext:
+    from datafusion import SessionConfig, SessionContext  # noqa: PLC0415  # loads pandas, too
+
+    return SessionContext(SessionConfig().with_target_partitions(1))
 
 
 def _joined(parts: Sequence[pa.Array], dtype: pa.DataType) -> pa.Array:

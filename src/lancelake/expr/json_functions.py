@@ -6,14 +6,16 @@ import functools
 import math
 import re
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from datafusion import ScalarUDF, SessionContext, udf
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.format.json_path import parse_path, select
 from lancelake.format.jsonb_node import JsonKind, JsonNode
+
+if TYPE_CHECKING:
+    from datafusion import ScalarUDF, SessionContext
 
 _INT = re.compile(r"[+-]?\d+")
 _FLOAT = re.compile(r"[+-]?(?:(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|infinity|nan)", re.IGNORECASE)
@@ -61,6 +63,7 @@ def _function(
     name: str, compute: Compute, returns: pa.DataType, *, arguments: int = 1, null: Any = None
 ) -> ScalarUDF:
     """Create a function of a document and strings; null where one of them is null."""
+    from datafusion import udf  # noqa: PLC0415  # loads pandas, too
 
     def run(documents: pa.Array, *texts: pa.Array) -> pa.Array:
         rows = zip(documents.to_pylist(), *(part.to_pylist() for part in texts), strict=True)

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 import pyarrow as pa
-from datafusion.expr import Expr
 
 from lancelake.expr.bind import BoundExpression
 from lancelake.expr.condition import Column, ListMatch, ListTest
 from lancelake.expr.literals import typed
 from lancelake.expr.planned_condition import constant, operands
 
+if TYPE_CHECKING:
+    from datafusion.expr import Expr
+
 _ONE = "array_has"
 _MANY = {"array_has_any": ListTest.ANY, "array_has_all": ListTest.ALL}
 _OPERANDS = 2
 
-Fold = Callable[[Expr], pa.Scalar | None]
+Fold: TypeAlias = "Callable[[Expr], pa.Scalar | None]"
 
 
 def list_match(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion.expr import Expr
 
 from lancelake.expr.condition import (
     Column,
@@ -25,6 +25,9 @@ from lancelake.expr.condition import (
     negated,
 )
 from lancelake.expr.literals import is_comparable, is_float, is_text, typed
+
+if TYPE_CHECKING:
+    from datafusion.expr import Expr
 
 _OPERATORS = {o.value: o for o in Operator}
 _JOINS: dict[str, Callable[[Sequence[Condition]], Condition]] = {"AND": all_of, "OR": any_of}

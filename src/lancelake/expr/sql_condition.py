@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
-from datafusion.expr import Expr
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.arrays import type_at
@@ -30,6 +29,9 @@ from lancelake.expr.sql_leaf import plain_condition
 from lancelake.expr.text_need import need_of_node
 from lancelake.expr.tokens import BLANK, shown
 from lancelake.format.schema import Schema
+
+if TYPE_CHECKING:
+    from datafusion.expr import Expr
 
 # This many conditions are evaluated by DataFusion at once: each evaluation has a fixed cost.
 _EVALUATED_AT_ONCE = 500

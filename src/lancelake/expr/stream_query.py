@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.dataset as pads
-from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext
 
 from lancelake.expr.threads import datafusion_threads
+
+if TYPE_CHECKING:
+    from datafusion import SessionContext
 
 _MEMORY_BYTES = 256 << 20
 # Reserved for merging spilled rows.
@@ -26,8 +28,10 @@ def stream_query(
 
     Rows that a sort cannot keep in memory are spilled to disk.
     """
+    from lancelake.expr.stream_dataset import StreamDataset  # noqa: PLC0415  # loads pandas, too
+
     datafusion_threads.ensure_alive()
-    rows = _Stream(row_schema, batches)
+    rows = StreamDataset(row_schema, batches)
     context = _context(batch_rows)
     context.register_dataset("rows", rows)
     try:
@@ -41,51 +45,9 @@ def stream_query(
 
 
 def _context(batch_rows: int) -> SessionContext:
+    from datafusion import RuntimeEnvBuilder, SessionConfig, SessionContext  # noqa: PLC0415  # loads pandas, too
+
     runtime = RuntimeEnvBuilder().with_disk_manager_os().with_fair_spill_pool(_MEMORY_BYTES)
     config = SessionConfig().with_target_partitions(1).with_batch_size(batch_rows)
     config = config.set("datafusion.execution.sort_spill_reservation_bytes", str(_MERGE_BYTES))
     return SessionContext(config, runtime)
-
-
-class _Stream(pads.Dataset):  # type: ignore[misc]  # pyarrow has no types
-    """Dataset for DataFusion: one fragment whose batches are read once."""
-
-    def __init__(self, schema: pa.Schema, batches: Iterator[pa.RecordBatch]) -> None:
-        self._schema = schema
-        self._batches = self._noted(batches)
-        self.failure: BaseException | None = None
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of the batches."""
-        return self._schema
-
-    def get_fragments(self, filter: object = None) -> list[_Stream]:  # noqa: ARG002  # pyarrow's signature
-        """Return the stream itself as the only fragment."""
-        return [self]
-
-    def scanner(self, *_: object, columns: list[str] | None = None, **__: object) -> _Stream:
-        """Return the stream itself, reduced to these columns."""
-        if columns is None or columns == self._schema.names:
-            return self
-        kept = pa.schema([self._schema.field(name) for name in columns])
-        return _Stream(kept, (batch.select(columns) for batch in self._batches))
-
-    def _noted(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield batches, and keep the error that ends them."""
-        try:
-            yield from batches
-        except GeneratorExit:
-            raise
-        except BaseException as error:
-            self.failure = error
-            raise
-
-    @property
-    def projected_schema(self) -> pa.Schema:
-        """Schema of the batches."""
-        return self._schema
-
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches."""
-        return self._batches

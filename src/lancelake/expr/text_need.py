@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from datafusion.expr import Expr
 
 from lancelake.expr.condition import (
     Comparison,
@@ -19,6 +19,9 @@ from lancelake.expr.literals import is_text
 from lancelake.expr.need import NOTHING, Contains, Need, all_needed, any_needed
 from lancelake.expr.planned_condition import chain, operands
 from lancelake.expr.regex_need import need_of_regex
+
+if TYPE_CHECKING:
+    from datafusion.expr import Expr
 
 _WILDCARDS = ("%", "_")
 _ESCAPE = "\\"

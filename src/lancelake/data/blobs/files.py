@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-from lance.file import LanceFileSession
 
 from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
+from lancelake.data.codec.official import file_session
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.file_schema import PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
@@ -21,6 +21,9 @@ from lancelake.format.blobs import BlobKind, side_file
 from lancelake.format.column_path import quote_segment
 from lancelake.format.schema import Field
 from lancelake.storage.table_files import FileAt
+
+if TYPE_CHECKING:
+    from lance.file import LanceFileSession
 
 Mask = npt.NDArray[np.bool_]
 
@@ -140,7 +143,7 @@ class BlobFiles:
         if self._session is None:
             folder = self.address.uri.rpartition("/")[0]
             codec_threads.ensure_alive()
-            self._session = LanceFileSession(folder, self.address.storage_options)
+            self._session = file_session(folder, self.address.storage_options)
         return self._session
 
     @property

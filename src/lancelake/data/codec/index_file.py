@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
-from lance.file import LanceFileWriter
 
 from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
+from lancelake.data.codec.official import file_writer
 from lancelake.data.codec.readers import CodecReader, explained, open_reader
 from lancelake.errors import CorruptTableError
 from lancelake.format.index_meta import IndexFile
@@ -139,7 +139,7 @@ class IndexFileWriter:
         self._schema = schema
         self._address = CodecAddress.of(folder.file(name))
         with writing(name):
-            self._codec = LanceFileWriter(
+            self._codec = file_writer(
                 self._address.uri,
                 schema,
                 version=FILE_VERSION,

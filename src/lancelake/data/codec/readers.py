@@ -8,11 +8,12 @@ import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from lance.file import LanceFileReader
 
 from lancelake.data.codec import spool
+from lancelake.data.codec.official import file_reader
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import (
@@ -28,6 +29,9 @@ from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.storage.trust import local_path
+
+if TYPE_CHECKING:
+    from lance.file import LanceFileReader
 
 _OPEN_READERS = 128
 # Index files of releases before 0.20 may have it.
@@ -177,7 +181,7 @@ def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
     try:
         with explained(place.path):
             uri, options = _address(place)
-            reader = LanceFileReader(uri, storage_options=options or None, columns=names)
+            reader = file_reader(uri, storage_options=options or None, columns=names)
             return CodecReader(reader, place, columns)
     except CorruptTableError as error:
         raise _reason(place, error) from error.__cause__

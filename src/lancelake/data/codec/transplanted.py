@@ -5,19 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from lance.file import LanceFileReader
 
 from lancelake.data.arrays.rebatch import rebatched
 from lancelake.data.codec import spool
 from lancelake.data.codec.column_transplant import Transplant, transplant, windows
 from lancelake.data.codec.container import Container
+from lancelake.data.codec.official import file_reader
 from lancelake.data.codec.readers import explained
 from lancelake.data.codec.threads import codec_threads
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.file_to_table import FileShape, shaped
+
+if TYPE_CHECKING:
+    from lance.file import LanceFileReader
 
 # Bytes of the original that are copied to local disk at a time.
 _WINDOW_BYTES = 64 << 20
@@ -76,7 +80,7 @@ class TransplantedColumns:
         try:
             with explained(self.container.source.name):
                 transplant(self.container, self.plan, target, rows=rows)
-                yield LanceFileReader(str(target))
+                yield file_reader(str(target))
         finally:
             target.unlink(missing_ok=True)
 

@@ -1,0 +1,29 @@
+"""Commands import only the libraries that they need."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow as pa
+
+import lancelake
+
+_PROGRAM = """
+import sys
+from lancelake.cli.main import main
+try:
+    main()
+except SystemExit as end:
+    assert not end.code, end.code
+slow = {"pandas", "datafusion", "lance", "pyspark", "faiss", "tantivy"}
+print(sorted(slow & set(sys.modules)), file=sys.stderr)
+"""
+
+
+def test_count_imports_no_library_that_reads_data(tmp_path: Path) -> None:
+    lancelake.write_dataset(pa.table({"a": [1, 2, 3]}), tmp_path / "t.lance")
+    command = [sys.executable, "-c", _PROGRAM, "count", str(tmp_path / "t.lance")]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert (done.stdout.split(), done.stderr.split()) == (["3"], ["[]"])
