@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,15 @@ MAX_FRAGMENT_ID = (1 << 64 - OFFSET_BITS) - 1
 # From so many addresses on, marking rows can be faster than sorting: if not too few are marked.
 _MANY = 1 << 18
 _MOST_SPARSE = 64
+# From so many addresses on, sorting them by fragment first is faster.
+_SOME = 1 << 12
+_MOST_SHORT = (1 << 16) - 1
 
 _SHIFT = np.uint64(OFFSET_BITS)
 _OFFSET_MASK = np.uint64(MAX_ROWS - 1)
+
+
+U32Array = npt.NDArray[np.uint32]
 
 
 def split(address: int) -> tuple[int, int]:
@@ -59,20 +65,34 @@ def by_fragment(addresses: U64Array) -> dict[FragmentId, BitMap]:
         rows, ids = int(offsets.max()) + 1, np.flatnonzero(np.bincount(fragments))
         if rows * len(ids) <= _MOST_SPARSE * len(addresses):
             return _marked(offsets, fragments, ids, rows)
-    # In order, bitmaps are made several times as fast.
+    if len(addresses) < _SOME or int(fragments.max()) > _MOST_SHORT:
+        return _sorted_at_once(addresses)
+    # Short numbers are sorted by radix, and the halves of addresses in half the time.
+    order = np.argsort(fragments.astype(np.uint16), kind="stable")
+    offsets, fragments = offsets[order], fragments[order]
+    return _divided(offsets, fragments, np.sort)
+
+
+def _sorted_at_once(addresses: U64Array) -> dict[FragmentId, BitMap]:
     halves = np.sort(addresses).astype("<u8", copy=False).view("<u4")
-    offsets, fragments = halves[::2], halves[1::2]
+    return _divided(halves[::2], halves[1::2], lambda offsets: offsets)
+
+
+def _divided(
+    offsets: U32Array, fragments: U32Array, in_order: Callable[[U32Array], U32Array]
+) -> dict[FragmentId, BitMap]:
+    """Return the offsets of each fragment; in order, bitmaps are made several times as fast."""
     if fragments[0] == fragments[-1]:
-        return {FragmentId(int(fragments[0])): roaring.of(offsets)}
+        return {FragmentId(int(fragments[0])): roaring.of(in_order(offsets))}
     starts = np.flatnonzero(fragments[1:] != fragments[:-1]) + 1
-    found = fragments[np.concatenate([[0], starts])]
+    found = fragments[np.concatenate([[0], starts])].tolist()
     parts = np.split(offsets, starts)
-    return {FragmentId(i): roaring.of(p) for i, p in zip(found.tolist(), parts, strict=True)}
+    return {FragmentId(i): roaring.of(in_order(p)) for i, p in zip(found, parts, strict=True)}
 
 
 def _marked(
-    offsets: npt.NDArray[np.uint32],
-    fragments: npt.NDArray[np.uint32],
+    offsets: U32Array,
+    fragments: U32Array,
     ids: npt.NDArray[np.int64],
     rows: int,
 ) -> dict[FragmentId, BitMap]:

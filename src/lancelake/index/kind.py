@@ -102,6 +102,19 @@ class CachedSegment(Protocol):
 
 
 @runtime_checkable
+class CountableSegment(Protocol):
+    """A segment with one entry for each row, by value."""
+
+    def num_entries(self) -> int:
+        """Return how many entries there are."""
+        ...
+
+    def ids_in_range(self, wanted: KeyRange) -> U64Array:
+        """Return the row ids of the keys of a range, in any order."""
+        ...
+
+
+@runtime_checkable
 class RangeSegment(Protocol):
     """A segment that answers several bounds on its column together, which is cheaper."""
 

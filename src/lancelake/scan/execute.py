@@ -212,7 +212,7 @@ class _TaskRun:
         for batch, first, keep in self.kept_rows(self._columns.both):
             self._columns.density.add(len(keep), int(np.count_nonzero(keep)))
             if keep.any():
-                rows = self._finish(batch.filter(pa.array(keep)), partial(_kept, first, keep))
+                rows = self._finish(_masked(batch, keep), partial(_kept, first, keep))
                 yield from _slices(rows, self._output_rows)
 
     def _live_batches(
@@ -234,7 +234,7 @@ class _TaskRun:
             if mask is None:
                 yield from _slices(self._finish(batch, partial(_range, first, last)), rows)
             elif mask.any():
-                live = batch.filter(pa.array(mask))
+                live = _masked(batch, mask)
                 yield from _slices(self._finish(live, partial(_kept, first, mask)), rows)
             first = last
 
@@ -243,8 +243,9 @@ class _TaskRun:
     ) -> Iterator[pa.RecordBatch]:
         """Yield rows in order, requesting no more at once than fits into memory."""
         most = self._bounded_rows(reader.schema, stop - start, _WINDOW_BYTES)
-        step = batch_rows * max(1, most // batch_rows)
-        for first in range(start, stop, step):
+        # Each request has a fixed cost, so the last batch of a range gets none of its own.
+        step = most if most >= stop - start else batch_rows * max(1, most // batch_rows)
+        for first in range(start, stop, max(1, step)):
             last = min(first + step, stop)
             yield from reader.batches(start=first, stop=last, batch_rows=batch_rows)
 
@@ -337,6 +338,14 @@ class _TaskRun:
     def _bounded_rows(self, schema: Schema, most: int, limit_bytes: int) -> int:
         width = row_bytes(self._source.fragment, self._spec.widths, schema)
         return max(1, min(most, int(limit_bytes / width))) if width else most
+
+
+def _masked(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
+    """Return the rows to keep."""
+    if 2 * np.count_nonzero(keep) > len(keep):
+        return batch.filter(pa.array(keep))
+    # Few rows are taken in half the time.
+    return batch.take(pa.array(np.flatnonzero(keep)))
 
 
 def _offsets(rows: AbstractBitMap) -> RowOffsets:

@@ -145,10 +145,10 @@ def _schema(
 def _predicate(snapshot: Snapshot, request: ScanRequest) -> Predicate | None:
     if request.filter is None:
         return None
-    return _parsed(request.filter, snapshot.manifest.schema)
+    return parsed_filter(request.filter, snapshot.manifest.schema)
 
 
-def _parsed(filter: Filter, schema: Schema) -> Predicate:
+def parsed_filter(filter: Filter, schema: Schema) -> Predicate:
     """Parse a filter; short texts are cached, since programs repeat them."""
     if not isinstance(filter, str) or len(filter) > _SHORT_FILTER:
         return predicate(filter, schema, expression_schema(schema), META_NAMES)

@@ -7,14 +7,18 @@ from functools import partial
 
 import pyarrow as pa
 
+from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.arrays.rebatch import rebatched
+from lancelake.expr.predicate import Filter
 from lancelake.process import ContextThreadPool, within_process
 from lancelake.scan.count import live_rows
 from lancelake.scan.groups import count_group, execute_group, grouped
+from lancelake.scan.index_search.range_count import count_in_range
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.order import ordered
 from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
+from lancelake.scan.planner import parsed_filter
 from lancelake.scan.prefetch import in_order
 from lancelake.scan.ranked import ranked_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
@@ -52,6 +56,13 @@ def count(plan: ScanPlan) -> int:
         total = _count_kept(plan)
     left = max(0, total - plan.skip)
     return left if plan.limit is None else min(left, plan.limit)
+
+
+@names_table
+def count_by_index(snapshot: Snapshot, filter: Filter) -> int | None:
+    """Count the rows of a version that match, from an index alone; None if that is not possible."""
+    condition = parsed_filter(filter, snapshot.manifest.schema).condition
+    return count_in_range(snapshot, condition)
 
 
 def _count_kept(plan: ScanPlan) -> int:

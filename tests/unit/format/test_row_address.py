@@ -54,3 +54,13 @@ def test_many_addresses_are_marked_as_they_are_sorted(monkeypatch: pytest.Monkey
     monkeypatch.setattr(row_address, "_MANY", 10)
     assert row_address.by_fragment(addresses) == expected
     assert expected.keys() == {0, 2, 4}
+
+
+@pytest.mark.parametrize("shift", [0, 1 << 16], ids=["short ids", "long ids"])
+def test_addresses_sorted_by_fragment_first_are_the_same(shift: int) -> None:
+    chance = np.random.default_rng(4)
+    fragments = chance.choice([0, 3, 65_535], 20_000) + shift
+    offsets = chance.integers(0, row_address.MAX_ROWS, 20_000).astype(np.uint64)
+    addresses = (fragments.astype(np.uint64) << np.uint64(32)) | offsets
+    found = row_address.by_fragment(addresses)
+    assert row_address.ascending(found).tolist() == sorted(set(addresses.tolist()))

@@ -7,6 +7,7 @@ from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyroaring import BitMap
 
 from lancelake.clock import Ids, SystemIds
@@ -21,6 +22,7 @@ from lancelake.pylance._values.arguments import given
 from lancelake.pylance._values.opened import OpenedFragment
 from lancelake.pylance._values.ordering import ColumnOrdering
 from lancelake.scan.count import count_rows
+from lancelake.scan.stream import count_by_index
 
 _IDS: Ids = SystemIds()
 _BUILDER_NAMES = {
@@ -211,4 +213,13 @@ class DatasetScans:
         """Count the rows, or those that match a filter."""
         if filter is None and not kwargs:
             return count_rows(self._snapshot)
-        return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
+        found = None
+        if filter is not None and not kwargs and not self._default_scan_options:
+            found = self._counted_by_index(filter)
+        if found is None:
+            return self.scanner(filter=filter, columns=[], **kwargs).count_rows()
+        return found
+
+    @names_dataset
+    def _counted_by_index(self, filter: str | pc.Expression) -> int | None:
+        return count_by_index(self._snapshot, filter)

@@ -121,7 +121,7 @@ class _Reader:
         needs_all = is_and != wants_true
         if all(is_unknown) or (needs_all and any(is_unknown)):
             return UNASKED
-        return Joined(parts=tuple(read), is_and=is_and)
+        return read[0] if len(read) == 1 else Joined(parts=tuple(read), is_and=is_and)
 
     def _leaves(
         self, parts: Sequence[Condition]

@@ -179,13 +179,7 @@ class _Search:
         return not is_bounded or sum(len(m.ids) for m in masks) > cost.FEW_CANDIDATES
 
     def _column(self, leaf: Leaf) -> Column | None:
-        """Return the indexed column that a condition is about."""
-        column = column_of_leaf(leaf)
-        if isinstance(leaf, SqlLeaf) and len(set(leaf.expression.paths)) == 1:
-            path = leaf.expression.paths[0]
-            dtype = type_at(expression_schema(self._snapshot.manifest.schema), path)
-            column = None if dtype is None else Column(path=path, dtype=dtype)
-        return column if column is not None and self._sources.of(column) else None
+        return indexed_column(self._snapshot, self._sources, leaf)
 
     def _answers(self, question: Question) -> Iterator[tuple[BitMap, Answer]]:
         """Yield the answers to a question, each with the fragments that it is about."""
@@ -203,6 +197,16 @@ class _Search:
     def _rows_of(self, fragment: int) -> int:
         found = self._sources.fragments.by_id()[FragmentId(fragment)]
         return physical_rows(self._snapshot.files, self._snapshot.manifest_at, found)
+
+
+def indexed_column(snapshot: Snapshot, sources: IndexSources, leaf: Leaf) -> Column | None:
+    """Return the indexed column that a condition is about."""
+    column = column_of_leaf(leaf)
+    if isinstance(leaf, SqlLeaf) and len(set(leaf.expression.paths)) == 1:
+        path = leaf.expression.paths[0]
+        dtype = type_at(expression_schema(snapshot.manifest.schema), path)
+        column = None if dtype is None else Column(path=path, dtype=dtype)
+    return column if column is not None and sources.of(column) else None
 
 
 def _logged(source: IndexSource, question: Question, answer: Answer) -> AskedIndex:

@@ -56,6 +56,16 @@ class BTreeSegment:
             return ~Answer.exact(_set(self._range(lookup, pages, others)), pages.nulls())
         return Answer.exact(_set(self._range(lookup, pages, wanted)), pages.nulls())
 
+    def ids_in_range(self, wanted: KeyRange) -> U64Array:
+        """Return the row ids of the keys of a range, in any order."""
+        found = self._range(self.lookup, self._pages(), wanted)
+        return np.concatenate(found) if found else np.zeros(0, dtype=np.uint64)
+
+    def num_entries(self) -> int:
+        """Return how many values and nulls are indexed."""
+        pages = self._pages()
+        return sum(pages.reader(part).num_rows for part in self.lookup.parts if part.pages)
+
     def share_read(self, wanted: KeyRange) -> float:
         """Estimate the share of the pages that are read to answer a range."""
         lookup = self.lookup
