@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -23,6 +24,7 @@ from lancelake.spark import error_of, read, write
 from lancelake.spark.planning.catalog import LanceCatalog
 from lancelake.spark.reading import read_plan
 from lancelake.spark.reading.partition import read_bytes
+from lancelake.spark.reading.scan import LanceScan
 from lancelake.storage import open as opening
 from lancelake.storage.counting import CountingStore
 
@@ -31,6 +33,8 @@ WIDTH = 400
 FRAGMENTS = 8
 IO = Path("/proc/self/io")
 BROADCAST = "spark.sql.autoBroadcastJoinThreshold"
+PLAN_STATISTICS = "spark.sql.cbo.planStats.enabled"
+PRUNING = "spark.sql.optimizer.dynamicPartitionPruning.enabled"
 SECRET = "hush-hush"
 
 
@@ -122,6 +126,73 @@ def test_a_join_side_is_small_by_the_columns_it_reads(
         wide = large.join(frame, "id")._jdf.queryExecution().sparkPlan().toString()
     assert "BroadcastHashJoin" in narrow
     assert "BroadcastHashJoin" not in wide
+
+
+def explained_cost(frame: DataFrame) -> str:
+    """Return the optimized plan with its statistics."""
+    said = io.StringIO()
+    with redirect_stdout(said):
+        frame.explain(mode="cost")
+    return said.getvalue().partition("== Physical Plan ==")[0]
+
+
+def test_plans_show_row_counts_when_statistics_are_planned(
+    spark: SparkSession, frame: DataFrame
+) -> None:
+    with setting(spark, PLAN_STATISTICS, True):
+        assert "rowCount=4.00E+3" in explained_cost(frame.select("id"))
+        assert "rowCount=10" in explained_cost(frame.select("id").limit(10))
+
+
+@pytest.fixture
+def star(spark: SparkSession, tmp_path: Path) -> list[str]:
+    """Return views of a large table and of two small ones that describe its rows."""
+    numbers = pa.array(range(200_000), pa.int64())
+    fact = {"d": pa.compute.remainder(numbers, 1000), "e": pa.compute.remainder(numbers, 7)}
+    tables = {
+        "fact": pa.table({**fact, "v": numbers}),
+        "d": pa.table({"d": range(1000), "dn": [f"d{i}" for i in range(1000)]}),
+        "e": pa.table({"e": range(7), "en": [f"e{i}" for i in range(7)]}),
+    }
+    for name, rows in tables.items():
+        lancelake.write_dataset(rows, tmp_path / f"{name}.lance")
+        read(spark, str(tmp_path / f"{name}.lance")).createOrReplaceTempView(name)
+    return list(tables)
+
+
+@pytest.mark.usefixtures("star")
+@pytest.mark.parametrize(
+    ("condition", "pruned"),
+    [
+        ("dn = 'd3'", ["d IN (3)"]),
+        ("dn IN ('d3', 'd10') AND en = 'e3'", ["d IN (3, 10)", "e IN (3)"]),
+    ],
+    ids=["one side", "two sides"],
+)
+def test_filters_of_small_sides_of_a_star_join_reach_the_scan_of_the_large_side(
+    spark: SparkSession, condition: str, pruned: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[str] = []
+    filter_scan = LanceScan.filter
+
+    def watched(self: LanceScan, predicates: Any) -> None:
+        filter_scan(self, predicates)
+        seen.append(self.identity())
+
+    monkeypatch.setattr(LanceScan, "filter", watched)
+    query = "SELECT count(*), sum(v) FROM fact JOIN d USING (d) JOIN e USING (e) WHERE "
+    (row,) = spark.sql(query + condition).collect()
+    assert seen
+    assert all(text in seen[-1] for text in pruned)
+    monkeypatch.undo()
+    with setting(spark, PRUNING, False):
+        assert [row] == spark.sql(query + condition).collect()
+
+
+@pytest.mark.usefixtures("star")
+def test_a_join_with_all_rows_of_a_table_is_not_pruned(spark: SparkSession) -> None:
+    joined = spark.sql("SELECT sum(v) FROM fact JOIN d USING (d)")
+    assert "dynamicpruning" not in joined._jdf.queryExecution().optimizedPlan().toString()
 
 
 @pytest.fixture

@@ -19,10 +19,10 @@ _MODES: dict[str, Any] = {}
 
 
 def implements(*interfaces: str) -> Callable[[_Class], _Class]:
-    """Declare the interfaces of Spark's connector API that a class implements."""
+    """Declare the interfaces that a class implements: of Spark's connector API, or of Java."""
 
     def mark(cls: _Class) -> _Class:
-        names = [f"{CONNECTOR}.{name}" for name in interfaces]
+        names = [n if n.startswith("java.") else f"{CONNECTOR}.{n}" for n in interfaces]
         cls.Java = type("Java", (), {"implements": names})  # type: ignore[attr-defined]
         return cls
 

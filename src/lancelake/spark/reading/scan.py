@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from lancelake.expr.condition import Condition
+from lancelake.expr.condition import Condition, IsNull, Not
 from lancelake.expr.condition_sql import condition_sql
 from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
@@ -80,7 +80,11 @@ class _Batch(Proxy):
         return reader_factory(self.gateway, read, self._read.request.schema)
 
 
-@implements("read.SupportsReportStatistics", "read.SupportsRuntimeV2Filtering")
+@implements(
+    "read.SupportsReportStatistics",
+    "read.SupportsRuntimeV2Filtering",
+    "java.util.function.BooleanSupplier",
+)
 class LanceScan(ScanProxy):
     """Reads rows, or partial aggregates of them."""
 
@@ -113,6 +117,10 @@ class LanceScan(ScanProxy):
 
     def estimateSizeInBytes(self) -> Any:
         return self.gateway.optional_long(self._read.estimate.bytes)
+
+    def getAsBoolean(self) -> bool:
+        """Return whether the pushed filters select some of the rows; SelectiveScans uses it."""
+        return any(_is_selective(condition) for condition in self._request.filters)
 
     def supportedCustomMetrics(self) -> Any:
         return self.gateway.once("metrics of scans", self._metrics)
@@ -193,6 +201,11 @@ def describe(request: ReadRequest, filters: list[str]) -> str:
     if request.limit is not None:
         parts.append(f"limit {request.limit}")
     return ", ".join(parts)
+
+
+def _is_selective(condition: Condition) -> bool:
+    """Whether a condition does more than exclude nulls, which Spark adds to every join key."""
+    return not (isinstance(condition, Not) and isinstance(condition.part, IsNull))
 
 
 def _shown(request: ReadRequest) -> list[str]:

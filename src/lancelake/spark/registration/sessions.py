@@ -118,10 +118,10 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
     """Add the plain data source, the catalog and the row commands to a session."""
     from lancelake.spark.catalog.statements import translated  # noqa: PLC0415
     from lancelake.spark.catalog.table_names import remember  # noqa: PLC0415
+    from lancelake.spark.jvm.optimizer_rules import take_optimizer_rules  # noqa: PLC0415
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
     from lancelake.spark.jvm.row_work import ensure_source  # noqa: PLC0415
-    from lancelake.spark.jvm.safe_predicates import ensure_safe_predicates  # noqa: PLC0415
     from lancelake.spark.jvm.statements import take_statements  # noqa: PLC0415
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
@@ -143,9 +143,10 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
         text = f"OPTIMIZE, VACUUM and RESTORE are not available, use CALL: {error}"
         warnings.warn(text, stacklevel=3)
     try:
-        ensure_safe_predicates(gateway)
+        take_optimizer_rules(gateway)
     except UnsupportedError as error:
-        warnings.warn(f"some conditions on booleans fail in Spark: {error}", stacklevel=3)
+        text = f"joins are not pruned at run time, and some conditions on booleans fail: {error}"
+        warnings.warn(text, stacklevel=3)
 
 
 def _launched(given: Mapping[str, str]) -> dict[str, str]:
