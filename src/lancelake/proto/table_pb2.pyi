@@ -12,6 +12,13 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
+class RegionStatus(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    REGION_ACTIVE: _ClassVar[RegionStatus]
+    REGION_SEALED: _ClassVar[RegionStatus]
+REGION_ACTIVE: RegionStatus
+REGION_SEALED: RegionStatus
+
 class UUID(_message.Message):
     __slots__ = ("uuid",)
     UUID_FIELD_NUMBER: _ClassVar[int]
@@ -283,7 +290,7 @@ class FragmentReuseIndexDetails(_message.Message):
     def __init__(self, inline: _Optional[_Union[FragmentReuseIndexDetails.InlineContent, _Mapping]] = ..., external: _Optional[_Union[ExternalFile, _Mapping]] = ...) -> None: ...
 
 class RegionManifest(_message.Message):
-    __slots__ = ("region_id", "version", "region_spec_id", "writer_epoch", "replay_after_wal_entry_position", "wal_entry_position_last_seen", "current_generation", "flushed_generations")
+    __slots__ = ("region_id", "version", "region_spec_id", "writer_epoch", "replay_after_wal_entry_position", "wal_entry_position_last_seen", "current_generation", "flushed_generations", "region_field_entries", "status")
     REGION_ID_FIELD_NUMBER: _ClassVar[int]
     VERSION_FIELD_NUMBER: _ClassVar[int]
     REGION_SPEC_ID_FIELD_NUMBER: _ClassVar[int]
@@ -292,6 +299,8 @@ class RegionManifest(_message.Message):
     WAL_ENTRY_POSITION_LAST_SEEN_FIELD_NUMBER: _ClassVar[int]
     CURRENT_GENERATION_FIELD_NUMBER: _ClassVar[int]
     FLUSHED_GENERATIONS_FIELD_NUMBER: _ClassVar[int]
+    REGION_FIELD_ENTRIES_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
     region_id: UUID
     version: int
     region_spec_id: int
@@ -300,15 +309,31 @@ class RegionManifest(_message.Message):
     wal_entry_position_last_seen: int
     current_generation: int
     flushed_generations: _containers.RepeatedCompositeFieldContainer[FlushedGeneration]
-    def __init__(self, region_id: _Optional[_Union[UUID, _Mapping]] = ..., version: _Optional[int] = ..., region_spec_id: _Optional[int] = ..., writer_epoch: _Optional[int] = ..., replay_after_wal_entry_position: _Optional[int] = ..., wal_entry_position_last_seen: _Optional[int] = ..., current_generation: _Optional[int] = ..., flushed_generations: _Optional[_Iterable[_Union[FlushedGeneration, _Mapping]]] = ...) -> None: ...
+    region_field_entries: _containers.RepeatedCompositeFieldContainer[RegionFieldEntry]
+    status: RegionStatus
+    def __init__(self, region_id: _Optional[_Union[UUID, _Mapping]] = ..., version: _Optional[int] = ..., region_spec_id: _Optional[int] = ..., writer_epoch: _Optional[int] = ..., replay_after_wal_entry_position: _Optional[int] = ..., wal_entry_position_last_seen: _Optional[int] = ..., current_generation: _Optional[int] = ..., flushed_generations: _Optional[_Iterable[_Union[FlushedGeneration, _Mapping]]] = ..., region_field_entries: _Optional[_Iterable[_Union[RegionFieldEntry, _Mapping]]] = ..., status: _Optional[_Union[RegionStatus, str]] = ...) -> None: ...
+
+class RegionFieldEntry(_message.Message):
+    __slots__ = ("field_id", "value")
+    FIELD_ID_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    field_id: str
+    value: bytes
+    def __init__(self, field_id: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
 
 class FlushedGeneration(_message.Message):
-    __slots__ = ("generation", "path")
+    __slots__ = ("generation", "path", "in_memory_bytes", "physical_rows", "primary_key_bytes")
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     PATH_FIELD_NUMBER: _ClassVar[int]
+    IN_MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PHYSICAL_ROWS_FIELD_NUMBER: _ClassVar[int]
+    PRIMARY_KEY_BYTES_FIELD_NUMBER: _ClassVar[int]
     generation: int
     path: str
-    def __init__(self, generation: _Optional[int] = ..., path: _Optional[str] = ...) -> None: ...
+    in_memory_bytes: int
+    physical_rows: int
+    primary_key_bytes: int
+    def __init__(self, generation: _Optional[int] = ..., path: _Optional[str] = ..., in_memory_bytes: _Optional[int] = ..., physical_rows: _Optional[int] = ..., primary_key_bytes: _Optional[int] = ...) -> None: ...
 
 class MergedGeneration(_message.Message):
     __slots__ = ("region_id", "generation")
@@ -327,7 +352,14 @@ class IndexCatchupProgress(_message.Message):
     def __init__(self, index_name: _Optional[str] = ..., caught_up_generations: _Optional[_Iterable[_Union[MergedGeneration, _Mapping]]] = ...) -> None: ...
 
 class MemWalIndexDetails(_message.Message):
-    __slots__ = ("snapshot_ts_millis", "num_regions", "inline_snapshots", "region_specs", "maintained_indexes", "merged_generations", "index_catchup")
+    __slots__ = ("snapshot_ts_millis", "num_regions", "inline_snapshots", "region_specs", "maintained_indexes", "merged_generations", "index_catchup", "writer_config_defaults", "maintain_all_indexes")
+    class WriterConfigDefaultsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
     SNAPSHOT_TS_MILLIS_FIELD_NUMBER: _ClassVar[int]
     NUM_REGIONS_FIELD_NUMBER: _ClassVar[int]
     INLINE_SNAPSHOTS_FIELD_NUMBER: _ClassVar[int]
@@ -335,6 +367,8 @@ class MemWalIndexDetails(_message.Message):
     MAINTAINED_INDEXES_FIELD_NUMBER: _ClassVar[int]
     MERGED_GENERATIONS_FIELD_NUMBER: _ClassVar[int]
     INDEX_CATCHUP_FIELD_NUMBER: _ClassVar[int]
+    WRITER_CONFIG_DEFAULTS_FIELD_NUMBER: _ClassVar[int]
+    MAINTAIN_ALL_INDEXES_FIELD_NUMBER: _ClassVar[int]
     snapshot_ts_millis: int
     num_regions: int
     inline_snapshots: bytes
@@ -342,7 +376,9 @@ class MemWalIndexDetails(_message.Message):
     maintained_indexes: _containers.RepeatedScalarFieldContainer[str]
     merged_generations: _containers.RepeatedCompositeFieldContainer[MergedGeneration]
     index_catchup: _containers.RepeatedCompositeFieldContainer[IndexCatchupProgress]
-    def __init__(self, snapshot_ts_millis: _Optional[int] = ..., num_regions: _Optional[int] = ..., inline_snapshots: _Optional[bytes] = ..., region_specs: _Optional[_Iterable[_Union[RegionSpec, _Mapping]]] = ..., maintained_indexes: _Optional[_Iterable[str]] = ..., merged_generations: _Optional[_Iterable[_Union[MergedGeneration, _Mapping]]] = ..., index_catchup: _Optional[_Iterable[_Union[IndexCatchupProgress, _Mapping]]] = ...) -> None: ...
+    writer_config_defaults: _containers.ScalarMap[str, str]
+    maintain_all_indexes: bool
+    def __init__(self, snapshot_ts_millis: _Optional[int] = ..., num_regions: _Optional[int] = ..., inline_snapshots: _Optional[bytes] = ..., region_specs: _Optional[_Iterable[_Union[RegionSpec, _Mapping]]] = ..., maintained_indexes: _Optional[_Iterable[str]] = ..., merged_generations: _Optional[_Iterable[_Union[MergedGeneration, _Mapping]]] = ..., index_catchup: _Optional[_Iterable[_Union[IndexCatchupProgress, _Mapping]]] = ..., writer_config_defaults: _Optional[_Mapping[str, str]] = ..., maintain_all_indexes: _Optional[bool] = ...) -> None: ...
 
 class RegionSpec(_message.Message):
     __slots__ = ("spec_id", "fields")

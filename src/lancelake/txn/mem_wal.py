@@ -6,12 +6,10 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import replace
 
-from lancelake.errors import CorruptTableError, InvalidRequestError
-from lancelake.format import merged_generation
-from lancelake.format.index_meta import MEM_WAL, IndexDetails, IndexMetadata
+from lancelake.errors import InvalidRequestError
+from lancelake.format.index_meta import MEM_WAL, IndexMetadata
+from lancelake.format.memwal import details
 from lancelake.format.merged_generation import MergedGeneration
-from lancelake.format.unknown import parse
-from lancelake.proto import table_pb2
 from lancelake.txn.rules import OK, Incompatible, Retryable, Verdict, VersionTarget
 
 Indices = tuple[IndexMetadata, ...]
@@ -38,21 +36,17 @@ def advanced(
 
 def progress_of(entry: IndexMetadata) -> dict[uuid.UUID, int]:
     """Read the last merged generation of each region."""
-    marks = (merged_generation.decode(m) for m in _details(entry).merged_generations)
-    return {m.region_id: m.generation for m in marks}
+    return details.of_entry(entry).progress()
 
 
 def with_progress(entry: IndexMetadata, marks: Iterable[MergedGeneration]) -> IndexMetadata:
     """Return the entry with each region at the later of its two generations."""
-    details = _details(entry)
-    latest = progress_of(entry)
+    before = details.of_entry(entry)
+    latest = before.progress()
     for mark in marks:
         latest[mark.region_id] = max(latest.get(mark.region_id, 0), mark.generation)
-    del details.merged_generations[:]
-    for region, generation in latest.items():
-        mark = MergedGeneration(region_id=region, generation=generation)
-        details.merged_generations.append(merged_generation.encode(mark))
-    return replace(entry, details=_encoded(entry, details))
+    merged = tuple(MergedGeneration(region_id=r, generation=g) for r, g in latest.items())
+    return replace(entry, details=details.encode(replace(before, merged=merged)))
 
 
 def judged(mine: Iterable[MergedGeneration], theirs: Iterable[MergedGeneration]) -> Verdict:
@@ -67,20 +61,6 @@ def judged(mine: Iterable[MergedGeneration], theirs: Iterable[MergedGeneration])
             return Incompatible(f"region {mark.region_id} was merged up to generation {other}")
         verdict = Retryable(f"region {mark.region_id} was merged up to generation {other}")
     return verdict
-
-
-def _details(entry: IndexMetadata) -> table_pb2.MemWalIndexDetails:
-    if entry.details is None:
-        raise CorruptTableError("the MemWAL entry has no details")
-    message = table_pb2.MemWalIndexDetails()
-    parse(message, entry.details.value, what="MemWAL details")
-    return message
-
-
-def _encoded(entry: IndexMetadata, details: table_pb2.MemWalIndexDetails) -> IndexDetails:
-    if entry.details is None:
-        raise CorruptTableError("the MemWAL entry has no details")
-    return replace(entry.details, value=details.SerializeToString(deterministic=True))
 
 
 def _renewed(entry: IndexMetadata, target: VersionTarget) -> IndexMetadata:

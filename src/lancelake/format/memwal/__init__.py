@@ -1,0 +1,1 @@
+"""MemWAL documents: region manifests, WAL entries, region specs and key filters."""

@@ -1,0 +1,160 @@
+"""Manifest of a MemWAL region: writer epoch, WAL cursor and flushed generations."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, replace
+from typing import cast
+
+from lancelake.errors import CorruptTableError
+from lancelake.format import index_meta
+from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
+from lancelake.proto import table_pb2
+
+FIRST_GENERATION = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Generation:
+    """A flushed generation; sizes are None where the writer did not record them."""
+
+    generation: int
+    path: str
+    in_memory_bytes: int | None = None
+    physical_rows: int | None = None
+    primary_key_bytes: int | None = None
+    unknown: bytes = b""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionManifest:
+    """One version of a region's state."""
+
+    region_id: uuid.UUID
+    version: int = 0
+    spec_id: int = 0
+    """Region spec that the region belongs to; 0 for a region without one."""
+    writer_epoch: int = 0
+    """Fencing token: only the writer with the highest epoch may write."""
+    replay_after: int = 0
+    """Last WAL position whose rows are in a flushed generation; positions start at 1."""
+    last_seen: int = 0
+    """A WAL position that exists; a hint only."""
+    current_generation: int = FIRST_GENERATION
+    """Number of the next generation to flush."""
+    generations: tuple[Generation, ...] = ()
+    field_values: tuple[tuple[str, bytes], ...] = ()
+    """Values of the spec's fields, by field id, as raw bytes."""
+    status: int = table_pb2.REGION_ACTIVE
+    unknown: bytes = b""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether writers may claim the region."""
+        return self.status == table_pb2.REGION_ACTIVE
+
+    def claimed(self) -> RegionManifest:
+        """Return the next version, with the next epoch."""
+        return replace(self, version=self.version + 1, writer_epoch=self.writer_epoch + 1)
+
+    def with_generation(self, flushed: Generation, *, covers: int) -> RegionManifest:
+        """Return the next version, with a generation that has the rows up to a WAL position."""
+        if flushed.generation != self.current_generation:
+            msg = (
+                f"generation {flushed.generation} of region {self.region_id} cannot be flushed "
+                f"before generation {self.current_generation}"
+            )
+            raise CorruptTableError(msg, region=str(self.region_id))
+        return replace(
+            self,
+            version=self.version + 1,
+            generations=(*self.generations, flushed),
+            current_generation=flushed.generation + 1,
+            replay_after=max(self.replay_after, covers),
+            last_seen=max(self.last_seen, covers),
+        )
+
+    def sealed(self) -> RegionManifest:
+        """Return the next version, which takes no more writers."""
+        return replace(self, version=self.version + 1, status=table_pb2.REGION_SEALED)
+
+
+def decode(data: bytes) -> RegionManifest:
+    """Read a manifest."""
+    message = table_pb2.RegionManifest()
+    parse(message, data, what="region manifest")
+    return RegionManifest(
+        region_id=index_meta.decode_uuid(message.region_id),
+        version=message.version,
+        spec_id=message.region_spec_id,
+        writer_epoch=message.writer_epoch,
+        replay_after=message.replay_after_wal_entry_position,
+        last_seen=message.wal_entry_position_last_seen,
+        current_generation=message.current_generation,
+        generations=tuple(_decode_generation(g) for g in message.flushed_generations),
+        field_values=tuple((e.field_id, e.value) for e in message.region_field_entries),
+        status=message.status,
+        unknown=unknown_bytes(message),
+    )
+
+
+def encode(manifest: RegionManifest) -> bytes:
+    """Write a manifest."""
+    message = table_pb2.RegionManifest(
+        region_id=index_meta.encode_uuid(manifest.region_id),
+        version=manifest.version,
+        region_spec_id=manifest.spec_id,
+        writer_epoch=manifest.writer_epoch,
+        replay_after_wal_entry_position=manifest.replay_after,
+        wal_entry_position_last_seen=manifest.last_seen,
+        current_generation=manifest.current_generation,
+        flushed_generations=[_encode_generation(g) for g in manifest.generations],
+        region_field_entries=[
+            table_pb2.RegionFieldEntry(field_id=field_id, value=value)
+            for field_id, value in manifest.field_values
+        ],
+        status=cast("table_pb2.RegionStatus", manifest.status),
+    )
+    restore_unknown(message, manifest.unknown)
+    return message.SerializeToString(deterministic=True)
+
+
+def encode_hint(version: int) -> bytes:
+    """Write the hint at the newest manifest."""
+    return f'{{"version":{version}}}'.encode()
+
+
+def decode_hint(data: bytes) -> int | None:
+    """Read the hint at the newest manifest; None when it is damaged."""
+    try:
+        found = json.loads(data)["version"]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+    return found if isinstance(found, int) and found > 0 else None
+
+
+def _decode_generation(message: table_pb2.FlushedGeneration) -> Generation:
+    def size(name: str) -> int | None:
+        return getattr(message, name) if message.HasField(name) else None
+
+    return Generation(
+        generation=message.generation,
+        path=message.path,
+        in_memory_bytes=size("in_memory_bytes"),
+        physical_rows=size("physical_rows"),
+        primary_key_bytes=size("primary_key_bytes"),
+        unknown=unknown_bytes(message),
+    )
+
+
+def _encode_generation(flushed: Generation) -> table_pb2.FlushedGeneration:
+    message = table_pb2.FlushedGeneration(
+        generation=flushed.generation,
+        path=flushed.path,
+        in_memory_bytes=flushed.in_memory_bytes,
+        physical_rows=flushed.physical_rows,
+        primary_key_bytes=flushed.primary_key_bytes,
+    )
+    restore_unknown(message, flushed.unknown)
+    return message
