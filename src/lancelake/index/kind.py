@@ -53,6 +53,8 @@ class BuildInput:
     dtype: pa.DataType
     batches: Iterable[pa.RecordBatch]
     parameters: Parameters = field(default_factory=dict)
+    num_rows: int = 0
+    """Number of the rows, about. Kinds of row order may read `batches` several times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,6 +130,15 @@ class RangeSegment(Protocol):
 
     def num_rows(self) -> int:
         """Return about how many rows are indexed."""
+        ...
+
+
+@runtime_checkable
+class TrainedKind(Protocol):
+    """A kind whose segments are encoded by a model that was trained on their rows."""
+
+    def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
+        """Whether segments were encoded by the same model, so that they can be merged."""
         ...
 
 

@@ -21,6 +21,8 @@ from lancelake.index.scalar.label_list import LABEL_LIST
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
 from lancelake.index.text.kind import INVERTED
+from lancelake.index.vector.files import CENTERS_FILE
+from lancelake.index.vector.kind import VECTOR, VECTOR_TYPES
 from lancelake.suggest import suggestion
 
 KINDS: tuple[IndexKind, ...] = (
@@ -31,7 +33,9 @@ KINDS: tuple[IndexKind, ...] = (
     BLOOM_FILTER,
     NGRAM,
     INVERTED,
+    VECTOR,
 )
+_NAMED: tuple[IndexKind, ...] = (*KINDS, *VECTOR_TYPES)
 
 
 def kind_of(entry: IndexMetadata) -> IndexKind | None:
@@ -46,15 +50,17 @@ def kind_of_files(names: Collection[str], dtype: pa.DataType) -> IndexKind | Non
     """Return the kind of a segment whose entry has no details, as some releases commit it."""
     if BITMAP_FILE in names:
         return LABEL_LIST if LABEL_LIST.accepts(dtype) else BITMAP
+    if CENTERS_FILE in names:
+        return VECTOR
     return BTREE if btree_files.LOOKUP_FILE in names else None
 
 
 def kind_named(name: str) -> IndexKind:
     """Return the kind of a name."""
     wanted = name.upper()
-    kind = next((kind for kind in KINDS if kind.name == wanted), None)
+    kind = next((kind for kind in _NAMED if kind.name == wanted), None)
     if kind is not None:
         return kind
-    names = [kind.name for kind in KINDS]
+    names = [kind.name for kind in _NAMED if kind is not VECTOR]
     advice = suggestion(name, names, "kinds")
     raise InvalidRequestError(f"{name!r} is not a kind of index", found=name, action=advice)

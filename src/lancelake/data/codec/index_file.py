@@ -66,10 +66,12 @@ class IndexFileReader:
     def buffer(self, metadata_key: str) -> bytes | None:
         """Return the global buffer whose number is stored under a metadata key."""
         number = self.metadata.get(metadata_key)
-        if number is None:
-            return None
+        return None if number is None else self.buffer_at(int(number))
+
+    def buffer_at(self, number: int) -> bytes:
+        """Return the global buffer of a number."""
         with explained(self._place.path):
-            return self._reader().read_global_buffer(int(number))
+            return self._reader().read_global_buffer(number)
 
     def read(
         self, start: int = 0, stop: int | None = None, *, columns: Sequence[str] | None = None

@@ -22,6 +22,7 @@ from lancelake.pylance._dataset.index_values import (
     to_index,
     to_uuid,
 )
+from lancelake.pylance._dataset.vector_arguments import is_vector_type, vector_parameters
 from lancelake.pylance.progress import IndexProgress
 from lancelake.pylance.query import DocumentGranularity
 from lancelake.table.index.build import IndexRun, build_segment, create_index
@@ -112,10 +113,22 @@ class DatasetIndices(GuardedDataset):
         progress_callback: Callback | None = None,
         **kwargs: Any,
     ) -> Self:
-        """Build an index of a scalar kind, as `create_scalar_index` does; return this dataset.
+        """Build an index of vectors, or of a scalar kind as `create_scalar_index` does.
 
-        Vector indices, and the arguments that are theirs, are refused.
+        Return this dataset. `index_type` of vectors is IVF_FLAT, IVF_SQ, IVF_PQ or one of these
+        with HNSW; further options are `num_bits`, `sample_rate`, `max_iters`, `m`,
+        `ef_construction` and `max_level`. Arguments about caches, shuffles and streaming tune
+        official Lance. Vectors that are not finite are left out.
         """
+        if is_vector_type(index_type):
+            parameters = vector_parameters(index_type, locals(), kwargs)
+            args = _one_column(column), index_type, name, parameters
+            request = _request(*args, replace=replace, train=train)
+            if fragment_ids is not None or index_uuid is not None:
+                raise InvalidRequestError("use create_index_uncommitted(..., fragment_ids=...)")
+            run = IndexRun(choices=self._choices, progress=_progress(progress_callback))
+            self._snapshot = create_index(self._snapshot, request, run)
+            return self
         _ensure_scalar(index_type, locals())
         self.create_scalar_index(
             _one_column(column),
@@ -166,10 +179,14 @@ class DatasetIndices(GuardedDataset):
         Segments of disjoint fragments can be merged by `merge_existing_index_segments`, and are
         committed together by `commit_existing_index_segments`.
         """
-        _ensure_scalar(index_type, locals())
+        parameters = kwargs
+        if is_vector_type(index_type):
+            parameters = vector_parameters(str(index_type), locals(), kwargs)
+        else:
+            _ensure_scalar(index_type, locals())
         if fragment_ids is None:
             raise InvalidRequestError("create_index_uncommitted requires fragment_ids")
-        request = _request(_one_column(column), index_type, name, kwargs, train=train)
+        request = _request(_one_column(column), index_type, name, parameters, train=train)
         unique = None if index_uuid is None else to_uuid(index_uuid)
         run = IndexRun(choices=self._choices)
         part = _of_fragments(request, fragment_ids)
@@ -261,10 +278,8 @@ _VECTOR_DEFAULTS: Mapping[str, object] = {
 
 
 def _ensure_scalar(index_type: str | IndexConfig, given: Mapping[str, object]) -> None:
-    """Refuse vector indices, and what only they use."""
+    """Refuse what only vector indices use."""
     kind = index_type if isinstance(index_type, str) else index_type.index_type
-    if kind.upper().startswith("IVF"):
-        raise UnsupportedError(f"{kind.upper()} indices are not built yet")
     for name, default in _VECTOR_DEFAULTS.items():
         if name in given and given[name] is not default and given[name] != default:
             raise InvalidRequestError(f"{kind.upper()} does not take {name}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from lancelake.index.kind import IdKind, IndexKind, OpenSegment
 from lancelake.index.registry import KINDS
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.scan.count import physical_rows
+from lancelake.scan.per_snapshot import PerSnapshot
 
 # What an open segment keeps in memory by itself, about.
 _SEGMENT_BYTES = 1 << 20
@@ -123,18 +123,8 @@ class IndexSources:
         return cast(OpenSegment, opened)
 
 
-_Found = dict[Path, tuple[IndexSource, ...]]
-_known: dict[int, tuple[weakref.ref[Snapshot], _Found]] = {}
-
-
-def _found_in(snapshot: Snapshot) -> _Found:
-    """Return what was found in a snapshot so far, kept as long as the snapshot lives."""
-    number = id(snapshot)
-    owner, found = _known.get(number, (None, {}))
-    if owner is None or owner() is not snapshot:
-        found = {}
-        _known[number] = (weakref.ref(snapshot, lambda _: _known.pop(number, None)), found)
-    return found
+_found_in: PerSnapshot[dict[Path, tuple[IndexSource, ...]]] = PerSnapshot(dict)
+"""The segments that were found in a snapshot so far."""
 
 
 @contextmanager

@@ -7,11 +7,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
+from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.errors import InvalidRequestError
+from lancelake.expr.predicate import Filter
+from lancelake.format.fragment_list import FragmentList
+from lancelake.format.ids import FragmentId
 from lancelake.index.vector.metric import Metric
 from lancelake.index.vector.top_rows import NearestRows, RankedRows
+from lancelake.scan.execute import kept_offsets
 from lancelake.scan.explain import explain, measured_scan
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
@@ -22,7 +27,11 @@ from lancelake.scan.request import DEFAULT_BATCH_ROWS, ScanRequest
 from lancelake.scan.row_mask import AllowedRows, masked_plan
 from lancelake.scan.scored_rows import SearchedRows, SearchOutput
 from lancelake.scan.vector_search.flat import search_rows
+from lancelake.scan.vector_search.indexed import IndexedSearch
+from lancelake.scan.vector_search.sources import SearchedIndex, searched_index
 from lancelake.scan.vector_search.target import VectorTarget, resolve_target
+
+_FEW_ROWS = 2048
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +43,7 @@ class VectorSearch:
     nearest: Nearest
     target: VectorTarget
     metric: Metric
+    index: SearchedIndex | None
     output: SearchOutput
     schema: pa.Schema
     mask: AllowedRows | None
@@ -46,7 +56,7 @@ class VectorSearch:
     @property
     def num_fragments(self) -> int:
         """Number of fragments to scan."""
-        return 0 if self.request.fast_search else len(self._rows_to_scan().tasks)
+        return len(self._uncovered())
 
     def run(self, measure: ScanMeasure | None = None) -> pa.RecordBatchReader:
         """Search, and stream the rows found, nearest first."""
@@ -74,8 +84,15 @@ class VectorSearch:
         if self.request.filter is not None and not self.request.prefilter:
             steps.append("Filter: after the search")
         steps.append(self._described(measure))
-        if not self.request.fast_search:
-            steps += explain(self._rows_to_scan(), verbose=verbose).splitlines()
+        if self.index is not None:
+            steps.append(
+                f"ANNSubIndex: name={self.index.name}({self.index.type}), k={self.nearest.k}, "
+                f"deltas={len(self.index.sources)}, metric={self.index.metric.value}, "
+                f"refine_factor={self.nearest.refine_factor}"
+            )
+        left = self._uncovered()
+        if left:
+            steps += explain(self._rows_to_scan(left), verbose=verbose).splitlines()
         return "\n".join("  " * depth + step for depth, step in enumerate(steps)) + "\n"
 
     @property
@@ -92,22 +109,58 @@ class VectorSearch:
     def _found(self) -> SearchedRows:
         queries = self.nearest.queries if self.is_batch else self.nearest.queries[:1]
         nearest = NearestRows(len(queries), self.nearest.k, self.nearest.within)
-        if not self.request.fast_search:
+        left = self._uncovered()
+        if self.index is not None:
+            left += self._search_index(self.index, nearest)
+        if left:
             args = self.target.type, self.metric, self.nearest.queries
-            search_rows(self._rows_to_scan(), *args, nearest)
+            search_rows(self._rows_to_scan(left), *args, nearest)
         ranked = [nearest.result(place) for place in range(len(queries))]
         found = self._searched(ranked)
         if self.request.filter is not None and not self.request.prefilter and len(found):
             return found.matching(self.request.filter)
         return found
 
-    def _rows_to_scan(self) -> ScanPlan:
+    def _search_index(self, index: SearchedIndex, nearest: NearestRows) -> list[FragmentId]:
+        """Search the rows that the index covers; return fragments to be scanned instead.
+
+        Few rows that match the filter are found faster, and exactly, by reading them.
+        """
+        covered = [i for i in self._fragments() if i in index.covered]
+        rows: dict[int, BitMap] | None = None
+        is_part = self.request.fragment_ids is not None
+        if covered and (self._prefilter is not None or self.mask is not None or is_part):
+            scan = self._rows_to_scan(covered)
+            rows = {int(task.fragment.id): kept_offsets(task) for task in scan.tasks}
+            if sum(map(len, rows.values())) <= max(_FEW_ROWS, self.nearest.k):
+                return covered
+        IndexedSearch(self.snapshot, self.target, self.nearest, index).run(rows, nearest)
+        return []
+
+    def _uncovered(self) -> list[FragmentId]:
+        """Return the fragments that are scanned because no index covers them."""
+        if self.request.fast_search:
+            return []
+        covered = BitMap() if self.index is None else self.index.covered
+        return [i for i in self._fragments() if i not in covered]
+
+    def _fragments(self) -> Sequence[FragmentId]:
+        chosen = self.request.fragment_ids
+        if chosen is not None:
+            return chosen
+        return [FragmentId(i) for i in FragmentList.of(self.snapshot.manifest.fragments).ids]
+
+    @property
+    def _prefilter(self) -> Filter | None:
+        return self.request.filter if self.request.prefilter else None
+
+    def _rows_to_scan(self, fragments: Sequence[FragmentId]) -> ScanPlan:
         request = ScanRequest(
             columns=(self.target.path,),
-            filter=self.request.filter if self.request.prefilter else None,
+            filter=self._prefilter,
             with_row_address=True,
             use_scalar_index=self.request.use_scalar_index,
-            fragment_ids=self.request.fragment_ids,
+            fragment_ids=tuple(fragments),
         )
         if self.mask is None:
             return plan(self.snapshot, request)
@@ -142,7 +195,10 @@ def plan_vector_search(
     if nearest is None:
         raise InvalidRequestError("a vector search needs a query")
     target = resolve_target(snapshot, nearest)
+    index = searched_index(snapshot, target, nearest, only_indexed=request.fast_search)
     metric = nearest.metric or target.type.default_metric
+    if index is not None:
+        metric = index.metric
     target.ensure_metric(metric)
     is_batch = nearest.has_several and not target.type.is_multi
     first = (QUERY_INDEX,) if is_batch else ()
@@ -154,6 +210,7 @@ def plan_vector_search(
         nearest=nearest,
         target=target,
         metric=metric,
+        index=index,
         output=output,
         schema=output.schema(snapshot, types),
         mask=mask,

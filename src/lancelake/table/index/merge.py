@@ -12,17 +12,13 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.data.deletion_files import known_deletions
-from lancelake.data.row_meta import RowMeta
 from lancelake.errors import LanceTableError
-from lancelake.format import row_address
-from lancelake.format.fragment import Fragment
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.coverage import NamesFragments
-from lancelake.index.kind import IdKind, SegmentFacts
-from lancelake.index.row_ids import RowIds, union
+from lancelake.index.kind import SegmentFacts
+from lancelake.index.row_ids import EMPTY as NO_IDS
 from lancelake.index.stored_segment import StoredSegment
-from lancelake.scan.count import physical_rows
+from lancelake.scan.stored_ids import live_ids
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import IndexRun, new_place, row_counter, with_oldest_version
@@ -37,10 +33,13 @@ def merged_segment(
     segments: Sequence[StoredSegment],
     new_fragments: BitMap,
     run: IndexRun,
+    *,
+    model: SegmentFacts | None = None,
 ) -> IndexMetadata:
     """Write one segment of several and of the rows of new fragments, and return its entry.
 
     Rows that are deleted, and those of fragments that a segment no longer covers, are left out.
+    Without segments, a kind that is trained encodes the rows by the model of another segment.
     """
     version = max((s.facts.index_version for s in segments), default=0)
     is_stable = base.manifest.has_stable_row_ids
@@ -51,9 +50,11 @@ def merged_segment(
     kept = [mergeable_fragments(segment) for segment in segments]
     with ExitStack() as stack:
         sources = [
-            (stack.enter_context(_current(s)), _live_ids(base, f, s.coverage.stored))
+            (stack.enter_context(_current(s)), live_ids(base, f, s.coverage.stored))
             for s, f in zip(segments, kept, strict=True)
         ]
+        if model is not None and not sources:
+            sources = [(model, NO_IDS)]
         try:
             built = target.kind.merge(sources, rows, place.folder)
         except LanceTableError as error:
@@ -90,30 +91,6 @@ def _current(segment: StoredSegment) -> Iterator[SegmentFacts]:
         folder = SegmentFolder(place=place)
         segment.kind.remap(segment.facts, moves.row_map, folder)
         yield replace(segment.facts, folder=folder)
-
-
-def _live_ids(base: Snapshot, fragments: BitMap, stored: IdKind) -> RowIds:
-    """Return what an index stores for the live rows of fragments."""
-    chosen = [f for f in base.manifest.fragments if f.id in fragments]
-    if stored is IdKind.ADDRESS:
-        return RowIds.within({f.id: _live_offsets(base, f) for f in chosen})
-    return union(_stable_ids(base, fragment) for fragment in chosen)
-
-
-def _live_offsets(base: Snapshot, fragment: Fragment) -> BitMap:
-    live = BitMap()
-    live.add_range(0, physical_rows(base.files, base.manifest_at, fragment))
-    return live - known_deletions(base.files, fragment) if fragment.deletion_file else live
-
-
-def _stable_ids(base: Snapshot, fragment: Fragment) -> RowIds:
-    rows = physical_rows(base.files, base.manifest_at, fragment)
-    meta = RowMeta(base.files, fragment, rows, has_stable_row_ids=True)
-    ids = meta.row_id_sequence().values()
-    if fragment.deletion_file is not None:
-        live = {0: _live_offsets(base, fragment)}
-        ids = ids[row_address.ascending(live)]
-    return RowIds.of(ids)
 
 
 def _of_index(name: str, error: LanceTableError) -> LanceTableError:

@@ -11,6 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
+from lancelake.index.kind import SegmentFacts, TrainedKind
 from lancelake.index.stored_segment import StoredIndices, StoredSegment
 from lancelake.table.conflict_retry import racing, until_it_lands
 from lancelake.table.index.build import DEFAULT_RUN, IndexRun, rebuilt
@@ -60,6 +61,8 @@ class IndexWork:
     merged: tuple[StoredSegment, ...]
     new_fragments: BitMap
     rebuild: bool = False
+    model: SegmentFacts | None = None
+    """Segment whose model encodes new rows, of a kind that is trained."""
     has_old_addresses: bool = False
     """Whether segments store addresses from before a compaction that recorded moves."""
 
@@ -138,10 +141,16 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
     target = column_target(base, column, segments[0].kind)
     fragments = BitMap(fragment.id for fragment in base.manifest.fragments)
     covered = BitMap.union(BitMap(), *map(mergeable_fragments, segments))
+    merged, model = _merged(segments, options), None
+    if isinstance(target.kind, TrainedKind):
+        model = segments[0].facts
+        # A model that was trained on no rows is trained again.
+        merged = merged if target.kind.has_one_model([model]) else segments
     return IndexWork(
         name=name,
         target=target,
-        merged=_merged(segments, options),
+        merged=merged,
+        model=model,
         new_fragments=fragments - covered,
         rebuild=options.retrain,
     )
@@ -156,12 +165,17 @@ def _merged(
     return tuple(segments[len(segments) - min(count, len(segments)) :])
 
 
+def _was_trained_apart(work: IndexWork) -> bool:
+    kind, facts = work.target.kind, [segment.facts for segment in work.merged]
+    return isinstance(kind, TrainedKind) and bool(facts) and not kind.has_one_model(facts)
+
+
 def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
     # Segments of different versions do not store the same ids of rows.
     versions = {segment.facts.index_version for segment in work.merged}
     kinds = {segment.kind.name for segment in work.merged}
-    if work.rebuild or len(versions) > 1 or len(kinds) > 1:
+    if work.rebuild or len(versions) > 1 or len(kinds) > 1 or _was_trained_apart(work):
         parameters = work.merged[0].open().parameters() if work.merged else {}
         return rebuilt(base, work.name, work.target, parameters, run)
     args = base, work.name, work.target, work.merged, work.new_fragments
-    return merged_segment(*args, run)
+    return merged_segment(*args, run, model=work.model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 
 import pyarrow as pa
 from pyroaring import BitMap
@@ -11,6 +12,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.format.ids import FragmentId
 from lancelake.index.kind import BuildInput, IdKind, Order, Parameters
 from lancelake.index.sort import row_schema, value_sorted
+from lancelake.scan.count import physical_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -30,12 +32,40 @@ def build_input(
     on_rows: RowsRead | None = None,
 ) -> BuildInput:
     """Return the live rows of fragments in the order that the kind of an index asks for."""
-    batches: Iterable[pa.RecordBatch] = column_rows(base, target, fragments, stored, on_rows)
+    batches: Iterable[pa.RecordBatch] = _Rows(base, target, fragments, stored, on_rows)
     if not fragments:
         batches = ()
     elif target.kind.order is Order.VALUE:
         batches = value_sorted(target.dtype, batches)
-    return BuildInput(dtype=target.dtype, batches=batches, parameters=parameters or {})
+    return BuildInput(
+        dtype=target.dtype,
+        batches=batches,
+        parameters=parameters or {},
+        num_rows=sum(
+            physical_rows(base.files, base.manifest_at, f)
+            for f in base.manifest.fragments
+            if f.id in fragments
+        ),
+    )
+
+
+class _Rows:
+    """Live rows of fragments, which can be read several times; progress counts the first time."""
+
+    def __init__(
+        self,
+        base: Snapshot,
+        target: IndexTarget,
+        fragments: BitMap,
+        stored: IdKind,
+        on_rows: RowsRead | None,
+    ) -> None:
+        self._read = partial(column_rows, base, target, fragments, stored)
+        self._on_rows = on_rows
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        on_rows, self._on_rows = self._on_rows, None
+        return self._read(on_rows)
 
 
 def column_rows(

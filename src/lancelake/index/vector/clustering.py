@@ -1,0 +1,48 @@
+"""Clustering of vectors by k-means."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import numpy.typing as npt
+
+from lancelake.index.vector.faiss_library import faiss
+from lancelake.index.vector.metric import Matrix
+
+# Further rounds move centers very little.
+_MOST_ROUNDS = 20
+
+
+def clustered(
+    vectors: Matrix, count: int, rounds: int = _MOST_ROUNDS, *, uses_one_thread: bool = False
+) -> tuple[npt.NDArray[np.float32], float]:
+    """Return the centers of clusters, and the sum of the squared distances to them."""
+    library = faiss()
+    if uses_one_thread:
+        library.omp_set_num_threads(1)  # of this thread
+    found = library.Kmeans(
+        vectors.shape[1],
+        count,
+        niter=min(rounds, _MOST_ROUNDS),
+        min_points_per_centroid=1,
+        max_points_per_centroid=max(1, len(vectors)),
+    )
+    loss = found.train(np.ascontiguousarray(vectors, dtype=np.float32))
+    return found.centroids, float(loss)
+
+
+def train_codebook(vectors: Matrix, parts: int, bits: int) -> npt.NDArray[np.float32]:
+    """Return the centers of each part of vectors.
+
+    Parts are clustered at once, each by one thread: more threads for small clusterings wait for
+    each other most of the time.
+    """
+    split = vectors.reshape(len(vectors), parts, -1)
+
+    def part(number: int) -> npt.NDArray[np.float32]:
+        return clustered(split[:, number], 1 << bits, uses_one_thread=True)[0]
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return np.stack(list(pool.map(part, range(parts))))

@@ -1,0 +1,81 @@
+"""FLAT codes: the vectors themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelake.index.vector.codes import CodeMatrix
+from lancelake.index.vector.metric import Distances, Matrix, Metric, distances
+from lancelake.index.vector.vectors import Element
+
+_STORED = {
+    Element.FLOAT16: pa.float16(),
+    Element.FLOAT32: pa.float32(),
+    Element.FLOAT64: pa.float64(),
+    Element.UINT8: pa.uint8(),
+}
+_NUMPY = {
+    Element.FLOAT16: np.float16,
+    Element.FLOAT32: np.float32,
+    Element.FLOAT64: np.float64,
+    Element.UINT8: np.uint8,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatCodes:
+    """Vectors as they are; those of a cosine index are normalized."""
+
+    dimension: int
+    element: Element
+    metric: Metric
+
+    name = "FLAT"
+    column = "flat"
+    encodes_residuals = False
+    has_distances = True
+
+    def field(self) -> pa.Field:
+        """Return the column of the vectors."""
+        return pa.field(self.column, pa.list_(_STORED[self.element], self.dimension))
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return the dimension."""
+        return {"dim": self.dimension}
+
+    def buffer(self) -> bytes | None:
+        """Return None: nothing is in a buffer."""
+        return None
+
+    def encode(self, vectors: Matrix) -> CodeMatrix:
+        """Return the vectors in the type of the column."""
+        return vectors.astype(_NUMPY[self.element], copy=False)
+
+    def decode(self, codes: CodeMatrix) -> Matrix:
+        """Return the vectors."""
+        return self.loaded(codes, len(codes))
+
+    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
+        """Return the values of a partition."""
+        return codes.reshape(-1)
+
+    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+        """Return the vectors of a partition in the type in which distances are computed."""
+        matrix = values.reshape(rows, self.dimension)
+        return matrix if self.element is Element.UINT8 else matrix.astype(np.float32, copy=False)
+
+    def rows(self, loaded: CodeMatrix) -> CodeMatrix:
+        """Return loaded vectors in the type of the column."""
+        return self.encode(loaded)
+
+    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+        """Return exact distances."""
+        if self.metric is Metric.COSINE:
+            return distances(Metric.DOT, queries, loaded)
+        return distances(self.metric, queries, loaded)

@@ -1,0 +1,173 @@
+"""Vector indices: build, open, merge and remap of segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.index.kind import (
+    DROPPED,
+    ROW_ID,
+    VALUE,
+    BuildInput,
+    BuiltSegment,
+    IdKind,
+    Order,
+    RowMap,
+    SegmentFacts,
+)
+from lancelake.index.row_ids import RowIds
+from lancelake.index.vector.grouped_rows import GroupedRows, grouped_rows
+from lancelake.index.vector.segment import VectorSegment
+from lancelake.index.vector.settings import TYPES, BuildSettings
+from lancelake.index.vector.training import TrainedModel, train
+from lancelake.index.vector.vectors import Element, VectorType
+from lancelake.index.vector.write import PartitionCodes, write_segment
+
+_INDEXED = (Element.FLOAT16, Element.FLOAT32, Element.FLOAT64, Element.UINT8)
+_MAX_VERSION = 2
+
+
+class VectorIndex:
+    """A vector index of one type; which type a segment has is read from its files."""
+
+    details_type = "vectorindexdetails"
+    max_version = _MAX_VERSION
+    order = Order.ROW
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def accepts(self, dtype: pa.DataType) -> bool:
+        """Whether a type has vectors that can be indexed."""
+        found = VectorType.of(dtype)
+        return found is not None and found.element in _INDEXED
+
+    def stored_ids(self, index_version: int, *, has_stable_row_ids: bool) -> IdKind:
+        """Return whether a segment stores addresses or stable row ids."""
+        return IdKind.STABLE_ID if has_stable_row_ids else IdKind.ADDRESS
+
+    def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
+        """Train on a sample of the rows, and write a segment."""
+        dtype = _vector_type(rows.dtype)
+        settings = BuildSettings.of(rows.parameters, self.name, dtype)
+        model = train(rows.batches, rows.num_rows, settings, dtype)
+        with grouped_rows(len(model.partitions)) as groups:
+            _encode(rows.batches, model, groups)
+            parts = map(groups.partition, range(len(model.partitions)))
+            return write_segment(model, settings, parts, folder)
+
+    def open(self, facts: SegmentFacts) -> VectorSegment:
+        """Open a segment."""
+        return VectorSegment(facts)
+
+    def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
+        """Whether segments can be merged: they were trained alike, and from rows."""
+        models = [VectorSegment(facts).model for facts in segments]
+        if not models or any(not model.codes.has_distances for model in models):
+            return False
+        first = models[0]
+        return any(sum(model.rows.counts) for model in models) and all(
+            model.type == first.type
+            and model.partitions.is_same(first.partitions)
+            and model.codes.metadata() == first.codes.metadata()
+            and model.codes.buffer() == first.codes.buffer()
+            for model in models
+        )
+
+    def merge(
+        self,
+        segments: Sequence[tuple[SegmentFacts, RowIds | None]],
+        rows: BuildInput,
+        folder: SegmentFolder,
+    ) -> BuiltSegment:
+        """Merge segments of one model, and new rows encoded by it, into one."""
+        if not self.has_one_model([facts for facts, _ in segments]):
+            raise InvalidRequestError(
+                "segments of a vector index that were trained apart cannot be merged",
+                action="Build the index again.",
+            )
+        opened = [(VectorSegment(facts), ids) for facts, ids in segments]
+        first = opened[0][0]
+        model, settings = _model(first), _settings(first)
+        with grouped_rows(len(model.partitions)) as groups:
+            _encode(rows.batches, model, groups)
+            parts = (_merged(opened, groups, n) for n in range(len(model.partitions)))
+            return write_segment(model, settings, parts, folder)
+
+    def remap(
+        self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder
+    ) -> BuiltSegment | None:
+        """Write a segment with other row ids; None for codes that are not decoded."""
+        segment = VectorSegment(facts)
+        if not segment.model.codes.has_distances:
+            return None
+        return write_segment(_model(segment), _settings(segment), _mapped(segment, row_map), folder)
+
+
+def _encode(batches: Iterable[pa.RecordBatch], model: TrainedModel, groups: GroupedRows) -> None:
+    for batch in batches:
+        vectors = model.indexed(batch.column(VALUE))
+        if not len(vectors.rows):
+            continue
+        numbers = model.assigned(vectors.matrix)
+        ids = batch.column(ROW_ID).to_numpy()[vectors.rows]
+        groups.add(numbers, ids, model.encoded(vectors.matrix, numbers))
+    groups.finish()
+
+
+def _merged(
+    opened: Sequence[tuple[VectorSegment, RowIds | None]], groups: GroupedRows, number: int
+) -> PartitionCodes | None:
+    parts: list[PartitionCodes] = []
+    for segment, wanted in opened:
+        partition = segment.files.read_partition(number)
+        codes = segment.model.codes.rows(partition.loaded)
+        if wanted is None:
+            parts.append((partition.ids, codes))
+            continue
+        kept = wanted.tester()(partition.ids)
+        parts.append((partition.ids[kept], codes[kept]))
+    new = groups.partition(number)
+    if new is not None:
+        parts.append(new)
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
+        return None
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _mapped(segment: VectorSegment, row_map: RowMap) -> Iterator[PartitionCodes | None]:
+    for _, partition in segment.files.read_partitions():
+        ids = row_map(partition.ids)
+        kept = ids != np.uint64(DROPPED)
+        codes = segment.model.codes.rows(partition.loaded)
+        yield (ids[kept], codes[kept]) if kept.any() else None
+
+
+def _model(segment: VectorSegment) -> TrainedModel:
+    found = segment.model
+    return TrainedModel(
+        type=found.type, dtype=segment.dtype, partitions=found.partitions, codes=found.codes
+    )
+
+
+def _settings(segment: VectorSegment) -> BuildSettings:
+    return BuildSettings.of(segment.parameters(), segment.model.type, segment.dtype)
+
+
+def _vector_type(dtype: pa.DataType) -> VectorType:
+    found = VectorType.of(dtype)
+    if found is None:
+        raise UnsupportedError(f"values of type {dtype} are not vectors")
+    return found
+
+
+VECTOR = VectorIndex("VECTOR")
+"""Kind of stored vector indices, whose entries need not say which type they have."""
+VECTOR_TYPES = tuple(map(VectorIndex, TYPES))
+"""Kinds of vector indices that are built."""

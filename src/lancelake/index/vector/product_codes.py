@@ -1,0 +1,134 @@
+"""PQ codes: the nearest of a few sub-vectors for each part of a vector."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelake.index.vector.codes import CodeMatrix, scored
+from lancelake.index.vector.faiss_library import faiss
+from lancelake.index.vector.metric import Distances, Matrix, Metric
+from lancelake.index.vector.tensors import encode_tensor
+from lancelake.index.vector.vectors import Element
+
+_BYTE = 8
+_NIBBLE = 4
+_LOW = np.uint8(15)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ProductCodes:
+    """Numbers of sub-vectors in a codebook of `parts` x `2 ** bits` sub-vectors."""
+
+    metric: Metric
+    element: Element
+    bits: int
+    codebook: npt.NDArray[np.float32]
+    is_transposed: bool = True
+
+    name = "PQ"
+    column = "__pq_code"
+    has_distances = True
+
+    @property
+    def encodes_residuals(self) -> bool:
+        """Whether residuals are stored; their products with queries are not those of vectors."""
+        return self.metric is not Metric.DOT
+
+    @property
+    def parts(self) -> int:
+        """Number of sub-vectors of a vector."""
+        return int(self.codebook.shape[0])
+
+    @property
+    def dimension(self) -> int:
+        """Number of values of a vector."""
+        return self.parts * int(self.codebook.shape[2])
+
+    @property
+    def _width(self) -> int:
+        return self.parts * self.bits // _BYTE
+
+    def field(self) -> pa.Field:
+        """Return the column of the codes."""
+        return pa.field(self.column, pa.list_(pa.uint8(), self._width))
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return the sizes of the codebook."""
+        return {
+            "codebook_position": 2,
+            "nbits": self.bits,
+            "num_sub_vectors": self.parts,
+            "dimension": self.dimension,
+            "codebook_tensor": [],
+            "transposed": True,
+        }
+
+    def buffer(self) -> bytes | None:
+        """Return the codebook, one part after the other, under the shape of whole vectors."""
+        shape = self.codebook.reshape(1 << self.bits, self.dimension)
+        return encode_tensor(shape, self.element).SerializeToString()
+
+    def encode(self, vectors: Matrix) -> CodeMatrix:
+        """Return the numbers of the nearest sub-vectors."""
+        library = faiss()
+        found = library.ProductQuantizer(self.dimension, self.parts, self.bits)
+        library.copy_array_to_vector(self.codebook.reshape(-1), found.centroids)
+        codes: CodeMatrix = found.compute_codes(np.ascontiguousarray(vectors, dtype=np.float32))
+        return codes
+
+    def decode(self, codes: CodeMatrix) -> Matrix:
+        """Return the sub-vectors of the codes, joined."""
+        numbers = self._numbers(codes.T)
+        joined = np.stack([self.codebook[part][numbers[part]] for part in range(self.parts)], 1)
+        return joined.reshape(len(codes), self.dimension)
+
+    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
+        """Return the bytes of a partition: the first of all rows, the second of all rows, ..."""
+        return np.ascontiguousarray(codes.T).reshape(-1)
+
+    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+        """Return the bytes of a partition, a row for each byte of a code."""
+        if self.is_transposed:
+            return values.reshape(self._width, rows)
+        return np.ascontiguousarray(values.reshape(rows, self._width).T)
+
+    def rows(self, loaded: CodeMatrix) -> CodeMatrix:
+        """Return loaded codes, one row each."""
+        return np.ascontiguousarray(loaded.T)
+
+    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+        """Sum the distances of sub-vectors, which are computed once for each query."""
+        numbers = self._numbers(loaded)
+        tables = self._tables(queries)
+        found = np.zeros((len(queries), loaded.shape[1]), dtype=np.float32)
+        for part, chosen in enumerate(numbers):
+            for place in range(len(queries)):
+                found[place] += tables[place, part].take(chosen)
+        if self.metric is Metric.DOT:
+            return scored(1 - found)
+        # Of vectors of length 1, half of the squared difference is the cosine distance.
+        return scored(found / 2 if self.metric is Metric.COSINE else found)
+
+    def _tables(self, queries: Matrix) -> npt.NDArray[np.float32]:
+        """Return the distance of each part of the queries to each sub-vector."""
+        parts = queries.reshape(len(queries), self.parts, 1, -1)
+        if self.metric is Metric.DOT:
+            found = np.einsum("qpos,pcs->qpc", parts, self.codebook)
+        else:
+            difference = self.codebook[np.newaxis] - parts
+            found = np.einsum("qpcs,qpcs->qpc", difference, difference)
+        return scored(found)
+
+    def _numbers(self, loaded: CodeMatrix) -> CodeMatrix:
+        """Return the numbers of sub-vectors, a row for each part."""
+        if self.bits == _BYTE:
+            return loaded
+        numbers = np.empty((2 * len(loaded), loaded.shape[1]), dtype=np.uint8)
+        numbers[0::2], numbers[1::2] = loaded & _LOW, loaded >> _NIBBLE
+        return numbers

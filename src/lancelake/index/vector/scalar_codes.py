@@ -1,0 +1,92 @@
+"""SQ codes: one byte for each value of a vector, between common bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelake.index.vector.codes import CodeMatrix, scored
+from lancelake.index.vector.metric import Distances, Matrix, Metric
+
+_STEPS = 255
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScalarCodes:
+    """Values as steps from the lower to the upper bound; values outside are cut."""
+
+    dimension: int
+    metric: Metric
+    lower: float
+    upper: float
+
+    name = "SQ"
+    column = "__sq_code"
+    encodes_residuals = False
+    has_distances = True
+
+    @property
+    def _step(self) -> float:
+        return (self.upper - self.lower) / _STEPS
+
+    def field(self) -> pa.Field:
+        """Return the column of the codes."""
+        return pa.field(self.column, pa.list_(pa.uint8(), self.dimension))
+
+    def metadata(self) -> Mapping[str, Any]:
+        """Return the dimension and the bounds."""
+        bounds = {"start": self.lower, "end": self.upper}
+        return {"dim": self.dimension, "num_bits": 8, "bounds": bounds}
+
+    def buffer(self) -> bytes | None:
+        """Return None: nothing is in a buffer."""
+        return None
+
+    def encode(self, vectors: Matrix) -> CodeMatrix:
+        """Return the number of full steps of each value."""
+        if self.upper <= self.lower:
+            return np.zeros(vectors.shape, dtype=np.uint8)
+        steps = (vectors.astype(np.float64) - self.lower) * _STEPS / (self.upper - self.lower)
+        return np.clip(steps, 0, _STEPS).astype(np.uint8)
+
+    def decode(self, codes: CodeMatrix) -> Matrix:
+        """Return the values in the middle of the steps."""
+        return ((codes + np.float32(0.5)) * np.float32(self._step)).astype(np.float32) + np.float32(
+            self.lower
+        )
+
+    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
+        """Return the values of a partition."""
+        return codes.reshape(-1)
+
+    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+        """Return the codes of a partition."""
+        return values.reshape(rows, self.dimension)
+
+    def rows(self, loaded: CodeMatrix) -> CodeMatrix:
+        """Return loaded codes."""
+        return loaded
+
+    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+        """Return the distances of the decoded vectors to the queries."""
+        codes = loaded.astype(np.float32)
+        if self.metric is Metric.DOT:
+            return scored(1 - queries @ self.decode(codes).T)
+        steps = self._steps(queries)
+        squares = np.einsum("ij,ij->i", codes, codes)
+        found = squares + np.einsum("ij,ij->i", steps, steps)[:, np.newaxis] - 2 * steps @ codes.T
+        found *= np.float32(self._step**2)
+        # Of vectors of length 1, half of the squared difference is the cosine distance.
+        return scored(found / 2 if self.metric is Metric.COSINE else found)
+
+    def _steps(self, queries: Matrix) -> Matrix:
+        """Return queries in steps; the middle of a step is what its code means."""
+        if self.upper <= self.lower:
+            return np.zeros(queries.shape, dtype=np.float32)
+        steps = (queries - np.float32(self.lower)) / np.float32(self._step) - np.float32(0.5)
+        return steps.astype(np.float32)

@@ -1,0 +1,182 @@
+"""Search of vector index segments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelake.errors import CorruptTableError
+from lancelake.expr.condition import Leaf
+from lancelake.index.answer import Answer
+from lancelake.index.kind import ROW_ID, Parameters, SegmentFacts
+from lancelake.index.row_ids import BoolArray, U64Array
+from lancelake.index.vector.files import CENTERS_FILE, SegmentFiles, SegmentModel
+from lancelake.index.vector.metric import Matrix, Metric, normalized
+from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.top_rows import NearestRows
+from lancelake.index.vector.vectors import VectorType
+
+_FILE_VERSION = "V3"
+
+Gate = Callable[[int, U64Array], BoolArray | None]
+"""Returns which rows of a partition are wanted, given its number and ids; None for all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Probes:
+    """How many partitions are searched: `first` at once, and up to `most` to find enough rows."""
+
+    first: int
+    most: int
+
+
+class VectorSegment:
+    """A vector index that can be searched; its files are opened by the first search."""
+
+    def __init__(self, facts: SegmentFacts) -> None:
+        dtype = VectorType.of(facts.dtype)
+        if dtype is None:
+            raise CorruptTableError(f"a vector index is on a column of type {facts.dtype}")
+        self._folder = facts.folder
+        self.dtype = dtype
+        self.files = SegmentFiles(facts.folder, dtype)
+
+    @property
+    def model(self) -> SegmentModel:
+        """The partitions and codes."""
+        return self.files.model
+
+    def search(
+        self,
+        queries: npt.NDArray[np.float32],
+        probes: Probes,
+        nearest: NearestRows,
+        gate: Gate,
+    ) -> None:
+        """Add the rows of the partitions near each query; ids are those that the index stores."""
+        wanted = self.prepared(queries)
+        order = self.model.partitions.by_distance(wanted)
+        for number, places in self._rounds(order, probes, nearest):
+            self._score(number, places, wanted, nearest, gate)
+
+    def candidates(
+        self, queries: npt.NDArray[np.float32], probes: Probes, gate: Gate, k: int
+    ) -> U64Array:
+        """Return all wanted rows of the partitions near a query, at least `k` if there are."""
+        order = self.model.partitions.by_distance(self.prepared(queries))
+        found: list[U64Array] = []
+        count = 0
+        for row in order:
+            for place, number in enumerate(row[: probes.most].tolist()):
+                if place >= probes.first and count >= k:
+                    break
+                ids = self.files.partition(number).ids
+                mask = gate(number, ids)
+                found.append(ids if mask is None else ids[mask])
+                count += len(found[-1])
+        return np.unique(np.concatenate(found)) if found else np.zeros(0, dtype=np.uint64)
+
+    def prepared(self, queries: npt.NDArray[np.float32]) -> Matrix:
+        """Return queries as the codes expect them."""
+        wanted = self.dtype.query_matrix(queries)
+        if wanted.dtype != np.uint8:
+            wanted = wanted.astype(np.float32, copy=False)
+        return normalized(wanted) if self.model.metric is Metric.COSINE else wanted
+
+    def answer(self, leaf: Leaf) -> Answer | None:
+        """Return None: conditions are not about nearness."""
+        return None
+
+    def entries(self) -> Iterator[pa.RecordBatch]:
+        """Read all rows of all partitions."""
+        for _, partition in self.files.read_partitions():
+            yield pa.RecordBatch.from_arrays([pa.array(partition.ids)], names=[ROW_ID])
+
+    def statistics(self) -> Mapping[str, Any]:
+        """Return the partitions and the settings of the codes."""
+        model = self.model
+        metric = model.metric.value
+        place = self._folder.place
+        codes = {k: v for k, v in model.codes.metadata().items() if not k.startswith("codebook")}
+        graph = model.graphs[0] if model.graphs else {}
+        return {
+            "index_type": model.type,
+            "uuid": place.path.rsplit("/", 1)[-1],
+            "uri": f"{place.uri}/{CENTERS_FILE}",
+            "metric_type": metric,
+            "num_partitions": len(model.partitions),
+            "sub_index": {
+                **graph,
+                **codes,
+                "index_type": "HNSW" if model.graphs else model.codes.name,
+                "metric_type": metric,
+            },
+            "partitions": [{"size": count} for count in model.rows.counts],
+            "centroids": model.partitions.centers.tolist(),
+            "loss": model.partitions.loss,
+            "index_file_version": _FILE_VERSION,
+        }
+
+    def parameters(self) -> Parameters:
+        """Return the parameters of a build like this one."""
+        model = self.model
+        found: dict[str, Any] = {
+            "index_type": model.type,
+            "metric_type": model.metric.value,
+            "num_partitions": len(model.partitions),
+        }
+        if isinstance(model.codes, ProductCodes):
+            found["num_sub_vectors"], found["num_bits"] = model.codes.parts, model.codes.bits
+        if model.graphs and "params" in model.graphs[0]:
+            settings = model.graphs[0]["params"]
+            found["m"], found["ef_construction"] = settings["m"], settings["ef_construction"]
+        return found
+
+    def prewarm(self) -> None:
+        """Read all partitions, as many as are kept."""
+        for number in range(len(self.model.partitions)):
+            self.files.partition(number)
+
+    def _rounds(
+        self, order: npt.NDArray[np.int64], probes: Probes, nearest: NearestRows
+    ) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+        """Yield partitions with the queries that search them, until there are enough rows."""
+        active = np.arange(len(order))
+        start, stop = 0, min(probes.first, order.shape[1])
+        while len(active) and start < stop:
+            chosen = order[active, start:stop]
+            flat, owners = chosen.reshape(-1), np.repeat(active, stop - start)
+            by_partition = np.argsort(flat, kind="stable")
+            numbers, starts = np.unique(flat[by_partition], return_index=True)
+            groups = np.split(owners[by_partition], starts[1:])
+            yield from zip(numbers.tolist(), groups, strict=True)
+            active = active[[nearest.count(i) < nearest.k for i in active.tolist()]]
+            start, stop = stop, min(2 * stop, probes.most, order.shape[1])
+
+    def _score(
+        self,
+        number: int,
+        places: npt.NDArray[np.int64],
+        queries: Matrix,
+        nearest: NearestRows,
+        gate: Gate,
+    ) -> None:
+        codes = self.model.codes
+        partition = self.files.partition(number)
+        if not len(partition.ids):
+            return
+        chosen = queries[places]
+        if codes.encodes_residuals:
+            chosen = chosen - self.model.partitions.centers[number]
+        mask = gate(number, partition.ids)
+        if mask is not None and not mask.any():
+            return
+        found = codes.distances(chosen, partition.loaded)
+        ids = partition.ids if mask is None else partition.ids[mask]
+        for place, row in zip(places.tolist(), found, strict=True):
+            nearest.add(place, ids, row if mask is None else row[mask])

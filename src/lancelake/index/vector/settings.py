@@ -1,0 +1,153 @@
+"""Parameters of a vector index build."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from lancelake.errors import InvalidRequestError
+from lancelake.index.kind import Parameters
+from lancelake.index.scalar.parameters import ensure_known
+from lancelake.index.vector.metric import Metric, metric_named
+from lancelake.index.vector.vectors import VectorType
+
+TYPES = (
+    "IVF_FLAT",
+    "IVF_SQ",
+    "IVF_PQ",
+    "IVF_HNSW_FLAT",
+    "IVF_HNSW_SQ",
+    "IVF_HNSW_PQ",
+)
+"""Types of vector indices that are built."""
+
+_TARGET_ROWS = {"FLAT": 4096, "SQ": 8192, "PQ": 8192}
+_GRAPH_TARGET_ROWS = 1 << 20
+_MOST_PARTITIONS = 4096
+_KNOWN = (
+    "index_type",
+    "metric_type",
+    "num_partitions",
+    "target_partition_size",
+    "num_sub_vectors",
+    "num_bits",
+    "sample_rate",
+    "max_iters",
+    "m",
+    "ef_construction",
+    "max_level",
+    "ivf_centroids",
+    "pq_codebook",
+)
+_CODE_BITS = (4, 8)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class BuildSettings:
+    """How a vector index is built."""
+
+    type: str
+    metric: Metric
+    num_partitions: int | None
+    target_rows: int
+    parts: int
+    bits: int
+    sample_rate: int
+    max_iters: int
+    neighbours: int
+    construction_ef: int
+    max_level: int
+    centers: npt.NDArray[np.float32] | None
+    codebook: npt.NDArray[np.float32] | None
+
+    @staticmethod
+    def of(parameters: Parameters, kind: str, dtype: VectorType) -> BuildSettings:
+        """Check parameters, and fill in defaults; `kind` is the type if none is named."""
+        name = str(parameters.get("index_type", kind)).upper()
+        ensure_known(name, parameters, _KNOWN)
+        if name not in TYPES:
+            raise InvalidRequestError(f"{name} indices are not built; the types are: {TYPES}")
+        metric = metric_named(str(parameters.get("metric_type", dtype.default_metric.value)))
+        code = name.rsplit("_", 1)[-1]
+        default = _GRAPH_TARGET_ROWS if "HNSW" in name else _TARGET_ROWS[code]
+        settings = BuildSettings(
+            type=name,
+            metric=metric,
+            num_partitions=_count(name, parameters, "num_partitions", None),
+            target_rows=_count(name, parameters, "target_partition_size", default) or default,
+            parts=_count(name, parameters, "num_sub_vectors", None) or _parts(dtype.dimension),
+            bits=_count(name, parameters, "num_bits", 8) or 8,
+            sample_rate=_count(name, parameters, "sample_rate", 256) or 256,
+            max_iters=_count(name, parameters, "max_iters", 50) or 50,
+            neighbours=_count(name, parameters, "m", 20) or 20,
+            construction_ef=_count(name, parameters, "ef_construction", 150) or 150,
+            max_level=_count(name, parameters, "max_level", 7) or 7,
+            centers=_floats(parameters.get("ivf_centroids")),
+            codebook=_floats(parameters.get("pq_codebook")),
+        )
+        settings.ensure_fits(dtype)
+        return settings
+
+    @property
+    def code(self) -> str:
+        """FLAT, SQ or PQ."""
+        return self.type.rsplit("_", 1)[-1]
+
+    @property
+    def has_graph(self) -> bool:
+        """Whether each partition has a graph."""
+        return "HNSW" in self.type
+
+    def partitions_for(self, rows: int) -> int:
+        """Return the number of partitions of so many rows."""
+        if self.centers is not None:
+            return len(self.centers)
+        wanted = self.num_partitions or min(_MOST_PARTITIONS, rows // self.target_rows)
+        return max(1, min(wanted, rows))
+
+    def ensure_fits(self, dtype: VectorType) -> None:
+        """Refuse settings that do not fit to a column."""
+        if not dtype.supports(self.metric):
+            problem = f"{self.metric.value} distances of {dtype.element.value} vectors"
+            raise InvalidRequestError(f"{problem} are not indexed")
+        if dtype.is_multi and self.metric is not Metric.COSINE:
+            raise InvalidRequestError("multivector columns are indexed by cosine distance only")
+        if self.metric is Metric.HAMMING and self.type != "IVF_FLAT":
+            raise InvalidRequestError(f"{self.type} does not index hamming distances")
+        if self.code == "PQ":
+            if self.bits not in _CODE_BITS:
+                raise InvalidRequestError(f"num_bits must be 4 or 8, not {self.bits}")
+            if dtype.dimension % self.parts:
+                raise InvalidRequestError(
+                    f"dimension ({dtype.dimension}) must be divisible by num_sub_vectors "
+                    f"({self.parts})"
+                )
+            if self.parts * self.bits % 8:
+                raise InvalidRequestError("num_sub_vectors must be even with num_bits=4")
+        if self.centers is not None and self.centers.shape[-1] != dtype.dimension:
+            problem = f"ivf_centroids have {self.centers.shape[-1]} values, not {dtype.dimension}"
+            raise InvalidRequestError(problem)
+        size = (1 << self.bits) * dtype.dimension
+        if self.codebook is not None and self.codebook.size != size:
+            raise InvalidRequestError(f"pq_codebook has {self.codebook.size} values, not {size}")
+
+
+def _parts(dimension: int) -> int:
+    """Return a number of sub-vectors that divides a dimension: 16 values each, or 8, or all."""
+    return next((dimension // size for size in (16, 8) if dimension % size == 0), 1)
+
+
+def _count(kind: str, parameters: Parameters, name: str, default: int | None) -> int | None:
+    value = parameters.get(name, default)
+    if value is None:
+        return None
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidRequestError(f"{name} of {kind} must be a positive integer, not {value!r}")
+    return value
+
+
+def _floats(value: Any) -> npt.NDArray[np.float32] | None:
+    return None if value is None else np.asarray(value, dtype=np.float32)

@@ -1,0 +1,160 @@
+"""Training of a vector index: centers of partitions and codes, from a sample of the rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.index.kind import VALUE
+from lancelake.index.vector.clustering import clustered, train_codebook
+from lancelake.index.vector.codes import Codes
+from lancelake.index.vector.faiss_library import faiss
+from lancelake.index.vector.flat_codes import FlatCodes
+from lancelake.index.vector.metric import Matrix, Metric, normalized
+from lancelake.index.vector.partitions import Partitions
+from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.scalar_codes import ScalarCodes
+from lancelake.index.vector.settings import BuildSettings
+from lancelake.index.vector.vectors import Vectors, VectorType
+
+# Vectors per code of a sub-vector that are enough to train it.
+_CODE_SAMPLE = 256
+_LEAST_SAMPLE = 1 << 13
+_HALF = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TrainedModel:
+    """Partitions and codes of an index."""
+
+    type: str
+    dtype: VectorType
+    partitions: Partitions
+    codes: Codes
+
+    def indexed(self, values: pa.Array) -> Vectors:
+        """Return the vectors of rows that are indexed: those of which all values are finite."""
+        return indexed_vectors(values, self.dtype, self.partitions.metric)
+
+    def assigned(self, vectors: Matrix) -> npt.NDArray[np.int64]:
+        """Return the partition of each vector."""
+        if self.partitions.metric is Metric.HAMMING:
+            return self.partitions.by_distance(vectors)[:, 0]
+        library = faiss()
+        centers = library.IndexFlatL2(self.partitions.dimension)
+        centers.add(self.partitions.centers)
+        found: npt.NDArray[np.int64] = centers.search(vectors, 1)[1][:, 0]
+        return found
+
+    def encoded(self, vectors: Matrix, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        """Encode vectors of these partitions."""
+        if self.codes.encodes_residuals:
+            vectors = vectors - self.partitions.centers[numbers]
+        return self.codes.encode(vectors)
+
+
+def indexed_vectors(values: pa.Array, dtype: VectorType, metric: Metric) -> Vectors:
+    """Return the vectors that an index of a metric stores."""
+    found = dtype.vectors(values)
+    matrix, rows = found.matrix, found.rows
+    if matrix.dtype == np.uint8:
+        return found
+    matrix = np.ascontiguousarray(matrix, dtype=np.float32)
+    if metric is Metric.COSINE:
+        matrix = normalized(matrix)
+    is_finite = np.isfinite(matrix).all(axis=1)
+    if not is_finite.all():
+        matrix, rows = matrix[is_finite], rows[is_finite]
+    return Vectors(matrix=matrix, rows=rows)
+
+
+def train(
+    batches: Iterable[pa.RecordBatch], total: int, settings: BuildSettings, dtype: VectorType
+) -> TrainedModel:
+    """Train partitions and codes from some of about `total` rows."""
+    wanted = max(_LEAST_SAMPLE, settings.sample_rate * settings.partitions_for(total))
+    if settings.code == "PQ":
+        wanted = max(wanted, _CODE_SAMPLE << settings.bits)
+    sample = _sample(batches, total, wanted, dtype, settings.metric)
+    if not len(sample):
+        sample = np.zeros((1, dtype.dimension), dtype=sample.dtype)
+    count = settings.partitions_for(total)
+    partitions = _partitions(sample, min(count, len(sample)), settings)
+    return TrainedModel(
+        type=settings.type,
+        dtype=dtype,
+        partitions=partitions,
+        codes=_codes(sample, partitions, settings, dtype),
+    )
+
+
+def _sample(
+    batches: Iterable[pa.RecordBatch], total: int, wanted: int, dtype: VectorType, metric: Metric
+) -> Matrix:
+    """Return vectors of evenly spaced rows."""
+    step = max(1, total // wanted)
+    found: list[Matrix] = []
+    seen = 0
+    for batch in batches:
+        places = np.arange(-seen % step, batch.num_rows, step)
+        seen += batch.num_rows
+        values = batch.column(VALUE)
+        if step > 1:
+            values = values.take(pa.array(places))
+        found.append(indexed_vectors(values, dtype, metric).matrix)
+    whole = np.concatenate(found) if found else np.zeros((0, dtype.dimension), dtype=np.float32)
+    return whole[:: -(-len(whole) // (2 * wanted))] if len(whole) > 2 * wanted else whole
+
+
+def _partitions(sample: Matrix, count: int, settings: BuildSettings) -> Partitions:
+    metric = settings.metric
+    if settings.centers is not None:
+        centers = settings.centers
+        return Partitions(centers=np.ascontiguousarray(centers), metric=metric)
+    if metric is Metric.HAMMING:
+        bits = np.unpackbits(sample, axis=1).astype(np.float32)
+        means, loss = clustered(bits, count, settings.max_iters)
+        return Partitions(centers=np.packbits(means > _HALF, axis=1), metric=metric, loss=loss)
+    centers, loss = clustered(sample, count, settings.max_iters)
+    return Partitions(centers=centers, metric=metric, loss=loss)
+
+
+def _codes(
+    sample: Matrix, partitions: Partitions, settings: BuildSettings, dtype: VectorType
+) -> Codes:
+    metric = settings.metric
+    if settings.code == "FLAT":
+        return FlatCodes(dimension=dtype.dimension, element=dtype.element, metric=metric)
+    if settings.code == "SQ":
+        low, high = float(sample.min()), float(sample.max())
+        return ScalarCodes(dimension=dtype.dimension, metric=metric, lower=low, upper=high)
+    book = settings.codebook
+    if book is None:
+        book = _codebook(sample, partitions, settings)
+    shape = settings.parts, 1 << settings.bits, -1
+    return ProductCodes(
+        metric=metric, element=dtype.element, bits=settings.bits, codebook=book.reshape(shape)
+    )
+
+
+def _codebook(
+    sample: Matrix, partitions: Partitions, settings: BuildSettings
+) -> npt.NDArray[np.float32]:
+    least = 1 << settings.bits
+    if len(sample) < least:
+        raise InvalidRequestError(
+            f"Not enough rows to train PQ. Requires {least} rows but only {len(sample)} available"
+        )
+    wanted = _CODE_SAMPLE << settings.bits
+    chosen = sample[:: max(1, len(sample) // wanted)][:wanted]
+    if settings.metric is not Metric.DOT:
+        library = faiss()
+        centers = library.IndexFlatL2(partitions.dimension)
+        centers.add(partitions.centers)
+        chosen = chosen - partitions.centers[centers.search(chosen, 1)[1][:, 0]]
+    return train_codebook(chosen, settings.parts, settings.bits)

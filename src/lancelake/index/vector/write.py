@@ -1,0 +1,151 @@
+"""Writing of vector index segments, partition by partition."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.data.codec.index_file import SegmentFolder
+from lancelake.format.index_meta import IndexDetails, IndexFile
+from lancelake.index.kind import ROW_ID, BuiltSegment
+from lancelake.index.row_ids import U64Array
+from lancelake.index.vector import graph
+from lancelake.index.vector.codes import CodeMatrix, Codes
+from lancelake.index.vector.files import (
+    CENTERS_FILE,
+    CODES_KEY,
+    FLAT_KEY,
+    GRAPH_KEY,
+    INDEX_KEY,
+    IVF_KEY,
+    METRIC_KEY,
+    ROWS_FILE,
+)
+from lancelake.index.vector.graph import Graph, build_graph
+from lancelake.index.vector.metric import Metric
+from lancelake.index.vector.partitions import (
+    PartitionRows,
+    Partitions,
+    encode_centers,
+    encode_rows,
+)
+from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.settings import BuildSettings
+from lancelake.index.vector.training import TrainedModel
+from lancelake.index.vector.vectors import Element
+from lancelake.proto import index_pb2
+
+TYPE_URL = "/lance.index.pb.VectorIndexDetails"
+INDEX_VERSION = 1
+_METRICS = {
+    Metric.L2: index_pb2.L2,
+    Metric.COSINE: index_pb2.Cosine,
+    Metric.DOT: index_pb2.Dot,
+    Metric.HAMMING: index_pb2.Hamming,
+}
+_MARKER = pa.schema([pa.field("__flat_marker", pa.uint64(), nullable=False)])
+
+PartitionCodes = tuple[U64Array, CodeMatrix]
+"""Ids and codes of the rows of a partition."""
+
+
+def write_segment(
+    model: TrainedModel,
+    settings: BuildSettings,
+    partitions: Iterable[PartitionCodes | None],
+    folder: SegmentFolder,
+) -> BuiltSegment:
+    """Write the rows of all partitions, in their order."""
+    codes = model.codes
+    schema = pa.schema([pa.field(ROW_ID, pa.uint64()), codes.field()])
+    rows = folder.create(ROWS_FILE, schema)
+    graphs = folder.create(CENTERS_FILE, graph.SCHEMA) if settings.has_graph else None
+    counts: list[int] = []
+    described: list[Graph] = []
+    for number, part in enumerate(partitions):
+        counts.append(0 if part is None else len(part[0]))
+        if part is not None:
+            rows.write(_batch(codes, *part, schema))
+        if graphs is not None:
+            found = build_graph(_decoded(model, number, part), settings)
+            if found.rows.num_rows:
+                graphs.write(found.rows)
+            described.append(found)
+    placed = PartitionRows.of(np.array(counts, dtype=np.int64))
+    metric = model.partitions.metric.value
+    metadata = {
+        METRIC_KEY: metric,
+        IVF_KEY: str(rows.add_buffer(encode_rows(placed))),
+        CODES_KEY: json.dumps([_compact(codes.metadata())]),
+    }
+    buffer = codes.buffer()
+    if buffer is not None:
+        rows.add_buffer(buffer)
+    written = rows.finish(metadata)
+    if graphs is None:
+        centers = _write_centers(model, folder)
+    else:
+        sizes = np.array([g.rows.num_rows for g in described], dtype=np.int64)
+        places = PartitionRows.of(sizes)
+        number = graphs.add_buffer(encode_centers(model.partitions, model.dtype.element, places))
+        texts = json.dumps([g.settings for g in described])
+        head = {INDEX_KEY: _index(model), IVF_KEY: str(number), GRAPH_KEY: texts}
+        centers = graphs.finish(head)
+    details = IndexDetails(type_url=TYPE_URL, value=_details(model, settings))
+    return BuiltSegment(details=details, index_version=INDEX_VERSION, files=(centers, written))
+
+
+def _write_centers(model: TrainedModel, folder: SegmentFolder) -> IndexFile:
+    count = len(model.partitions)
+    file = folder.create(CENTERS_FILE, _MARKER)
+    none = PartitionRows(starts=(0,) * count, counts=(0,) * count)
+    number = file.add_buffer(encode_centers(model.partitions, _element(model), none))
+    return file.finish(
+        {INDEX_KEY: _index(model), IVF_KEY: str(number), FLAT_KEY: json.dumps([""] * count)}
+    )
+
+
+def _element(model: TrainedModel) -> Element:
+    return model.dtype.element
+
+
+def _index(model: TrainedModel) -> str:
+    return _compact({"type": model.type, METRIC_KEY: model.partitions.metric.value})
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
+
+
+def _batch(codes: Codes, ids: U64Array, rows: CodeMatrix, schema: pa.Schema) -> pa.RecordBatch:
+    width = schema.field(1).type.list_size
+    values = pa.array(codes.stored(rows))
+    lists = pa.FixedSizeListArray.from_arrays(values, width)
+    return pa.RecordBatch.from_arrays([pa.array(ids, pa.uint64()), lists], schema=schema)
+
+
+def _decoded(model: TrainedModel, number: int, part: PartitionCodes | None) -> np.ndarray:
+    """Return the vectors between which a graph has edges."""
+    partitions: Partitions = model.partitions
+    if part is None:
+        return np.zeros((0, partitions.dimension), dtype=np.float32)
+    return model.codes.decode(part[1])
+
+
+def _details(model: TrainedModel, settings: BuildSettings) -> bytes:
+    message = index_pb2.VectorIndexDetails(metric_type=_METRICS[model.partitions.metric])
+    if settings.has_graph:
+        message.hnsw_index_config.max_connections = settings.neighbours
+        message.hnsw_index_config.construction_ef = settings.construction_ef
+        message.hnsw_index_config.max_level = settings.max_level
+    if isinstance(model.codes, ProductCodes):
+        message.pq.num_bits = model.codes.bits
+        message.pq.num_sub_vectors = model.codes.parts
+    elif model.codes.name == "SQ":
+        message.sq.num_bits = 8
+    else:
+        message.flat.SetInParent()
+    return message.SerializeToString()

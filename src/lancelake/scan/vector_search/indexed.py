@@ -1,0 +1,96 @@
+"""Vector search by an index: near partitions, then exact distances of the best if wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from pyroaring import BitMap
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.rowids.segment import U64Array
+from lancelake.index.vector.metric import Metric
+from lancelake.index.vector.top_rows import NearestRows
+from lancelake.scan.index_search.sources import named_failures
+from lancelake.scan.nearest import Nearest
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.scored_rows import rows_at
+from lancelake.scan.vector_search.flat import add_values
+from lancelake.scan.vector_search.gate import RowGate, filtered_gate, live_gate
+from lancelake.scan.vector_search.sources import SearchedIndex, VectorSource, probes_of
+from lancelake.scan.vector_search.target import VectorTarget
+
+# Stored vectors of so many rows are read at once.
+_REFINED_ROWS = 1 << 15
+
+
+class IndexedSearch:
+    """A search of the rows that an index covers."""
+
+    def __init__(
+        self, snapshot: Snapshot, target: VectorTarget, nearest: Nearest, index: SearchedIndex
+    ) -> None:
+        self._snapshot = snapshot
+        self._target = target
+        self._nearest = nearest
+        self._index = index
+
+    def run(self, rows: dict[int, BitMap] | None, found: NearestRows) -> None:
+        """Add the nearest rows; only those of `rows`, by fragment, if given."""
+        for source in self._index.sources:
+            gate = (
+                live_gate(self._snapshot, source)
+                if rows is None
+                else filtered_gate(self._snapshot, source, rows)
+            )
+            with named_failures(self._index.name):
+                self._search(source, gate, found)
+
+    def _search(self, source: VectorSource, gate: RowGate, found: NearestRows) -> None:
+        nearest, segment = self._nearest, source.segment
+        probes = probes_of(nearest, len(segment.model.partitions))
+        wanted = nearest.k * (nearest.refine_factor or 1)
+        if self._target.type.is_multi:
+            ids = segment.candidates(nearest.queries, probes, gate, wanted)
+            self._refine([gate.addresses(self._snapshot, ids)], found)
+            return
+        if not segment.model.codes.has_distances:
+            queries = [nearest.queries[i : i + 1] for i in range(len(nearest.queries))]
+            chosen = [segment.candidates(query, probes, gate, wanted) for query in queries]
+            self._refine([gate.addresses(self._snapshot, ids) for ids in chosen], found)
+            return
+        count = len(nearest.queries)
+        if nearest.refine_factor is None:
+            ranked = NearestRows(count, nearest.k, nearest.within)
+        else:
+            ranked = NearestRows(count, wanted)
+        segment.search(nearest.queries, probes, ranked, gate)
+        results = [ranked.result(place) for place in range(count)]
+        addresses = [gate.addresses(self._snapshot, rows.ids) for rows in results]
+        if nearest.refine_factor is not None:
+            self._refine(addresses, found)
+            return
+        for place, rows in enumerate(results):
+            found.add(place, addresses[place], rows.distances)
+
+    def _refine(self, candidates: Sequence[U64Array], found: NearestRows) -> None:
+        """Add candidates of each query with the exact distances of their stored vectors."""
+        metric: Metric = self._index.metric
+        dtype = self._target.type
+        queries = dtype.query_matrix(self._nearest.queries)
+        every = np.unique(np.concatenate(candidates))
+        request = ScanRequest(columns=(self._target.path,))
+        for start in range(0, len(every), _REFINED_ROWS):
+            part = every[start : start + _REFINED_ROWS]
+            values = rows_at(self._snapshot, part, request).column(0).combine_chunks()
+            if dtype.is_multi:
+                add_values(values, part, dtype, metric, queries, found)
+                continue
+            for place, chosen in enumerate(candidates):
+                at = np.searchsorted(part, chosen[np.isin(chosen, part)])
+                single = NearestRows(1, found.k, self._nearest.within)
+                add_values(
+                    values.take(at), part[at], dtype, metric, queries[place : place + 1], single
+                )
+                ranked = single.result(0)
+                found.add(place, ranked.ids, ranked.distances)
