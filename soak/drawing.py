@@ -6,6 +6,7 @@ import random
 from collections import Counter
 from typing import Any
 
+from soak.history import FIRST
 from soak.table import ACCOUNTS, BASE, POOL, own_keys, own_pool
 
 DECK = Counter(
@@ -26,8 +27,16 @@ DECK = Counter(
     restore=1,
     add_column=2,
     drop_column=2,
+    create_index=3,
+    refresh_index=3,
+    drop_index=1,
+    filtered=8,
 )
 """How often each operation comes before all cards are dealt again."""
+INDICES = (("id", "BTREE"), ("v", "BTREE"), ("by", "BITMAP"), ("by", "BTREE"))
+"""Columns with the kinds of their indices."""
+ZONES = ("v", "ZONEMAP")
+"""An index that release 4.0.2 misreads in tables with stable row ids."""
 _RECENT = 12
 _FEW_ROWS = 400
 """Below this, rows are rather added than removed."""
@@ -49,6 +58,7 @@ class Drawing:
         has_feed: bool,
         retention_s: float,
         is_blind: bool = False,
+        is_stable: bool = False,
         deck: Counter[str] = DECK,
     ) -> None:
         """Begin with a new deck."""
@@ -63,6 +73,7 @@ class Drawing:
         self._pool = POOL if is_keyed or not is_official else own_pool(slot)
         # One that is blind does not notice them at all when it only inserts.
         self._new_pool = own_pool(slot) if is_blind else self._pool
+        self._indices = INDICES if is_stable else (*INDICES, ZONES)
         self._deck: list[str] = []
 
     def draw(self, ds: Any) -> Drawn:
@@ -143,6 +154,31 @@ class Drawing:
         names = sorted(set(ds.schema.names) - set(BASE))
         return {"name": self._chance.choice(names)} if names else None
 
+    def _create_index(self, _: Any) -> dict[str, Any]:
+        column, kind = self._chance.choice(self._indices)
+        return {"column": column, "kind": kind, "name": f"{column}_{kind.lower()}"}
+
+    def _refresh_index(self, ds: Any) -> dict[str, Any] | None:
+        return {} if _index_names(ds) else None
+
+    def _drop_index(self, ds: Any) -> dict[str, Any] | None:
+        names = _index_names(ds)
+        return {"name": self._chance.choice(names)} if names else None
+
+    def _filtered(self, _: Any) -> dict[str, Any]:
+        low, high = sorted(self._chance.sample(range(1000), 2))
+        pool = ", ".join(map(str, self._some(POOL, 20)))
+        forms = (
+            f"id IN ({pool})",
+            f"id < {POOL[low % len(POOL)]}",
+            f"v >= {low} AND v < {high}",
+            f"v = {low}",
+            f"v > {high} OR id = {POOL[low % len(POOL)]}",
+            f"by = '{FIRST}'",
+            f"by >= '{self._slot}' AND v < {high}",
+        )
+        return {"filter": self._chance.choice(forms)}
+
     def _name(self, prefix: str) -> str:
         return f"{prefix}_{self._slot}_{self._incarnation}_{self.number}"
 
@@ -151,6 +187,12 @@ class Drawing:
 
     def _some(self, keys: Any, most: int) -> list[int]:
         return sorted(self._chance.sample(keys, min(len(keys), self._chance.randint(1, most))))
+
+
+def _index_names(ds: Any) -> list[str]:
+    """Return the names of the indices that a table has."""
+    found = {index["name"] for index in ds.list_indices()}
+    return sorted(name for name in found if not name.startswith("__"))
 
 
 def _keys(ds: Any) -> list[int]:

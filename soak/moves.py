@@ -134,6 +134,41 @@ def restore(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  #
     return old.version, {}
 
 
+def create_index(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Index a column, in place of an index of the same name."""
+    ds.create_scalar_index(args["column"], args["kind"], name=args["name"], replace=True)
+    return ds.version, {}
+
+
+def refresh_index(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Add the rows that the indices do not cover."""
+    before = ds.version
+    ds.optimize.optimize_indices(**args)
+    return (ds.version if ds.version > before else None), {}
+
+
+def drop_index(_: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Drop an index."""
+    ds.drop_index(args["name"])
+    return ds.version, {}
+
+
+def filtered(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
+    """Read the newest version in two parts, by a filter and by its opposite, and as a whole."""
+    text = args["filter"]
+    parts = [ds.to_table(filter=where) for where in (text, f"NOT ({text})")]
+    found = [plain(part) for part in parts]
+    rows = [row for part, _ in found for row in part]
+    counts = [columns for _, columns in found]
+    columns = {
+        name: [a + b for a, b in zip(n, counts[1][name], strict=True)]
+        for name, n in counts[0].items()
+    }
+    place.journal.read(ds.version, rows, columns, f"filter {text}")
+    place.read(ds, "without indices", use_scalar_index=False)
+    return ds.version, {}
+
+
 def scan(place: Place, ds: Any, op: str, args: dict[str, Any]) -> Outcome:  # noqa: ARG001
     """Read the newest version."""
     place.read(ds, "scan")
@@ -178,6 +213,10 @@ MOVES: dict[str, Move] = {
         tag,
         branch,
         restore,
+        create_index,
+        refresh_index,
+        drop_index,
+        filtered,
         scan,
         pinned,
         travel,

@@ -82,6 +82,9 @@ EFFECTS: dict[str, Effect] = {
     "add_column": nothing,
     "drop_column": nothing,
     "compact": nothing,
+    "create_index": nothing,
+    "refresh_index": nothing,
+    "drop_index": nothing,
 }
 """Effects of each kind of operation that creates a version; `restore` is checked separately."""
 WRITES_ROWS = frozenset(("append", "stream", "update", "transfer", "upsert", "insert"))

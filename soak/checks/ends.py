@@ -89,7 +89,7 @@ def failed_reads(history: History) -> Iterator[Finding]:
     for operation in history.operations:
         is_due = operation.kind == "travel" or (
             # What was the newest version long ago may be gone before it is read.
-            operation.kind == "scan"
+            operation.kind in ("scan", "filtered")
             and (operation.done or 0) - operation.invoked < history.retention_s * 1e9 / 2
         )
         has_failed = operation.outcome == "fail" and "StorageUnavailable" not in operation.error

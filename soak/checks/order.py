@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from soak.checks.finding import Finding, Wrong
 from soak.history import History
 
+_MAY_KEEP_VERSION = ("scan", "filtered", "pinned", "travel", "compact", "cleanup")
+"""Operations that make no version, or none if there is nothing to do."""
+
 
 def versions_go_back(history: History) -> Iterator[Finding]:
     """Yield opens that gave an older version than was known, to anybody, when they were asked."""
@@ -33,7 +36,7 @@ def versions_go_back(history: History) -> Iterator[Finding]:
 def commits_go_back(history: History) -> Iterator[Finding]:
     """Yield operations that landed on a version that was there before they began."""
     for operation in history.operations:
-        writes = operation.kind not in ("scan", "pinned", "travel", "compact", "cleanup")
+        writes = operation.kind not in _MAY_KEEP_VERSION
         if operation.outcome != "ok" or operation.version is None or not writes:
             continue
         if operation.version <= operation.read_version and operation.result.get("rows") != 0:

@@ -216,3 +216,20 @@ def test_cleanup_removes_the_files_of_indices_that_no_version_names(tmp_table: s
     ds.cleanup_old_versions(timedelta(0), delete_unverified=True)
     kept = {segment.uuid for index in ds.describe_indices() for segment in index.segments}
     assert {path.parent.name for path in folders.glob("*/*")} == kept
+
+
+def test_entries_that_an_old_release_loses_are_found_by_a_scan(
+    tmp_path: Path, officials: OfficialPool
+) -> None:
+    uri = str(tmp_path / "t.lance")
+    table = pa.table({"n": range(100), "v": range(100)})
+    ds = lance.write_dataset(table, uri, enable_stable_row_ids=True)
+    ds.create_scalar_index("n", "BTREE")
+    ds.update({"v": "v + 1"}, where="n IN (3, 7)")
+    old = Writer(OLD, officials)
+    old.run(uri, "ds.optimize.compact_files()")
+    old.append(uri, pa.table({"n": [400], "v": [1]}))
+    old.run(uri, "ds.optimize.optimize_indices()")
+    found = lance.dataset(uri)
+    assert sorted(found.to_table(["n"], "n IN (3, 4, 5, 6, 7)")["n"].to_pylist()) == [3, 4, 5, 6, 7]
+    assert found.count_rows("n < 9") == 9

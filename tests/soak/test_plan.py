@@ -24,6 +24,9 @@ class Unchanging:
     def to_table(self, columns: list[str]) -> pa.Table:
         return first_rows(is_keyed=True).select(columns)
 
+    def list_indices(self) -> list[dict[str, Any]]:
+        return [{"name": "id_btree"}]
+
 
 def drawn(seed: int, count: int, *, is_blind: bool = False) -> list[tuple[str, dict[str, Any]]]:
     """Draw operations on a table that stays as it is."""

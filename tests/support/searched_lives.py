@@ -76,15 +76,32 @@ class Upsert:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Small fragments are joined; indices of addresses are left as they are."""
+    """Small fragments are joined; indices of addresses are changed, or left as they are."""
+
+    is_deferred: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Restore:
-    """The version before the last one becomes the newest."""
+    """A version before the last one becomes the newest."""
+
+    back: int
 
 
-Step = Append | AddIndex | Delete | Update | Upsert | Compact | Restore
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """A branch is created, and what follows happens to it."""
+
+    back: int
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """Rows that indices do not cover are added to them."""
+
+
+Change = Append | AddIndex | Delete | Update | Upsert | Compact | Restore | Refresh
+Step = Change | Branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,8 +126,10 @@ _CHANGES: st.SearchStrategy[Step] = st.one_of(
     st.builds(Delete, st.sampled_from(_SOME_ROWS)),
     st.builds(Update, st.sampled_from("ifswb"), st.sampled_from(_SOME_ROWS)),
     st.builds(Upsert, st.integers(1, 10), st.integers(0, 99)),
-    st.builds(Compact),
-    st.builds(Restore),
+    st.builds(Compact, st.booleans()),
+    st.builds(Restore, st.integers(1, 3)),
+    st.builds(Branch, st.integers(0, 2)),
+    st.builds(Refresh),
     _add_index(),
 )
 
@@ -161,12 +180,21 @@ def live(life: Life, uri: str) -> lance.LanceDataset:
         max_rows_per_file=life.rows_per_file,
         enable_stable_row_ids=life.has_stable_row_ids,
     )
-    for step in life.steps:
-        _take(step, uri)
+    for number, step in enumerate(life.steps):
+        if isinstance(step, Branch):
+            uri = _branched(lance.dataset(uri), f"b{number}", step.back)
+        else:
+            _take(step, uri)
     return lance.dataset(uri)
 
 
-def _take(step: Step, uri: str) -> None:
+def _branched(table: lance.LanceDataset, name: str, back: int) -> str:
+    """Create a branch at the newest version or one before it, and return its URI."""
+    known = sorted(entry["version"] for entry in table.versions())
+    return table.create_branch(name, known[max(0, len(known) - 1 - back)]).uri
+
+
+def _take(step: Change, uri: str) -> None:
     table = lance.dataset(uri)
     match step:
         case Append():
@@ -184,11 +212,13 @@ def _take(step: Step, uri: str) -> None:
             merge = table.merge_insert("n").when_matched_update_all()
             merge.when_not_matched_insert_all().execute(rows(0, step.count, step.seed))
         case Compact():
-            deferred = not table.has_stable_row_ids
+            deferred = step.is_deferred and not table.has_stable_row_ids
             table.optimize.compact_files(defer_index_remap=deferred)
         case Restore():
-            before = lance.dataset(uri, version=max(1, table.version - 1))
-            before.restore()
+            known = sorted(entry["version"] for entry in table.versions())
+            lance.dataset(uri, version=known[max(0, len(known) - 1 - step.back)]).restore()
+        case Refresh():
+            table.optimize.optimize_indices()
         case _:
             assert_never(step)
 
