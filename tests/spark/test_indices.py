@@ -13,7 +13,7 @@ import lancelake.pylance as lance
 from lancelake.spark import LanceTable
 from lancelake.spark.maintenance import index_build
 from tests.support.official import Official
-from tests.support.scalar_index_tables import FILTERS, IndexedTable, rows
+from tests.support.scalar_index_tables import FILTERS, IndexedTable, rows, scan_differences
 
 NAME = "lance.indexed.t"
 KINDS = {"BTREE": "i", "BITMAP": "k", "LABEL_LIST": "l"}
@@ -148,3 +148,35 @@ def test_procedures_create_refresh_and_drop(named: LanceTable, spark: SparkSessi
     assert done["rows_not_indexed"] == 0
     spark.sql(f"{call}drop_index('indexed.t', 'day_idx')").collect()
     assert named.indexes().collect() == []
+
+
+def test_a_large_delta_becomes_a_segment_that_executors_build(
+    spark: SparkSession, tmp_table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance.write_dataset(rows(3000), tmp_table, max_rows_per_file=500)
+    table = LanceTable.forPath(spark, tmp_table)
+    table.createIndex("i")
+    lance.dataset(tmp_table).insert(rows(600, seed=1))
+    monkeypatch.setattr(index_build, "EMBEDDED_ROWS", 500)
+    (done,) = table.refreshIndex("i_idx").collect()
+    assert (done.rows_indexed, done.rows_not_indexed) == (3600, 0)
+    segments = lance.dataset(tmp_table).describe_indices()[0].segments
+    assert [segment.fragment_ids for segment in segments] == [set(range(6)), {6}]
+    # The first was built on the driver, as one file; the second by executors, range by range.
+    files = [path.name for path in Path(tmp_table, "_indices").glob("*/*page_data.lance")]
+    assert sorted(name.startswith("part_") for name in files) == [False, True, True]
+    assert scan_differences(tmp_table, "i") == []
+
+
+def test_optimize_leaves_a_large_segment_as_it_is(
+    spark: SparkSession, tmp_table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lance.write_dataset(rows(3000), tmp_table, max_rows_per_file=500)
+    table = LanceTable.forPath(spark, tmp_table)
+    table.createIndex("i")
+    lance.dataset(tmp_table).insert(rows(10, seed=1))
+    lance.dataset(tmp_table).update_config({"lancelake.optimize.compact": "false"})
+    monkeypatch.setattr(index_build, "EMBEDDED_ROWS", 500)
+    table.optimizeAll()
+    segments = lance.dataset(tmp_table).describe_indices()[0].segments
+    assert [segment.fragment_ids for segment in segments] == [set(range(6)), {6}]

@@ -114,6 +114,18 @@ FILTERS = {
 }
 
 
+def scan_differences(uri: str, column: str) -> list[str]:
+    """Return the filters on a column that a read through all segments answers unlike a scan."""
+    table = lance.dataset(uri)
+
+    def answer(text: str, *, by_index: bool) -> list[int]:
+        found = table.to_table(["n"], text, use_scalar_index=by_index)
+        return sorted(found["n"].to_pylist())
+
+    texts = FILTERS[column]
+    return [t for t in texts if answer(t, by_index=True) != answer(t, by_index=False)]
+
+
 class IndexedTable:
     """One version of a table, with the indices of some columns open."""
 

@@ -15,6 +15,7 @@ from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
 from lancelake.scan.request import Ordering
 from lancelake.spark.jobs.engine import SparkEngine, described
+from lancelake.spark.maintenance.index_jobs import index_maintenance
 from lancelake.spark.reading.text_conditions import fragments_where
 from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
@@ -138,7 +139,13 @@ def cleanup_policy(age: timedelta | None, retain_versions: int | None = None) ->
 def optimize_table(spark: SparkSession, base: Snapshot, *, dry_run: bool) -> Row:
     """Compact and clean up if worthwhile, according to the table's config."""
     with described(spark, f"optimize {base.location.uri}"):
-        done = optimize(base, dry_run=dry_run, run=OptimizeRun(engine=SparkEngine(spark)))
+        merging, refreshing = index_maintenance(spark)
+        run = OptimizeRun(
+            engine=SparkEngine(spark),
+            before_compaction=(merging,),
+            index_maintenance=(refreshing,),
+        )
+        done = optimize(base, dry_run=dry_run, run=run)
     compaction, cleanup = done.compaction, done.cleanup
     reasons = [*done.skipped, *([] if done.conflict is None else [done.conflict])]
     return {

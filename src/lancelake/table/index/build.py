@@ -84,6 +84,8 @@ class IndexRun:
     builder: Builder = built_here
     begun: Callable[[SegmentBuild], uuid.UUID | None] | None = None
     """Returns the folder in which an earlier attempt has begun the same segment."""
+    merged_rows: int | None = None
+    """Most rows of segments that are merged in this process; more are built by `builder`."""
 
 
 DEFAULT_RUN = IndexRun()
@@ -122,10 +124,15 @@ def build_segment(
 
 
 def rebuilt(
-    base: Snapshot, name: str, target: IndexTarget, parameters: Parameters, run: IndexRun
+    base: Snapshot,
+    name: str,
+    target: IndexTarget,
+    fragments: BitMap,
+    parameters: Parameters,
+    run: IndexRun,
 ) -> IndexMetadata:
-    """Build a segment of all rows that takes the place of an existing index."""
-    return _built(base, name, target, chosen_fragments(base, None), parameters, run=run)
+    """Build a segment of the rows of fragments that takes the place of existing segments."""
+    return _built(base, name, target, fragments, parameters, run=run)
 
 
 def _built(

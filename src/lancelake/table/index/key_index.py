@@ -5,23 +5,23 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from pyroaring import BitMap
-
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import ConflictError, IndexNotFoundError, InvalidRequestError
 from lancelake.index.stored_segment import StoredIndices
-from lancelake.scan.count import live_rows
 from lancelake.table.conflict_retry import Retries
 from lancelake.table.index.build import IndexRun
-from lancelake.table.index.refresh import RefreshOptions, planned, refresh_indices
+from lancelake.table.index.refresh import (
+    RefreshOptions,
+    fragment_rows,
+    planned,
+    refresh_indices,
+    tiered,
+)
 from lancelake.table.key_index_settings import KEY_INDEX, MAX_ROWS, KeyIndexSettings
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 _KIND = "BTREE"
 _RETRIES = Retries(most=2, timeout_s=30.0)
-# An older segment is merged with newer ones unless it has many more rows than these together, so
-# that a row is rewritten a few times only, however many segments come.
-_MUCH_LARGER = 2
 
 
 def update_key_index(
@@ -37,7 +37,7 @@ def update_key_index(
     ((work,), _) = planned(made, RefreshOptions(index_names=(name,), num_indices_to_merge=0))
     if not work.new_fragments:
         return
-    rows = _rows(made, work.new_fragments)
+    rows = fragment_rows(made, work.new_fragments)
     if rows > settings.max_rows:
         warnings.warn(
             f"index {name!r} of {made.location.uri} was not updated: {rows} rows are not indexed, "
@@ -47,7 +47,7 @@ def update_key_index(
         )
         return
     segments = StoredIndices(made).segments(name)
-    counts = [_rows(made, segment.coverage.fragments) for segment in segments]
+    counts = [fragment_rows(made, segment.coverage.fragments) for segment in segments]
     merged = merged_segments(counts, rows, settings)
     options = RefreshOptions(index_names=(name,), num_indices_to_merge=merged)
     try:
@@ -60,12 +60,7 @@ def merged_segments(counts: Sequence[int], new: int, settings: KeyIndexSettings)
     """Return how many of the last segments are merged with new rows, given the rows of each."""
     if len(counts) < settings.max_segments:
         return 0
-    merged = max(1, settings.max_segments // 2)
-    total = new + sum(counts[len(counts) - merged :])
-    while merged < len(counts) and counts[-merged - 1] <= _MUCH_LARGER * total:
-        merged += 1
-        total += counts[-merged]
-    return merged
+    return tiered(counts, new, max(1, settings.max_segments // 2), 0)
 
 
 def _key_index(base: Snapshot) -> str:
@@ -82,11 +77,6 @@ def _key_index(base: Snapshot) -> str:
         if found is not None and found.kind.name == _KIND:
             return entry.name
     raise _unusable(base, f"the primary key {paths[0]} has no {_KIND} index")
-
-
-def _rows(base: Snapshot, fragments: BitMap) -> int:
-    chosen = (f for f in base.manifest.fragments if f.id in fragments)
-    return sum(live_rows(base.files, base.manifest_at, fragment) for fragment in chosen)
 
 
 def _unusable(base: Snapshot, problem: str) -> InvalidRequestError:

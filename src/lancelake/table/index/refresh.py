@@ -13,6 +13,7 @@ from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
 from lancelake.index.kind import SegmentFacts, TrainedKind
 from lancelake.index.stored_segment import StoredIndices, StoredSegment
+from lancelake.scan.count import live_rows
 from lancelake.table.conflict_retry import racing, until_it_lands
 from lancelake.table.index.build import DEFAULT_RUN, IndexRun, rebuilt
 from lancelake.table.index.merge import mergeable_fragments, merged_segment
@@ -25,13 +26,15 @@ class RefreshOptions:
     """Which indices are brought up to date, and how.
 
     Without `num_indices_to_merge` all segments of an index and the new rows become one; with it,
-    the last so many, and with 0 the new rows become a segment of their own. `retrain` builds an
-    index again from all rows. When all indices become one segment each, rows that compactions
-    moved are stored where they are now, and the record of the moves goes.
+    the last so many, and with 0 the new rows become a segment of their own. With `large_rows`, an
+    older segment of more rows, and of many more than are merged otherwise, stays as it is.
+    `retrain` builds an index again from all rows. When all indices become one segment each, rows
+    that compactions moved are stored where they are now, and the record of the moves goes.
     """
 
     index_names: tuple[str, ...] | None = None
     num_indices_to_merge: int | None = None
+    large_rows: int | None = None
     retrain: bool = False
 
     def __post_init__(self) -> None:
@@ -40,6 +43,7 @@ class RefreshOptions:
             raise InvalidRequestError("num_indices_to_merge must not be negative")
 
 
+_MUCH_LARGER = 2
 DEFAULT_OPTIONS = RefreshOptions()
 
 
@@ -59,6 +63,8 @@ class IndexWork:
     name: str
     target: IndexTarget
     merged: tuple[StoredSegment, ...]
+    left: tuple[StoredSegment, ...] = ()
+    """Segments that stay as they are."""
     new_fragments: BitMap
     rebuild: bool = False
     model: SegmentFacts | None = None
@@ -71,6 +77,10 @@ class IndexWork:
         """Whether anything would change."""
         is_parted = bool(self.new_fragments) or len(self.merged) > 1
         return self.rebuild or is_parted or self.has_old_addresses
+
+    def fragments(self) -> BitMap:
+        """Return the fragments of the segment that results."""
+        return BitMap.union(self.new_fragments, *map(mergeable_fragments, self.merged))
 
 
 def refresh_indices(
@@ -85,7 +95,7 @@ def refresh_indices(
             return Refreshed(snapshot=version, skipped=skipped)
         new = tuple(_written(version, each, run) for each in due)
         removed = tuple(segment.entry for each in due for segment in each.merged)
-        if _forgets_moves(version, options, skipped):
+        if not any(each.left for each in found) and _forgets_moves(version, options, skipped):
             removed += tuple(i for i in version.indices if i.name == FRAGMENT_REUSE)
         operation = CreateIndex(new_indices=new, removed_indices=removed)
         choices = racing(run.choices, run.retries)
@@ -116,7 +126,7 @@ def planned(
         else:
             problem = f"index {name!r} is of a kind that is not brought up to date here"
             raise UnsupportedError(problem, table=base.location.uri, index=name)
-    if _forgets_moves(base, options, skipped):
+    if not any(work.left for work in found) and _forgets_moves(base, options, skipped):
         found = [replace(work, has_old_addresses=_stores_moved_rows(work)) for work in found]
     return found, tuple(skipped)
 
@@ -140,29 +150,56 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
         return None
     target = column_target(base, column, segments[0].kind)
     fragments = BitMap(fragment.id for fragment in base.manifest.fragments)
-    covered = BitMap.union(BitMap(), *map(mergeable_fragments, segments))
-    merged, model = _merged(segments, options), None
+    covered = [mergeable_fragments(segment) for segment in segments]
+    new = fragments - BitMap.union(BitMap(), *covered)
+    left = len(segments) - _merged(base, [*covered, new], options)
+    model = None
     if isinstance(target.kind, TrainedKind):
         model = segments[0].facts
         # A model that was trained on no rows is trained again.
-        merged = merged if target.kind.has_one_model([model]) else segments
+        left = left if target.kind.has_one_model([model]) else 0
     return IndexWork(
         name=name,
         target=target,
-        merged=merged,
+        merged=tuple(segments[left:]),
+        left=tuple(segments[:left]),
         model=model,
-        new_fragments=fragments - covered,
+        new_fragments=new,
         rebuild=options.retrain,
     )
 
 
-def _merged(
-    segments: Sequence[StoredSegment], options: RefreshOptions
-) -> tuple[StoredSegment, ...]:
-    count = options.num_indices_to_merge
-    if count is None or options.retrain:
-        return tuple(segments)
-    return tuple(segments[len(segments) - min(count, len(segments)) :])
+def _merged(base: Snapshot, covered: Sequence[BitMap], options: RefreshOptions) -> int:
+    """Return how many of the last segments are merged; `covered` ends with the new fragments."""
+    count, segments = options.num_indices_to_merge, len(covered) - 1
+    if options.retrain or (count is None and options.large_rows is None):
+        return segments
+    if count is not None:
+        return min(count, segments)
+    *counts, new = (fragment_rows(base, fragments) for fragments in covered)
+    return tiered(counts, new, 0, options.large_rows or 0)
+
+
+def tiered(counts: Sequence[int], new: int, merged: int, large: int) -> int:
+    """Return how many of the last segments are merged with new rows, at least `merged`.
+
+    An older segment is merged with newer ones unless it is large, and has many more rows than these
+    together, so that a row is rewritten a few times only, however many segments come.
+    """
+    total = new + sum(counts[len(counts) - merged :])
+    while merged < len(counts):
+        older = counts[-merged - 1]
+        if older > max(large, _MUCH_LARGER * total):
+            break
+        merged += 1
+        total += older
+    return merged
+
+
+def fragment_rows(base: Snapshot, fragments: BitMap) -> int:
+    """Count the live rows of fragments."""
+    chosen = (f for f in base.manifest.fragments if f.id in fragments)
+    return sum(live_rows(base.files, base.manifest_at, fragment) for fragment in chosen)
 
 
 def _was_trained_apart(work: IndexWork) -> bool:
@@ -174,8 +211,15 @@ def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
     # Segments of different versions do not store the same ids of rows.
     versions = {segment.facts.index_version for segment in work.merged}
     kinds = {segment.kind.name for segment in work.merged}
-    if work.rebuild or len(versions) > 1 or len(kinds) > 1 or _was_trained_apart(work):
-        parameters = work.merged[0].open().parameters() if work.merged else {}
-        return rebuilt(base, work.name, work.target, parameters, run)
+    is_apart = len(versions) > 1 or len(kinds) > 1 or _was_trained_apart(work)
+    if work.rebuild or is_apart or _is_large(base, work, run):
+        segments = (*work.merged, *work.left)
+        parameters = segments[0].open().parameters() if segments else {}
+        return rebuilt(base, work.name, work.target, work.fragments(), parameters, run)
     args = base, work.name, work.target, work.merged, work.new_fragments
     return merged_segment(*args, run, model=work.model)
+
+
+def _is_large(base: Snapshot, work: IndexWork, run: IndexRun) -> bool:
+    """Whether a segment has too many rows to be merged in this process."""
+    return run.merged_rows is not None and fragment_rows(base, work.fragments()) > run.merged_rows

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import Engine
-from lancelake.table.index.build import IndexRun
-from lancelake.table.index.refresh import IndexWork, RefreshOptions, planned, refresh_indices
+from lancelake.table.index.build import DEFAULT_RUN, IndexRun
+from lancelake.table.index.refresh import (
+    DEFAULT_OPTIONS,
+    IndexWork,
+    RefreshOptions,
+    planned,
+    refresh_indices,
+)
 from lancelake.table.publish import CommitChoices
 
 
@@ -23,49 +30,56 @@ class IndexMaintenance(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ScalarIndexMaintenance:
     """Adds unindexed rows and merges segments."""
 
+    options: RefreshOptions = DEFAULT_OPTIONS
+    how: IndexRun = DEFAULT_RUN
+
     def due(self, at: Snapshot) -> tuple[str, ...]:
-        """Return the indices that do not cover all fragments, or have several segments."""
-        works, _ = planned(at)
+        """Return the indices that do not cover all fragments, or have segments to be merged."""
+        works, _ = planned(at, self.options)
         return tuple(_shown(work) for work in works if work.is_due)
 
     def run(
         self,
         at: Snapshot,
-        engine: Engine | None,  # noqa: ARG002  # indices are refreshed where the call is made
+        engine: Engine | None,  # noqa: ARG002  # `how` states where indices are built
         choices: CommitChoices,
     ) -> Snapshot:
         """Refresh all indices."""
-        return refresh_indices(at, run=IndexRun(choices=choices)).snapshot
+        return refresh_indices(at, self.options, replace(self.how, choices=choices)).snapshot
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentMerging:
     """Merges the segments of indices that have several.
 
     Compaction does not join fragments of different segments.
     """
 
+    options: RefreshOptions = DEFAULT_OPTIONS
+    how: IndexRun = DEFAULT_RUN
+
     def due(self, at: Snapshot) -> tuple[str, ...]:
-        """Return the indices with several segments."""
-        return tuple(_shown(work) for work in _in_several_segments(at))
+        """Return the indices with several segments to be merged."""
+        return tuple(_shown(work) for work in self._in_several_segments(at))
 
     def run(
         self,
         at: Snapshot,
-        engine: Engine | None,  # noqa: ARG002  # indices are refreshed where the call is made
+        engine: Engine | None,  # noqa: ARG002  # `how` states where indices are built
         choices: CommitChoices,
     ) -> Snapshot:
         """Merge them, and add unindexed rows."""
-        names = tuple(work.name for work in _in_several_segments(at))
-        options = RefreshOptions(index_names=names)
-        return refresh_indices(at, options, IndexRun(choices=choices)).snapshot
+        names = tuple(work.name for work in self._in_several_segments(at))
+        options = replace(self.options, index_names=names)
+        return refresh_indices(at, options, replace(self.how, choices=choices)).snapshot
 
-
-def _in_several_segments(at: Snapshot) -> list[IndexWork]:
-    works, _ = planned(at)
-    return [work for work in works if len(work.merged) > 1]
+    def _in_several_segments(self, at: Snapshot) -> list[IndexWork]:
+        works, _ = planned(at, self.options)
+        return [work for work in works if len(work.merged) > 1]
 
 
 def _shown(work: IndexWork) -> str:

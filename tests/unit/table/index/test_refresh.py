@@ -7,9 +7,18 @@ import pathlib
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.errors import IndexNotFoundError, InvalidRequestError
-from lancelake.table.index.refresh import RefreshOptions
-from tests.support.scalar_index_tables import FILTERS, IndexedTable, entries, rows
+from lancelake.index.kind import BuiltSegment
+from lancelake.table.index.build import IndexRun, SegmentBuild, built_here
+from lancelake.table.index.refresh import RefreshOptions, refresh_indices, tiered
+from tests.support.scalar_index_tables import (
+    FILTERS,
+    IndexedTable,
+    entries,
+    rows,
+    scan_differences,
+)
 
 KINDS = {"BTREE": "i", "BITMAP": "k", "LABEL_LIST": "l"}
 ZONES = {"ZONEMAP": "i", "BLOOMFILTER": "i"}
@@ -234,3 +243,64 @@ def test_the_record_of_moved_rows_stays_while_another_index_needs_it(tmp_table: 
 
     assert any(entry.is_system for entry in entries(tmp_table))
     assert differences(table, "i") == []
+
+
+@pytest.mark.parametrize(
+    ("counts", "new", "large", "merged"),
+    [
+        ([1000], 10, 100, 0),
+        ([1000], 600, 100, 1),
+        ([1000, 90, 5], 10, 100, 2),
+        ([1000, 300, 90], 10, 100, 1),
+        ([1000, 300, 90], 100, 100, 2),
+        ([90, 80], 0, 100, 2),
+        ([1000, 500], 0, 100, 0),
+    ],
+)
+def test_large_segments_are_merged_with_comparable_ones(
+    counts: list[int], new: int, large: int, merged: int
+) -> None:
+    assert tiered(counts, new, 0, large) == merged
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_large_segment_stays_as_it_is(table: lance.LanceDataset, kind: str) -> None:
+    column = KINDS[kind]
+    table.create_scalar_index(column, kind)
+    (before,) = entries(table.uri)
+    for seed in (1, 2):
+        lance.dataset(table.uri).insert(rows(10, seed=seed))
+        refresh_indices(lance.dataset(table.uri)._snapshot, RefreshOptions(large_rows=50))
+    table = lance.dataset(table.uri)
+    assert covered(table, f"{column}_idx") == [{0, 1, 2}, {3, 4}]
+    assert before.uuid in {entry.uuid for entry in entries(table.uri)}
+    assert scan_differences(table.uri, column) == []
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_rows_are_built_instead_of_merged(table: lance.LanceDataset, kind: str) -> None:
+    column = KINDS[kind]
+    table.create_scalar_index(column, kind)
+    table.insert(rows(10, seed=1))
+    built: list[list[int]] = []
+
+    def build(segment: SegmentBuild, folder: SegmentFolder) -> BuiltSegment:
+        built.append(list(segment.fragments))
+        return built_here(segment, folder)
+
+    at = lance.dataset(table.uri)._snapshot
+    refresh_indices(at, RefreshOptions(), IndexRun(builder=build, merged_rows=10))
+    assert built == [[0, 1, 2, 3]]
+    assert covered(lance.dataset(table.uri), f"{column}_idx") == [{0, 1, 2, 3}]
+    assert differences(lance.dataset(table.uri), column) == []
+
+
+def test_the_record_of_moved_rows_stays_while_a_large_segment_needs_it(tmp_table: str) -> None:
+    table = lance.write_dataset(rows(300), tmp_table, max_rows_per_file=100)
+    table.create_scalar_index("i", "BTREE")
+    table.optimize.compact_files(target_rows_per_fragment=1000, defer_index_remap=True)
+    table.insert(rows(10, seed=1))
+    assert any(entry.is_system for entry in entries(tmp_table))
+    refresh_indices(lance.dataset(tmp_table)._snapshot, RefreshOptions(large_rows=50))
+    assert any(entry.is_system for entry in entries(tmp_table))
+    assert scan_differences(tmp_table, "i") == []
