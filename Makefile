@@ -85,8 +85,8 @@ docs: .venv/.installed ## Build the documentation site into site/
 	$(BIN)/mkdocs build --strict --quiet
 
 .PHONY: bench
-bench: setup .interop/spark-4.2/.synced ## Run the benchmarks
-	$(BIN)/python -m benchmarks.run
+bench: setup .interop/spark-4.2/.synced ## Run the benchmarks (ARGS="--only tpch" for a part of them)
+	$(BIN)/python -m benchmarks.run $(ARGS)
 
 MINUTES ?= 10
 SEED ?= 1
