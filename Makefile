@@ -38,6 +38,10 @@ java: setup .interop/spark-4.1/.synced .interop/spark-4.2/.synced ## Run the tes
 faults: setup ## Kill parts of Spark applications, each in turn, many times (ROUNDS=20)
 	LANCELAKE_FAULT_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest -n0 tests/spark_faults
 
+.PHONY: random-spark
+random-spark: setup ## Random queries and statements of Spark against Parquet and a model (QUERIES=4000 SEED=1)
+	LANCELAKE_RANDOM_SPARK=$(or $(QUERIES),4000) LANCELAKE_RANDOM_SEED=$(SEED) $(BIN)/pytest -n0 tests/spark/test_random_sql.py
+
 .PHONY: check lint types layers sizes mirrors public-api locks
 check: lint types layers sizes mirrors public-api locks ## Lint, format, types, layers, sizes, mirrors, public API, lock files
 
@@ -85,8 +89,8 @@ docs: .venv/.installed ## Build the documentation site into site/
 	$(BIN)/mkdocs build --strict --quiet
 
 .PHONY: bench
-bench: setup .interop/spark-4.2/.synced ## Run the benchmarks
-	$(BIN)/python -m benchmarks.run
+bench: setup .interop/spark-4.2/.synced ## Run the benchmarks (ARGS="--only tpch" for a part of them)
+	$(BIN)/python -m benchmarks.run $(ARGS)
 
 MINUTES ?= 10
 SEED ?= 1

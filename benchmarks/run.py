@@ -89,6 +89,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "spark writing": lambda: spark_runs.measured("spark_writing"),
         "spark merging": lambda: spark_runs.measured("spark_merging", _OLDER_SPARK),
         "spark contention": lambda: spark_runs.measured("spark_contention"),
+        "tpch": lambda: spark_runs.measured("tpch"),
     }
 
 
