@@ -328,6 +328,14 @@ class UncertainCommitError(CommitError):
     action = "Before a retry, look for the transaction's uuid in the newest versions."
 
 
+class WriterFencedError(LanceTableError, OSError):
+    """Another writer has claimed the MemWAL region; this one must not write any more."""
+
+    code = "writer_fenced"
+    exit_code = 8
+    action = "Open a new writer if this process is still to write to the region."
+
+
 class CorruptTableError(LanceTableError, OSError):
     """Files of a table violate the format."""
 
