@@ -333,7 +333,6 @@ class WriterFencedError(LanceTableError, OSError):
 
     code = "writer_fenced"
     exit_code = 8
-    action = "Open a new writer if this process is still to write to the region."
 
 
 class CorruptTableError(LanceTableError, OSError):

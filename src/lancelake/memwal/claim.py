@@ -82,7 +82,8 @@ def settled_put(files: RegionFiles, position: int, data: bytes, *, attempts: int
 def fenced(files: RegionFiles) -> WriterFencedError:
     """Return the error of a writer whose region was claimed by another."""
     msg = f"another writer has claimed region {files.region}"
-    return WriterFencedError(msg, region=str(files.region))
+    action = "Open a new writer if this process is still to write to it."
+    return WriterFencedError(msg, region=str(files.region), action=action)
 
 
 def ensure_epoch(files: RegionFiles, epoch: int) -> RegionManifest:
