@@ -22,6 +22,7 @@ from lancelake.storage import disk_sync
 from tests.support.memwal_tables import (
     INLINE,
     KEY,
+    NEW_REGION,
     REGION,
     keys,
     new_table,
@@ -209,7 +210,7 @@ def test_a_key_of_two_columns_is_read_by_the_release(tmp_path: Path, official_14
     )
     lance.write_dataset(pa.table([[0.5], ["Bern"], [1]], schema=schema), tmp_path / "t")
     base = initialize(newest(tmp_path / "t"), Unsharded())
-    with RegionWriter(base, REGION, spec_id=1, options=INLINE) as mine:
+    with RegionWriter(base, NEW_REGION, options=INLINE) as mine:
         mine.put(pa.table([[1.5, 2.5, 3.5], ["Bern", "Rome", "a\0b"], [1, -7, 0]], schema=schema))
     manifest = RegionFiles.at(base.location, REGION).latest()
     assert manifest is not None

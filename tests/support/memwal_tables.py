@@ -10,6 +10,7 @@ import pyarrow as pa
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.memwal import names
+from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.format.memwal.region_spec import SPEC_ID
 from lancelake.memwal.initialize import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
@@ -34,6 +35,7 @@ SCHEMA = pa.schema(
     [pa.field("id", pa.int64(), nullable=False, metadata=KEY), pa.field("name", pa.utf8())]
 )
 REGION = names.bucket_region(0)
+NEW_REGION = RegionManifest(region_id=REGION, spec_id=SPEC_ID)
 INLINE = WriterOptions(flushes_in_background=False)
 
 
@@ -61,7 +63,7 @@ def newest(uri: str | Path) -> Snapshot:
 
 def writer(base: Snapshot, options: WriterOptions = INLINE) -> RegionWriter:
     """Open the writer of the only region."""
-    return RegionWriter(base, REGION, spec_id=SPEC_ID, options=options)
+    return RegionWriter(base, NEW_REGION, options=options)
 
 
 def seen(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,12 @@ class MemTable:
             return rows
         numbers = np.fromiter(self._newest.values(), dtype=np.int64, count=len(self._newest))
         return rows.take(pa.array(np.sort(numbers)))
+
+    def find(self, wanted: Iterable[Any]) -> pa.Table:
+        """Return the newest rows of some keys, tombstones included."""
+        numbers = sorted(self._newest[key] for key in wanted if key in self._newest)
+        rows = pa.Table.from_batches(self._batches, schema=self._shape.arrow)
+        return rows.take(pa.array(numbers, pa.int64()))
 
     def copy(self) -> MemTable:
         """Return a copy that later writes do not change."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import uuid
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -82,15 +81,16 @@ class RegionWriter:
     writes are written together, as one WAL entry.
     """
 
-    def __init__(
-        self, base: Snapshot, region: uuid.UUID, *, spec_id: int = 0, options: WriterOptions
-    ) -> None:
-        """Claim the region, stop its earlier writer, and replay what is not flushed."""
-        self.region = region
+    def __init__(self, base: Snapshot, new: RegionManifest, *, options: WriterOptions) -> None:
+        """Claim the region, stop its earlier writer, and replay what is not flushed.
+
+        `new` is the state of the region if it does not exist yet.
+        """
+        self.region = new.region_id
         self._location = base.location
         self._version = base.version
         self._options = options
-        self._files = RegionFiles.at(base.location, region)
+        self._files = RegionFiles.at(base.location, new.region_id)
         self._queue: deque[_Write] = deque()
         self._log_lock = threading.Lock()
         self._flush_lock = threading.Lock()
@@ -101,7 +101,6 @@ class RegionWriter:
         self._flusher: ThreadPoolExecutor | None = None
         with naming(base.location.uri, base.version):
             self._shape = RowShape.of(base)
-            new = RegionManifest(region_id=region, spec_id=spec_id)
             self._manifest = claim(self._files, new)
             self._epoch = self._manifest.writer_epoch
             self._position = fence(self._files, self._manifest)
@@ -127,12 +126,26 @@ class RegionWriter:
     def put(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Insert rows, or replace those of the same key; durable when this returns."""
         with naming(self._location.uri, self._version):
-            self._write(self._shape.upserts(rows))
+            self.write(self._shape.upserts(rows))
 
     def delete(self, keys: pa.Table | pa.RecordBatch) -> None:
         """Delete the rows of keys, given by the key columns; durable when this returns."""
         with naming(self._location.uri, self._version):
-            self._write(self._shape.tombstones(keys))
+            self.write(self._shape.tombstones(keys))
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write upserts and tombstones, as `RowShape` converts them, as one atomic change."""
+        if not batches:
+            self._ensure_usable()
+            return
+        mine = _Write(batches=batches)
+        with self._state:
+            self._queue.append(mine)
+        with self._log_lock:
+            while not mine.is_done:
+                self._write_group()
+        if mine.error is not None:
+            raise mine.error
 
     def flush(self) -> None:
         """Write all rows in memory as generations."""
@@ -181,19 +194,6 @@ class RegionWriter:
             self._freeze()
             self._memtable = table
         self._flush_frozen()
-
-    def _write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        if not batches:
-            self._ensure_usable()
-            return
-        mine = _Write(batches=batches)
-        with self._state:
-            self._queue.append(mine)
-        with self._log_lock:
-            while not mine.is_done:
-                self._write_group()
-        if mine.error is not None:
-            raise mine.error
 
     def _write_group(self) -> None:
         """Write the first calls of the queue as one WAL entry."""
