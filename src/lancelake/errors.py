@@ -328,6 +328,13 @@ class UncertainCommitError(CommitError):
     action = "Before a retry, look for the transaction's uuid in the newest versions."
 
 
+class WriterFencedError(LanceTableError, OSError):
+    """Another writer has claimed the MemWAL region; this one must not write any more."""
+
+    code = "writer_fenced"
+    exit_code = 8
+
+
 class CorruptTableError(LanceTableError, OSError):
     """Files of a table violate the format."""
 

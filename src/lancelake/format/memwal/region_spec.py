@@ -9,7 +9,7 @@ from lancelake.format.ids import FieldId
 from lancelake.proto import table_pb2
 
 SPEC_ID = 1
-_FIELD = "bucket"
+FIELD = "bucket"
 _NUM_BUCKETS = "num_buckets"
 _MOST_BUCKETS = 1024
 _BUCKET_TYPE = "int32"
@@ -47,7 +47,7 @@ RegionSpec = Unsharded | Bucketed | ByValue
 
 def encode(spec: RegionSpec) -> table_pb2.RegionSpec:
     """Write a spec as official releases do: one field, always called `bucket`."""
-    field = table_pb2.RegionField(field_id=_FIELD, result_type=_BUCKET_TYPE)
+    field = table_pb2.RegionField(field_id=FIELD, result_type=_BUCKET_TYPE)
     match spec:
         case Unsharded():
             field.transform = "unsharded"

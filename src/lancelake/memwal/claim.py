@@ -1,0 +1,119 @@
+"""Claim of a region: a new epoch, and a sentinel that stops the writer before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from lancelake.errors import (
+    AlreadyExistsError,
+    ContentionError,
+    InvalidRequestError,
+    StorageUnavailableError,
+    WriterFencedError,
+)
+from lancelake.format.memwal import wal_entry
+from lancelake.format.memwal.region_manifest import RegionManifest
+from lancelake.memwal.region_files import RegionFiles
+
+_ATTEMPTS = 20
+Change = Callable[[RegionManifest], RegionManifest]
+_FIRST_EPOCH = 1
+
+
+def claim(files: RegionFiles, new: RegionManifest) -> RegionManifest:
+    """Take a region over with the next epoch; `new` is its state if it does not exist yet."""
+    for _ in range(_ATTEMPTS):
+        current = files.latest() or new
+        if not current.is_active:
+            raise InvalidRequestError(
+                f"region {files.region} is sealed and takes no more rows",
+                region=str(files.region),
+            )
+        if current.spec_id != new.spec_id:
+            msg = f"region {files.region} has region spec {current.spec_id}, not {new.spec_id}"
+            raise InvalidRequestError(msg, region=str(files.region))
+        claimed = current.claimed()
+        try:
+            files.create_manifest(claimed)
+        except (AlreadyExistsError, StorageUnavailableError):
+            # After a lost reply the claim may be ours, or another writer's with the same bytes:
+            # only a further epoch is certain to be ours.
+            continue
+        return claimed
+    msg = f"region {files.region} could not be claimed in {_ATTEMPTS} attempts"
+    raise ContentionError(msg, region=str(files.region))
+
+
+def fence(files: RegionFiles, claimed: RegionManifest) -> int:
+    """Write a sentinel after the last WAL entry; return the last position to replay.
+
+    An earlier writer that has not noticed the claim cannot write after it.
+    """
+    position = max(files.last_position(), claimed.replay_after)
+    if claimed.writer_epoch == _FIRST_EPOCH:
+        return position
+    sentinel = wal_entry.encode_sentinel(claimed.writer_epoch)
+    while True:
+        position += 1
+        if settled_put(files, position, sentinel):
+            return position
+        if files.entry(position).writer_epoch > claimed.writer_epoch:
+            raise fenced(files)
+
+
+def settled_put(files: RegionFiles, position: int, data: bytes, *, attempts: int = 4) -> bool:
+    """Write a WAL entry and return whether it has the position; False if another entry does.
+
+    After a lost reply the content at the position decides.
+    """
+    for attempt in range(attempts):
+        try:
+            files.create_entry(position, data)
+        except AlreadyExistsError:
+            return files.entry_bytes(position) == data
+        except StorageUnavailableError:
+            if attempt + 1 == attempts:
+                raise
+        else:
+            return True
+    raise AssertionError
+
+
+def fenced(files: RegionFiles) -> WriterFencedError:
+    """Return the error of a writer whose region was claimed by another."""
+    msg = f"another writer has claimed region {files.region}"
+    action = "Open a new writer if this process is still to write to it."
+    return WriterFencedError(msg, region=str(files.region), action=action)
+
+
+def ensure_epoch(files: RegionFiles, epoch: int) -> RegionManifest:
+    """Return the newest manifest; raise WriterFencedError unless it has this epoch."""
+    current = files.latest()
+    if current is None or current.writer_epoch != epoch:
+        raise fenced(files)
+    return current
+
+
+def update_manifest(
+    files: RegionFiles,
+    epoch: int,
+    change: Change,
+    *,
+    is_done: Callable[[RegionManifest], bool],
+) -> RegionManifest:
+    """Write the next manifest of a writer's region; `is_done` tells one that has the change.
+
+    Other versions may come in between: readers of official releases write some too.
+    """
+    for _ in range(_ATTEMPTS):
+        current = ensure_epoch(files, epoch)
+        if is_done(current):
+            return current
+        changed = change(current)
+        try:
+            files.create_manifest(changed)
+        except (AlreadyExistsError, StorageUnavailableError):
+            continue
+        return changed
+    msg = f"the manifest of region {files.region} could not be written in {_ATTEMPTS} attempts"
+    raise ContentionError(msg, region=str(files.region))

@@ -1,0 +1,106 @@
+"""Files of a region: manifests and WAL entries in the table's store."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+
+from lancelake.errors import (
+    CorruptTableError,
+    LanceTableError,
+    ObjectNotFoundError,
+)
+from lancelake.format.memwal import names, region_manifest, wal_entry
+from lancelake.format.memwal.region_manifest import RegionManifest
+from lancelake.format.memwal.wal_entry import WalEntry
+from lancelake.storage.location import Location
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RegionFiles:
+    """Reads and writes the manifests and the WAL of one region."""
+
+    store: ObjectStore
+    region: uuid.UUID
+
+    @staticmethod
+    def at(location: Location, region: uuid.UUID) -> RegionFiles:
+        """Return the files of a region of a table."""
+        return RegionFiles(store=open_store(location), region=region)
+
+    def latest(self) -> RegionManifest | None:
+        """Read the newest manifest; None for a region without any."""
+        found = self._hinted()
+        if found is None:
+            listed = map(names.parse_manifest, self._names(names.manifest_dir(self.region)))
+            newest = max((version for version in listed if version is not None), default=None)
+            found = None if newest is None else self.manifest(newest)
+        while found is not None:
+            following = self.manifest(found.version + 1)
+            if following is None:
+                return found
+            found = following
+        return None
+
+    def manifest(self, version: int) -> RegionManifest | None:
+        """Read a manifest; None if it does not exist."""
+        path = names.manifest(self.region, version)
+        try:
+            found = region_manifest.decode(self.store.get(path))
+        except ObjectNotFoundError:
+            return None
+        if (found.region_id, found.version) != (self.region, version):
+            msg = f"{path} is the manifest of version {found.version} of region {found.region_id}"
+            raise CorruptTableError(msg, path=path)
+        return found
+
+    def create_manifest(self, manifest: RegionManifest) -> None:
+        """Write a manifest, or raise AlreadyExistsError if its version is taken."""
+        path = names.manifest(self.region, manifest.version)
+        self.store.create(path, region_manifest.encode(manifest))
+        try:
+            hint = region_manifest.encode_hint(manifest.version)
+            self.store.put(names.version_hint(self.region), hint, durable=False)
+        except LanceTableError:
+            # The hint only saves calls.
+            return
+
+    def last_position(self) -> int:
+        """Return the highest position in the WAL; 0 for an empty one."""
+        listed = map(names.parse_wal_entry, self._names(names.wal_dir(self.region)))
+        return max((position for position in listed if position is not None), default=0)
+
+    def create_entry(self, position: int, data: bytes) -> None:
+        """Write a WAL entry, or raise AlreadyExistsError if its position is taken."""
+        self.store.create(names.wal_entry(self.region, position), data)
+
+    def entry_bytes(self, position: int) -> bytes:
+        """Read a WAL entry as it is stored; raise ObjectNotFoundError if there is none."""
+        return self.store.get(names.wal_entry(self.region, position))
+
+    def entry(self, position: int) -> WalEntry:
+        """Read a WAL entry; raise CorruptTableError if there is none."""
+        path = names.wal_entry(self.region, position)
+        try:
+            return wal_entry.decode(self.entry_bytes(position), path=path)
+        except ObjectNotFoundError as error:
+            msg = f"the WAL of region {self.region} has no entry at position {position}"
+            raise CorruptTableError(msg, path=path) from error
+
+    def _hinted(self) -> RegionManifest | None:
+        try:
+            hint = region_manifest.decode_hint(self.store.get(names.version_hint(self.region)))
+        except ObjectNotFoundError:
+            return None
+        return None if hint is None else self.manifest(hint)
+
+    def _names(self, directory: str) -> list[str]:
+        return self.store.list_names(directory)
+
+
+def list_regions(location: Location) -> tuple[uuid.UUID, ...]:
+    """Return the regions of a table, which are the folders below `_mem_wal`."""
+    found = map(names.parse_region_dir, open_store(location).list_dirs(names.ROOT))
+    return tuple(sorted((region for region in found if region is not None), key=str))

@@ -1,0 +1,330 @@
+"""Writer of a region: durable upserts and deletes, and flushes of full memtables."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError, StorageError, WriterFencedError, naming
+from lancelake.format.memwal import wal_entry
+from lancelake.format.memwal.region_manifest import RegionManifest
+from lancelake.memwal.claim import (
+    claim,
+    ensure_epoch,
+    fence,
+    fenced,
+    settled_put,
+    update_manifest,
+)
+from lancelake.memwal.generations import write_generation
+from lancelake.memwal.memtable import MemTable
+from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.replay import replayed
+from lancelake.memwal.shape import RowShape
+from lancelake.table.publish import SYSTEM, Surroundings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriterOptions:
+    """Limits of a memtable, which other writers must be able to replay, and of memory."""
+
+    max_memtable_rows: int = 100_000
+    max_memtable_batches: int = 8_000
+    max_memtable_bytes: int = 256 << 20
+    max_unflushed_bytes: int = 1 << 30
+    """Above this size of all memtables, writes wait for flushes."""
+    flushes_in_background: bool = True
+    surroundings: Surroundings = SYSTEM
+
+    def __post_init__(self) -> None:
+        """Refuse limits that no row fits."""
+        for name in ("max_memtable_rows", "max_memtable_batches", "max_memtable_bytes"):
+            if getattr(self, name) < 1:
+                raise InvalidRequestError(f"{name} must be at least 1", found=getattr(self, name))
+
+
+@dataclass(slots=True, kw_only=True)
+class _Write:
+    """Rows of one call, until they are durable."""
+
+    batches: Sequence[pa.RecordBatch]
+    is_done: bool = False
+    error: BaseException | None = None
+    rows: int = field(init=False)
+    nbytes: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.rows = sum(batch.num_rows for batch in self.batches)
+        self.nbytes = sum(batch.nbytes for batch in self.batches)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unflushed:
+    """State of a region as its writer sees it: the manifest, and memtables in order."""
+
+    manifest: RegionManifest
+    memtables: tuple[MemTable, ...]
+
+
+class RegionWriter:
+    """The only writer of a region; threads may share it.
+
+    When `put` or `delete` returns, the rows are durable. Calls that arrive while another one
+    writes are written together, as one WAL entry.
+    """
+
+    def __init__(self, base: Snapshot, new: RegionManifest, *, options: WriterOptions) -> None:
+        """Claim the region, stop its earlier writer, and replay what is not flushed.
+
+        `new` is the state of the region if it does not exist yet.
+        """
+        self.region = new.region_id
+        self._location = base.location
+        self._version = base.version
+        self._options = options
+        self._files = RegionFiles.at(base.location, new.region_id)
+        self._queue: deque[_Write] = deque()
+        self._log_lock = threading.Lock()
+        self._flush_lock = threading.Lock()
+        self._state = threading.Condition()
+        self._failure: BaseException | None = None
+        self._is_closed = False
+        self._frozen: deque[MemTable] = deque()
+        self._flusher: ThreadPoolExecutor | None = None
+        with naming(base.location.uri, base.version):
+            self._shape = RowShape.of(base)
+            self._manifest = claim(self._files, new)
+            self._epoch = self._manifest.writer_epoch
+            self._position = fence(self._files, self._manifest)
+            self._memtable = MemTable(self._shape, self._manifest.current_generation)
+            self._replay()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(flush=kind is None)
+
+    @property
+    def epoch(self) -> int:
+        """Epoch of this writer."""
+        return self._epoch
+
+    def put(self, rows: pa.Table | pa.RecordBatch) -> None:
+        """Insert rows, or replace those of the same key; durable when this returns."""
+        with naming(self._location.uri, self._version):
+            self.write(self._shape.upserts(rows))
+
+    def delete(self, keys: pa.Table | pa.RecordBatch) -> None:
+        """Delete the rows of keys, given by the key columns; durable when this returns."""
+        with naming(self._location.uri, self._version):
+            self.write(self._shape.tombstones(keys))
+
+    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
+        """Write upserts and tombstones, as `RowShape` converts them, as one atomic change."""
+        if not batches:
+            self._ensure_usable()
+            return
+        mine = _Write(batches=batches)
+        with self._state:
+            self._queue.append(mine)
+        with self._log_lock:
+            while not mine.is_done:
+                self._write_group()
+        if mine.error is not None:
+            raise mine.error
+
+    def flush(self) -> None:
+        """Write all rows in memory as generations."""
+        with naming(self._location.uri, self._version):
+            with self._log_lock:
+                self._ensure_usable()
+                self._freeze()
+            self._flush_frozen()
+
+    def seal(self) -> None:
+        """Flush, and let the region take no more writers."""
+        with naming(self._location.uri, self._version), self._log_lock:
+            self._ensure_usable()
+            self._freeze()
+            self._flush_frozen()
+            self._manifest = update_manifest(
+                self._files,
+                self._epoch,
+                RegionManifest.sealed,
+                is_done=lambda found: not found.is_active,
+            )
+            self._is_closed = True
+
+    def close(self, *, flush: bool = True) -> None:
+        """Flush and stop; rows that are not flushed stay in the WAL."""
+        try:
+            if flush and not self._is_closed:
+                self.flush()
+        finally:
+            self._is_closed = True
+            if self._flusher is not None:
+                self._flusher.shutdown(wait=True)
+
+    def unflushed(self) -> Unflushed:
+        """Return the rows that are durable but in no generation, for reads in this process."""
+        with self._log_lock, self._state:
+            self._ensure_usable()
+            tables = (*self._frozen, self._memtable.copy())
+            return Unflushed(manifest=self._manifest, memtables=tables)
+
+    def _replay(self) -> None:
+        tables = replayed(
+            self._files, self._manifest, self._shape, last=self._position, epoch=self._epoch
+        )
+        for table in tables:
+            self._freeze()
+            self._memtable = table
+        self._flush_frozen()
+
+    def _write_group(self) -> None:
+        """Write the first calls of the queue as one WAL entry."""
+        group = self._next_group()
+        try:
+            self._ensure_usable()
+            self._make_room(group)
+            self._append([batch for write in group for batch in write.batches])
+        except BaseException as error:
+            for write in group:
+                write.error = error
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            for write in group:
+                write.is_done = True
+
+    def _next_group(self) -> list[_Write]:
+        limits = self._options
+        with self._state:
+            group = [self._queue.popleft()]
+            rows, nbytes, batches = group[0].rows, group[0].nbytes, len(group[0].batches)
+            while self._queue:
+                following = self._queue[0]
+                rows, nbytes = rows + following.rows, nbytes + following.nbytes
+                batches += len(following.batches)
+                if rows > limits.max_memtable_rows or batches > limits.max_memtable_batches:
+                    break
+                if nbytes > limits.max_memtable_bytes:
+                    break
+                group.append(self._queue.popleft())
+        return group
+
+    def _make_room(self, group: Sequence[_Write]) -> None:
+        """Freeze a memtable that would become too large, and wait while memory is short."""
+        limits, table = self._options, self._memtable
+        rows = table.num_rows + sum(write.rows for write in group)
+        batches = table.num_batches + sum(len(write.batches) for write in group)
+        nbytes = table.nbytes + sum(write.nbytes for write in group)
+        if (
+            rows > limits.max_memtable_rows
+            or batches > limits.max_memtable_batches
+            or nbytes > limits.max_memtable_bytes
+        ):
+            self._freeze()
+            self._start_flush()
+        with self._state:
+            while self._frozen and self._unflushed_bytes() > limits.max_unflushed_bytes:
+                self._ensure_usable()
+                self._state.wait()
+        self._ensure_usable()
+
+    def _unflushed_bytes(self) -> int:
+        return self._memtable.nbytes + sum(table.nbytes for table in self._frozen)
+
+    def _append(self, batches: Sequence[pa.RecordBatch]) -> None:
+        position = self._position + 1
+        data = wal_entry.encode(
+            self._shape.arrow,
+            batches,
+            writer_epoch=self._epoch,
+            generation=self._memtable.generation,
+        )
+        try:
+            if not settled_put(self._files, position, data):
+                raise fenced(self._files)
+        except BaseException as error:
+            # Whether the rows are durable is unknown; a new writer finds out by its replay.
+            self._fail(error)
+            raise
+        self._position = position
+        with self._state:
+            self._memtable.add(batches, position)
+
+    def _freeze(self) -> None:
+        """Start a new memtable if the current one has rows."""
+        with self._state:
+            if self._memtable.num_rows:
+                self._frozen.append(self._memtable)
+                self._memtable = MemTable(self._shape, self._memtable.generation + 1)
+
+    def _start_flush(self) -> None:
+        if not self._options.flushes_in_background:
+            self._flush_frozen()
+            return
+        if self._flusher is None:
+            self._flusher = ThreadPoolExecutor(1, thread_name_prefix="memwal-flush")
+        self._flusher.submit(self._flush_frozen)
+
+    def _flush_frozen(self) -> None:
+        """Write frozen memtables as generations, in order."""
+        with self._flush_lock:
+            while self._frozen:
+                self._ensure_usable()
+                table = self._frozen[0]
+                try:
+                    self._flush(table)
+                except BaseException as error:
+                    self._fail(error)
+                    raise
+
+    def _flush(self, table: MemTable) -> None:
+        ensure_epoch(self._files, self._epoch)
+        made = write_generation(
+            self._location, self.region, self._shape, table, self._options.surroundings
+        )
+
+        manifest = update_manifest(
+            self._files,
+            self._epoch,
+            lambda found: found.with_generation(made, covers=table.last_position),
+            is_done=lambda found: made in found.generations,
+        )
+        with self._state:
+            self._frozen.popleft()
+            self._manifest = manifest
+            self._state.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        with self._state:
+            self._failure = self._failure or error
+            self._state.notify_all()
+
+    def _ensure_usable(self) -> None:
+        if self._failure is not None:
+            if isinstance(self._failure, WriterFencedError):
+                raise fenced(self._files) from self._failure
+            raise StorageError(
+                f"the writer of region {self.region} has failed: {self._failure}",
+                region=str(self.region),
+                action="Open a new writer, which replays the rows that are durable.",
+            ) from self._failure
+        if self._is_closed:
+            raise InvalidRequestError(f"the writer of region {self.region} is closed")

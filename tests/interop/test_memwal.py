@@ -1,0 +1,245 @@
+"""MemWAL regions that pylance 14.0.2 and this library write, continue, read and merge in turn."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.format.ids import FieldId
+from lancelake.format.memwal import bucket_hash
+from lancelake.format.memwal.region_spec import Bucketed, Unsharded
+from lancelake.memwal.initialize import details_of, initialize
+from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.view import Freshness, open_view, unmerged_generations
+from lancelake.memwal.writer import RegionWriter
+from lancelake.storage import disk_sync
+from tests.support.memwal_tables import (
+    INLINE,
+    KEY,
+    NEW_REGION,
+    REGION,
+    keys,
+    new_table,
+    newest,
+    rows,
+    seen,
+    writer,
+)
+from tests.support.official import Official
+
+Rows = dict[int, str | None]
+SEEDS = range(6)
+STEPS = 14
+KEYS = 10
+
+WRITE = """
+import pyarrow as pa
+ds = lance.dataset(uri)
+writer = ds.mem_wal_writer(region)
+for kind, data in changes:
+    if kind == "put":
+        writer.put(pa.table([[k for k, _ in data], [v for _, v in data]], schema=ds.schema))
+    else:
+        writer.delete(pa.table([data], schema=pa.schema([ds.schema.field("id")])))
+if closes:
+    writer.close()
+result = None
+"""
+READ = """
+from lance.mem_wal import LsmScanner, ShardSnapshot
+ds = lance.dataset(uri)
+snapshot = ShardSnapshot(region)
+for generation, path in generations:
+    snapshot = snapshot.with_sstable(generation, path)
+snapshot = snapshot.with_current_generation(current)
+result = LsmScanner.from_snapshots(ds, [snapshot]).to_table().to_pylist()
+"""
+REFUSED = """
+ds = lance.dataset(uri)
+try:
+    ds.mem_wal_writer(region)
+    result = "opened"
+except Exception as error:
+    result = str(error)
+"""
+BUCKETS = """
+import pyarrow as pa
+from lance.mem_wal import ShardingField, ShardingSpec, evaluate_sharding_spec
+ds = lance.dataset(uri)
+field = ShardingField("bucket", [0], "bucket", None, "int32", {"num_buckets": str(count)})
+batch = ds.to_table().combine_chunks().to_batches()[0]
+found = evaluate_sharding_spec(batch, ShardingSpec(1, [field]), ds.lance_schema)
+result = found.column(0).to_pylist()
+"""
+VALUES = [
+    pa.array([0, 1, -1, 127, None], pa.int8()),
+    pa.array([0, 1, 65535, None], pa.uint16()),
+    pa.array([0, 1, -1, 2**31 - 1, -(2**31)], pa.int32()),
+    pa.array([0, 1, -1, 2**63 - 1, -(2**63), None], pa.int64()),
+    pa.array([0, 2**64 - 1], pa.uint64()),
+    pa.array([True, False, None]),
+    pa.array([0.0, -0.0, float("nan"), 1.5, None], pa.float32()),
+    pa.array([0.0, -0.0, float("nan"), -1.5], pa.float64()),
+    pa.array(["", "a", "ab", "abc", "abcd", "abcde", "é€😀", None]),
+    pa.array(["x" * n for n in range(9)], pa.large_string()),
+    pa.array([0, -1, 20000], pa.date32()),
+    pa.array([0, -1, 1 << 40], pa.timestamp("us")),
+]
+
+
+@pytest.fixture(autouse=True)
+def no_waiting_for_the_disk() -> Iterator[None]:
+    """Nothing crashes here."""
+    with disk_sync.waiting(waits=False):
+        yield
+
+
+def _official_rows(official: Official, uri: Path) -> Rows:
+    """Return the rows that the release sees without the WAL."""
+    manifest = RegionFiles.at(newest(uri).location, REGION).latest()
+    progress = details_of(newest(uri)).progress().get(REGION, 0)
+    generations = [] if manifest is None else unmerged_generations(manifest, progress)
+    found = official.run(
+        uri,
+        READ,
+        region=str(REGION),
+        generations=[(g.generation, g.path) for g in generations],
+        current=1 if manifest is None else manifest.current_generation,
+    )
+    by_key = {row["id"]: row["name"] for row in found}
+    assert len(by_key) == len(found)
+    return by_key
+
+
+class Turns:
+    """A table whose region both libraries change in turn, and what it should have."""
+
+    def __init__(self, uri: Path, official: Official, seed: int) -> None:
+        self.uri, self.official, self.chance = uri, official, random.Random(seed)
+        self.durable: Rows = dict.fromkeys(range(KEYS // 2), "base")
+        self.flushed = dict(self.durable)
+        new_table(uri, *self.durable.items())
+        self.written = 0
+
+    def changes(self) -> list[tuple[str, list[object]]]:
+        made: list[tuple[str, list[object]]] = []
+        for _ in range(self.chance.randint(1, 3)):
+            chosen = self.chance.sample(range(KEYS), self.chance.randint(1, 3))
+            self.written += 1
+            if self.chance.random() < 0.3:
+                made.append(("delete", [*chosen]))
+                self.durable = {k: v for k, v in self.durable.items() if k not in chosen}
+            else:
+                pairs = [(key, str(self.written)) for key in chosen]
+                made.append(("put", [*pairs]))
+                self.durable |= dict(pairs)
+        return made
+
+    def step(self) -> None:
+        closes = self.chance.random() < 0.6
+        self.chance.choice([self.ours, self.theirs, self.merge])(closes=closes)
+
+    def ours(self, *, closes: bool) -> None:
+        mine = writer(newest(self.uri))
+        for kind, data in self.changes():
+            mine.put(rows(*data)) if kind == "put" else mine.delete(keys(*data))  # type: ignore[arg-type]
+        if closes:
+            mine.close()
+            self.flushed = dict(self.durable)
+
+    def theirs(self, *, closes: bool) -> None:
+        made = self.changes()
+        self.official.run(self.uri, WRITE, region=str(REGION), changes=made, closes=closes)
+        if closes:
+            self.flushed = dict(self.durable)
+
+    def merge(self, *, closes: bool) -> None:
+        merge_generations(newest(self.uri))
+
+    def check(self) -> None:
+        now = newest(self.uri)
+        assert seen(now, Freshness.DURABLE) == self.durable
+        assert seen(now, Freshness.FLUSHED) == self.flushed
+        assert _official_rows(self.official, self.uri) == self.flushed
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_region_is_written_in_turn(seed: int, tmp_path: Path, official_14: Official) -> None:
+    turns = Turns(tmp_path / "t", official_14, seed)
+    for _ in range(STEPS):
+        turns.step()
+        turns.check()
+
+
+def test_a_mem_wal_that_the_release_initialized_is_continued(
+    tmp_path: Path, official_14: Official
+) -> None:
+    uri = tmp_path / "t"
+    official_14.write(uri, rows((1, "base"), (2, "base")))
+    official_14.run(uri, "lance.dataset(uri).initialize_mem_wal(unsharded=True); result = None")
+    base = newest(uri)
+    assert details_of(base).spec() == Unsharded()
+    with writer(base) as mine:
+        mine.put(rows((1, "ours")))
+    merge_generations(base)
+    assert official_14.read(uri).sort_by("id").to_pylist() == [
+        {"id": 1, "name": "ours"},
+        {"id": 2, "name": "base"},
+    ]
+
+
+def test_a_sealed_region_is_refused_by_the_release(tmp_path: Path, official_14: Official) -> None:
+    writer(new_table(tmp_path / "t", (1, "base"))).seal()
+    assert "seal" in official_14.run(tmp_path / "t", REFUSED, region=str(REGION)).lower()
+
+
+def test_a_key_of_two_columns_is_read_by_the_release(tmp_path: Path, official_14: Official) -> None:
+    position = "lance-schema:unenforced-primary-key:position"
+    schema = pa.schema(
+        [
+            pa.field("value", pa.float64()),
+            pa.field("city", pa.utf8(), nullable=False, metadata={**KEY, position: "1"}),
+            pa.field("day", pa.int32(), nullable=False, metadata={**KEY, position: "2"}),
+        ]
+    )
+    lance.write_dataset(pa.table([[0.5], ["Bern"], [1]], schema=schema), tmp_path / "t")
+    base = initialize(newest(tmp_path / "t"), Unsharded())
+    with RegionWriter(base, NEW_REGION, options=INLINE) as mine:
+        mine.put(pa.table([[1.5, 2.5, 3.5], ["Bern", "Rome", "a\0b"], [1, -7, 0]], schema=schema))
+    manifest = RegionFiles.at(base.location, REGION).latest()
+    assert manifest is not None
+    (made,) = manifest.generations
+    inputs = {"generations": [(1, made.path)], "current": 2}
+    found = official_14.run(tmp_path / "t", READ, region=str(REGION), **inputs)
+    expected = open_view(base, Freshness.FLUSHED).to_table().to_pylist()
+    assert sorted(r["value"] for r in found) == sorted(r["value"] for r in expected)
+    assert len(found) == 3
+
+
+@pytest.mark.parametrize("values", VALUES, ids=lambda values: str(values.type))
+def test_buckets_are_those_of_the_release(
+    values: pa.Array, tmp_path: Path, official_14: Official
+) -> None:
+    official_14.write(tmp_path / "t", pa.table({"v": values}))
+    expected = official_14.run(tmp_path / "t", BUCKETS, count=1000)
+    assert bucket_hash.buckets(values, 1000).tolist() == expected
+
+
+def test_official_4_works_beside_a_mem_wal(tmp_path: Path, official_4: Official) -> None:
+    uri = tmp_path / "t"
+    base = new_table(uri, (1, "base"), (2, "base"))
+    mine = writer(base)
+    mine.put(rows((1, "ours")))
+    mine.flush()
+    official_4.append(uri, rows((3, "theirs")))
+    official_4.delete(uri, "id = 2")
+    assert details_of(newest(uri)).spec() == Bucketed(column=FieldId(0), buckets=1)
+    merge_generations(newest(uri))
+    expected = [{"id": 1, "name": "ours"}, {"id": 3, "name": "theirs"}]
+    assert official_4.read(uri).sort_by("id").to_pylist() == expected

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.merged_generation import MergedGeneration
+from lancelake.memwal import merge as merging
+from lancelake.memwal.initialize import details_of
+from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.view import Freshness
+from tests.support.memwal_tables import (
+    BUCKET,
+    REGION,
+    SIMPLE,
+    keys,
+    new_table,
+    newest,
+    rows,
+    seen,
+    writer,
+)
+
+
+@pytest.fixture
+def base(tmp_path: Path) -> Snapshot:
+    return new_table(tmp_path / "t", (1, "base"), (2, "base"))
+
+
+def _two_generations(base: Snapshot) -> None:
+    with writer(base) as mine:
+        mine.put(rows((1, "first"), (3, "first")))
+        mine.delete(keys(2))
+        mine.flush()
+        mine.put(rows((3, "second"), (2, "second")))
+        mine.delete(keys(1, 99))
+
+
+def test_generations_are_merged_in_one_commit(base: Snapshot) -> None:
+    _two_generations(base)
+    made = merge_generations(base)
+    assert made.marks == (MergedGeneration(region_id=REGION, generation=2),)
+    assert made.snapshot.version == base.version + 1
+    assert (made.counts.inserted, made.counts.updated, made.counts.deleted) == (1, 1, 1)
+    for freshness in Freshness:
+        assert seen(made.snapshot, freshness) == {2: "second", 3: "second"}
+
+
+def test_merged_generations_are_not_merged_again(base: Snapshot) -> None:
+    _two_generations(base)
+    made = merge_generations(base)
+    lance.dataset(base.location.uri).update({"name": "'direct'"})
+    again = merge_generations(made.snapshot)
+    assert (again.marks, again.snapshot.version) == ((), made.snapshot.version)
+    assert seen(newest(base.location.uri)) == {2: "direct", 3: "direct"}
+
+
+def test_a_merge_of_an_old_version_starts_after_what_is_merged_now(base: Snapshot) -> None:
+    _two_generations(base)
+    merge_generations(base)
+    late = merge_generations(base)
+    assert (late.marks, seen(late.snapshot)) == ((), {2: "second", 3: "second"})
+
+
+def test_generations_without_live_rows_are_merged(base: Snapshot) -> None:
+    with writer(base) as mine:
+        mine.delete(keys(50))
+    made = merge_generations(base)
+    assert details_of(made.snapshot).progress() == {REGION: 1}
+    assert seen(made.snapshot, Freshness.BASE) == {1: "base", 2: "base"}
+
+
+def test_another_merge_in_between_leaves_the_rest(
+    base: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with writer(base) as mine:
+        mine.put(rows((1, "first")))
+    publish = merging.publish
+
+    def late(*arguments: object) -> Snapshot:
+        monkeypatch.setattr(merging, "publish", publish)
+        merge_generations(base)
+        with writer(base) as mine:
+            mine.put(rows((1, "second")))
+        return publish(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(merging, "publish", late)
+    made = merge_generations(base)
+    assert made.marks == (MergedGeneration(region_id=REGION, generation=2),)
+    assert seen(made.snapshot, Freshness.BASE) == {1: "second", 2: "base"}
+
+
+def test_rows_of_the_wal_are_not_merged(base: Snapshot) -> None:
+    mine = writer(base)
+    mine.put(rows((3, "tail")))
+    made = merge_generations(base)
+    assert (made.marks, seen(made.snapshot, Freshness.BASE)) == ((), {1: "base", 2: "base"})
+
+
+def test_generations_of_the_official_release_are_merged(tmp_path: Path) -> None:
+    table = Path(shutil.copytree(SIMPLE, tmp_path / "t"))
+    made = merge_generations(newest(table))
+    assert details_of(made.snapshot).progress() == {BUCKET: 2}
+    assert seen(made.snapshot, Freshness.BASE)[6] == "third"
+    assert seen(made.snapshot) == {1: "tail", 3: "base", 4: "second", 5: "second", 7: "tail"}
