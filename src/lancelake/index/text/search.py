@@ -78,7 +78,8 @@ def search(
     needs_all = wanted.requires_all or wanted.slop is not None
     if needs_all and not _has_all_positions(wanted, numbers):
         return NO_HITS
-    times = Counter(term.text for term in wanted.terms)
+    # N-grams share a position, where a repeated one counts once.
+    times = Counter(term.text for term in set(wanted.terms))
     lists = {
         word: _scored(partition, number, corpus, corpus.weight(word) * times[word])
         for word, number in numbers.items()
