@@ -56,7 +56,7 @@ Kind = Annotated[
         "--kind",
         "-k",
         metavar="KIND",
-        help="BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER or NGRAM.",
+        help="BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM or INVERTED.",
     ),
 ]
 NewName = Annotated[

@@ -61,7 +61,7 @@ class TextIndexWriter:
         self,
         folder: SegmentFolder,
         parameters: TextParameters,
-        occurrences_at_once: int = OCCURRENCES_AT_ONCE,
+        occurrences_at_once: int,
     ) -> None:
         self._folder, self._parameters = folder, parameters
         self._limit = occurrences_at_once

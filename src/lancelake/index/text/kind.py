@@ -28,7 +28,7 @@ from lancelake.index.kind import (
 )
 from lancelake.index.row_ids import RowIds, U64Array
 from lancelake.index.text.analyzer import Analyzer
-from lancelake.index.text.build import RowFilter, TextIndexWriter
+from lancelake.index.text.build import OCCURRENCES_AT_ONCE, RowFilter, TextIndexWriter
 from lancelake.index.text.layout import TextLayout, read_layout
 from lancelake.index.text.parameters import KIND, TextParameters
 from lancelake.index.text.partition import StoredPartition
@@ -96,7 +96,7 @@ def _written(
     parameters: TextParameters,
     folder: SegmentFolder,
 ) -> BuiltSegment:
-    writer = TextIndexWriter(folder, parameters)
+    writer = TextIndexWriter(folder, parameters, OCCURRENCES_AT_ONCE)
     for segment, choose in olds:
         for partition in segment.partitions:
             writer.add_partition(partition, choose)

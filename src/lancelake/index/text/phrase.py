@@ -40,7 +40,9 @@ def has_phrase(documents: U32, steps: Sequence[tuple[Places, int]], slop: int) -
 def _places(documents: U32, places: Places) -> I64:
     """Return the positions of a term in some documents, with the place of the document above."""
     all_documents, frequencies, positions = places
-    rows = np.searchsorted(all_documents, documents)
+    is_wanted = np.zeros(int(all_documents[-1]) + 1, np.bool_)
+    is_wanted[documents] = True
+    rows = np.flatnonzero(is_wanted[all_documents])
     counts = frequencies[rows].astype(np.int64)
     starts = (np.cumsum(frequencies, dtype=np.int64) - frequencies)[rows]
     chosen = positions[runs(starts, counts)].astype(np.int64)
@@ -53,6 +55,9 @@ def _next(reached: I64, here: I64, step: int, slop: int) -> I64:
     """Return the places of a term that follow a place of the term before it."""
     document = here >> _SHIFT << _SHIFT
     latest = here - step
+    if not slop:
+        rows = np.minimum(np.searchsorted(reached, latest), max(0, len(reached) - 1))
+        return here[reached[rows] == latest] if len(reached) else here[:0]
     earliest = np.maximum(latest - slop, document)
     is_after = np.searchsorted(reached, latest, "right") > np.searchsorted(
         reached, earliest, "left"

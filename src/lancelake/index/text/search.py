@@ -15,7 +15,7 @@ from lancelake.index.text.analyzer import QueryTerm
 from lancelake.index.text.bm25 import Corpus, document_norms, document_weights
 from lancelake.index.text.partition import TextPartition
 from lancelake.index.text.phrase import has_phrase
-from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of
+from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of, union
 
 U32 = npt.NDArray[np.uint32]
 F32 = npt.NDArray[np.float32]
@@ -78,7 +78,8 @@ def search(
     needs_all = wanted.requires_all or wanted.slop is not None
     if needs_all and not _has_all_positions(wanted, numbers):
         return NO_HITS
-    times = Counter(term.text for term in wanted.terms)
+    # N-grams share a position, where a repeated one counts once.
+    times = Counter(term.text for term in set(wanted.terms))
     lists = {
         word: _scored(partition, number, corpus, corpus.weight(word) * times[word])
         for word, number in numbers.items()
@@ -133,13 +134,10 @@ def _having_all(wanted: TermSearch, lists: dict[str, ScoredList], count: int) ->
     found: U32 | None = None
     by_size = sorted(distinct, key=lambda words: sum(len(lists[w].documents) for w in words))
     for words in by_size:
-        documents = _union([lists[word].documents for word in words])
+        each = [lists[word].documents for word in words]
+        documents = each[0] if len(each) == 1 else union(each)
         found = documents if found is None else _common(found, documents, count)
     return np.zeros(0, np.uint32) if found is None else found
-
-
-def _union(lists: Sequence[U32]) -> U32:
-    return lists[0] if len(lists) == 1 else np.unique(np.concatenate(lists))
 
 
 def _common(some: U32, others: U32, count: int) -> U32:

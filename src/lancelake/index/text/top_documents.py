@@ -18,6 +18,8 @@ _BLOCK = 128
 _FEW = 1 << 13
 # Blocks whose documents give a first bound of the scores that are good enough.
 _FIRST_BLOCKS = 24
+# Documents are searched for in lists that are longer by so much.
+_FEW_PER_LIST = 16
 # Sums of the same numbers in another order may differ by so much.
 _ROUNDING = np.float32(1e-5)
 
@@ -39,11 +41,20 @@ class ScoredList:
 
     def scores(self, documents: U32) -> F32:
         """Return the scores of documents for this term; 0 for those that do not have it."""
+        if len(documents) * _FEW_PER_LIST > len(self.documents):
+            return self._all_scores(documents)
         rows = np.searchsorted(self.documents, documents)
         rows[rows == len(self.documents)] = 0
         is_there = self.documents[rows] == documents
         found: F32 = np.where(is_there, self.shares[rows] * self.weight, np.float32(0.0))
         return found
+
+    def _all_scores(self, documents: U32) -> F32:
+        """Look up scores in a table of all documents: faster than a search for each of many."""
+        last = max(int(self.documents[-1]), int(documents[-1]))
+        table = np.zeros(last + 1, np.float32)
+        table[self.documents] = self.shares * self.weight
+        return table[documents]
 
     def at_least(self, score: float) -> U32:
         """Return the documents that get a score for this term."""
@@ -89,6 +100,19 @@ def best_documents(
     return candidates[is_good], scores[is_good]
 
 
+def union(lists: Sequence[U32]) -> U32:
+    """Return the documents that are in any of some lists, ascending."""
+    if not lists:
+        return np.zeros(0, np.uint32)
+    if len(lists) == 1:
+        return np.sort(lists[0])
+    # A sort is faster than the hash table of `numpy.unique`.
+    whole = np.sort(np.concatenate(lists))
+    is_new = np.ones(len(whole), np.bool_)
+    np.not_equal(whole[1:], whole[:-1], out=is_new[1:])
+    return whole[is_new]
+
+
 def scores_of(lists: Sequence[ScoredList], documents: U32) -> F32:
     """Return the scores of documents for all terms."""
     scores = np.zeros(len(documents), np.float32)
@@ -100,7 +124,7 @@ def scores_of(lists: Sequence[ScoredList], documents: U32) -> F32:
 def _bound(lists: Sequence[ScoredList], allowed: BoolArray | None, most: int) -> float | None:
     """Return a score that at least so many documents reach; None if too few are looked at."""
     blocks = max(_FIRST_BLOCKS, -(-2 * most // _BLOCK))
-    first = np.unique(np.concatenate([each.leading(blocks) for each in lists]))
+    first = union([each.leading(blocks) for each in lists])
     if allowed is not None:
         first = first[allowed[first]]
     if len(first) < most:
@@ -120,7 +144,7 @@ def _candidates(lists: Sequence[ScoredList], bound: float) -> U32:
         # A document that has only terms up to this one cannot reach the score.
         if before >= bound:
             found.append(each.at_least(bound - (total - each.most)))
-    return np.unique(np.concatenate(found)) if found else np.zeros(0, np.uint32)
+    return union(found)
 
 
 def _all(lists: Sequence[ScoredList], count: int, allowed: BoolArray | None) -> tuple[U32, F32]:

@@ -22,6 +22,7 @@ COLUMNS = {
     "ZONEMAP": "i",
     "BLOOMFILTER": "i",
     "NGRAM": "s",
+    "INVERTED": "s",
 }
 OF_ADDRESSES = ("ZONEMAP", "BLOOMFILTER")
 EXACT = ("BTREE", "BITMAP", "LABEL_LIST")

@@ -1,0 +1,140 @@
+"""Texts become the terms that the tokenizer library finds, with their positions."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import tantivy
+
+from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.index.text.analyzer import Analyzer
+from lancelake.index.text.parameters import TextParameters
+from lancelake.index.text.stop_words import CURRENT_ENGLISH, OLD_ENGLISH
+
+TEXTS = [
+    "The quick, brown-fox; JUMPS over\tthe lazy dogs!",
+    "",
+    " \n ",
+    "x_y a1b2 " + "z" * 39 + " " + "z" * 40,
+    "Die Straße, naïve café über 日本語 ½ ⅷ हिन्दी",
+    "running runner ran",
+    "ends with word",
+    "starts here",
+]
+CHOICES: list[dict[str, Any]] = [
+    {},
+    {"base_tokenizer": "whitespace", "stem": False},
+    {"base_tokenizer": "raw"},
+    {"base_tokenizer": "ngram", "min_ngram_length": 2, "max_ngram_length": 3},
+    {"base_tokenizer": "ngram", "prefix_only": True},
+    {"lower_case": False, "ascii_folding": False},
+    {"remove_stop_words": False, "max_token_length": None},
+    {"custom_stop_words": ["quick", "fox"]},
+    {"language": "German"},
+]
+
+
+def reference(parameters: TextParameters) -> tantivy.TextAnalyzer:
+    """Return the analyzer that the library builds of the same filters in one chain."""
+    kinds = {
+        "simple": tantivy.Tokenizer.simple,
+        "whitespace": tantivy.Tokenizer.whitespace,
+        "raw": tantivy.Tokenizer.raw,
+        "ngram": lambda: tantivy.Tokenizer.ngram(
+            parameters.min_ngram_length, parameters.max_ngram_length, parameters.prefix_only
+        ),
+    }
+    builder = tantivy.TextAnalyzerBuilder(kinds[parameters.base_tokenizer]())
+    if parameters.max_token_length is not None:
+        builder = builder.filter(tantivy.Filter.remove_long(parameters.max_token_length))
+    if parameters.lower_case:
+        builder = builder.filter(tantivy.Filter.lowercase())
+    if parameters.stem:
+        builder = builder.filter(tantivy.Filter.stemmer(parameters.language.lower()))
+    if parameters.remove_stop_words:
+        words = parameters.custom_stop_words
+        language = parameters.language.lower()
+        stop = tantivy.Filter.stopword(language) if words is None else None
+        builder = builder.filter(stop or tantivy.Filter.custom_stopword(list(words or ())))
+    if parameters.ascii_folding:
+        builder = builder.filter(tantivy.Filter.ascii_fold())
+    return builder.build()
+
+
+def expected(parameters: TextParameters, text: str) -> list[tuple[str, int]]:
+    tokens = reference(parameters).pre_tokenize(text).tokens
+    return [(token.text, token.position) for token in tokens]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+@pytest.mark.parametrize("are_ascii", [True, False], ids=["ASCII", "any"])
+def test_texts_become_the_terms_of_the_library(choice: dict[str, Any], are_ascii: bool) -> None:
+    chosen = [text for text in TEXTS if text.isascii() or not are_ascii]
+    parameters = TextParameters.requested(choice)
+    analyzer = Analyzer(parameters)
+    found = analyzer.occurrences(pa.array(["left out", *chosen], pa.string()).slice(1))
+    terms = analyzer.terms
+    mine: list[list[tuple[str, int]]] = [[] for _ in chosen]
+    for term, text, position in zip(
+        found.terms.tolist(), found.texts.tolist(), found.positions.tolist(), strict=True
+    ):
+        mine[text].append((terms[term], position))
+    assert mine == [expected(parameters, text) for text in chosen]
+
+
+def test_positions_of_a_query_start_with_its_first_term() -> None:
+    found = Analyzer(TextParameters.requested({})).query_terms("the quick and the dead")
+    assert found == [("quick", 0), ("dead", 3)]
+
+
+def test_english_stop_words_are_stored_explicitly() -> None:
+    assert TextParameters.requested({}).custom_stop_words == CURRENT_ENGLISH
+
+
+def test_an_index_of_an_older_release_has_the_list_of_that_release() -> None:
+    text = '{"base_tokenizer": "simple", "custom_stop_words": null}'
+    old = TextParameters.stored(text, is_current=False, path="p")
+    current = TextParameters.stored(text, is_current=True, path="p")
+    assert (old.custom_stop_words, current.custom_stop_words) == (OLD_ENGLISH, CURRENT_ENGLISH)
+
+
+def test_stored_parameters_are_read_back() -> None:
+    before = TextParameters.requested({"with_position": True, "custom_stop_words": ["x"]})
+    text = json.dumps(before.document())
+    assert TextParameters.stored(text, is_current=False, path="p") == before
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"base_tokenizer": "icu"}, "base tokenizer"),
+        ({"language": "Klingon"}, "language"),
+        ({"steam": True}, "steam"),
+        ({"stem": "yes"}, "stem"),
+        ({"max_token_length": -1}, "max_token_length"),
+        ({"custom_stop_words": "the"}, "custom_stop_words"),
+        ({"min_ngram_length": 4}, "n-gram"),
+        ({"language": "Greek"}, "stop words"),
+    ],
+)
+def test_wrong_parameters_are_refused(given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidRequestError, match=words):
+        TextParameters.requested(given)
+
+
+@pytest.mark.parametrize(
+    "given", [{"block_size": 256}, {"format_version": 3}, {"document_granularity": "list_element"}]
+)
+def test_a_layout_that_is_not_written_is_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(UnsupportedError):
+        TextParameters.requested(given)
+
+
+def test_without_the_extra_its_name_is_in_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tantivy", None)
+    with pytest.raises(UnsupportedError, match=r"lancelake\[search\]"):
+        Analyzer(TextParameters.requested({}))

@@ -1,0 +1,117 @@
+"""Searches of a partition find what a look at all documents finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lancelake.index.kind import ROW_ID, VALUE
+from lancelake.index.text.analyzer import Analyzer, QueryTerm
+from lancelake.index.text.memory_partition import MemoryPartition, memory_partition
+from lancelake.index.text.parameters import TextParameters
+from lancelake.index.text.search import TermSearch, corpus_of, search
+from lancelake.index.text.terms import similar
+from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of
+from tests.support.text_tables import has_phrase, scores_by_definition
+
+PLAIN = TextParameters.requested({"stem": False, "remove_stop_words": False})
+documents = st.lists(st.lists(st.sampled_from("abcd"), max_size=8), min_size=1, max_size=20)
+terms = st.lists(st.sampled_from("abcde"), min_size=1, max_size=4)
+
+
+def partition(texts: list[list[str]]) -> MemoryPartition | None:
+    columns = [pa.array([" ".join(t) for t in texts]), pa.array(range(len(texts)), pa.uint64())]
+    batch = pa.RecordBatch.from_arrays(columns, [VALUE, ROW_ID])
+    return memory_partition(Analyzer(PLAIN), [batch], with_position=True)
+
+
+def found(texts: list[list[str]], wanted: TermSearch) -> dict[int, float]:
+    content = partition(texts)
+    if content is None:
+        return {}
+    hits = search(content, wanted, corpus_of([content], wanted.words))
+    ids = content.documents.row_ids[hits.documents].tolist()
+    return dict(zip(ids, hits.scores.tolist(), strict=True))
+
+
+def query(words: list[str], **options: object) -> TermSearch:
+    placed = tuple(QueryTerm(word, place) for place, word in enumerate(words))
+    return TermSearch(terms=placed, **options)  # type: ignore[arg-type]
+
+
+@given(texts=documents, words=terms)
+def test_scores_are_those_of_the_definition(texts: list[list[str]], words: list[str]) -> None:
+    expected = scores_by_definition(texts, words) if any(texts) else []
+    matches = {row: score for row, score in enumerate(expected) if score > 0}
+    assert found(texts, query(words)) == pytest.approx(matches, rel=1e-5)
+
+
+@given(texts=documents, words=terms)
+def test_all_terms_are_found_together(texts: list[list[str]], words: list[str]) -> None:
+    rows = {row for row, text in enumerate(texts) if set(words) <= set(text)}
+    assert found(texts, query(words, requires_all=True)).keys() == rows
+
+
+@given(texts=documents, words=terms, slop=st.integers(0, 3))
+def test_phrases_are_those_of_an_exact_matcher(
+    texts: list[list[str]], words: list[str], slop: int
+) -> None:
+    rows = {row for row, text in enumerate(texts) if has_phrase(text, words, slop)}
+    assert found(texts, query(words, slop=slop)).keys() == rows
+
+
+def scored(chance: np.random.Generator, count: int) -> ScoredList:
+    size = int(chance.integers(1, count))
+    chosen = np.sort(chance.choice(count, size, replace=False)).astype(np.uint32)
+    shares = (chance.random(size) ** 4 * 2.2).astype(np.float32)
+    best = np.maximum.reduceat(shares, np.arange(0, size, 128))
+    return ScoredList(chosen, shares, best, np.float32(chance.random() * 5 + 0.01))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_documents_are_among_those_that_are_scored(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    count, most = 30_000, int(chance.integers(1, 50))
+    lists = [scored(chance, count) for _ in range(int(chance.integers(1, 5)))]
+    allowed = chance.random(count) < 0.5 if seed % 2 else None
+    everything = scores_of(lists, np.arange(count, dtype=np.uint32))
+    everything[~allowed if allowed is not None else slice(0, 0)] = 0
+    rows, scores = best_documents(lists, count, allowed, most)
+    assert np.sort(scores)[::-1][:most] == pytest.approx(np.sort(everything)[::-1][:most], rel=1e-5)
+    assert np.all(everything[rows] > 0)
+
+
+def test_few_documents_are_scored_when_few_are_wanted() -> None:
+    chance = np.random.default_rng(0)
+    lists = [scored(chance, 1_000_000) for _ in range(2)]
+    rows, _ = best_documents(lists, 1_000_000, None, 10)
+    assert len(rows) < 10_000
+
+
+def distance(one: str, other: str) -> int:
+    before = list(range(len(other) + 1))
+    for i, left in enumerate(one, 1):
+        row = [i]
+        for j, right in enumerate(other, 1):
+            row.append(min(before[j - 1] + (left != right), before[j] + 1, row[-1] + 1))
+        before = row
+    return before[-1]
+
+
+@given(
+    words=st.sets(st.text("abé", max_size=6), max_size=20),
+    term=st.text("abé", min_size=1, max_size=6),
+    most=st.integers(0, 2),
+    prefix=st.integers(0, 2),
+)
+def test_similar_words_are_those_within_the_distance(
+    words: set[str], term: str, most: int, prefix: int
+) -> None:
+    ordered = sorted(words, key=str.encode)
+    expected = [
+        word for word in ordered if distance(word, term) <= most and word.startswith(term[:prefix])
+    ]
+    assert similar(pa.array(ordered, pa.large_string()), term, most, prefix) == expected
