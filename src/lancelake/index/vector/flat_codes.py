@@ -20,12 +20,6 @@ _STORED = {
     Element.FLOAT64: pa.float64(),
     Element.UINT8: pa.uint8(),
 }
-_NUMPY = {
-    Element.FLOAT16: np.float16,
-    Element.FLOAT32: np.float32,
-    Element.FLOAT64: np.float64,
-    Element.UINT8: np.uint8,
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +37,7 @@ class FlatCodes:
 
     def field(self) -> pa.Field:
         """Return the column of the vectors."""
+        # Release 4.0.2 cannot read other floats than float32, not even its own.
         return pa.field(self.column, pa.list_(_STORED[self.element], self.dimension))
 
     def metadata(self) -> Mapping[str, Any]:
@@ -55,7 +50,7 @@ class FlatCodes:
 
     def encode(self, vectors: Matrix) -> CodeMatrix:
         """Return the vectors in the type of the column."""
-        return vectors.astype(_NUMPY[self.element], copy=False)
+        return vectors.astype(_STORED[self.element].to_pandas_dtype(), copy=False)
 
     def decode(self, codes: CodeMatrix) -> Matrix:
         """Return the vectors."""
