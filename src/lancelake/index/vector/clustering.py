@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
-from lancelake.index.vector.faiss_library import faiss
+from lancelake.index.vector.faiss_library import faiss, use_one_thread
 from lancelake.index.vector.metric import Matrix
 
 # Further rounds move centers very little.
@@ -16,12 +16,10 @@ _MOST_ROUNDS = 20
 
 
 def clustered(
-    vectors: Matrix, count: int, rounds: int = _MOST_ROUNDS, *, uses_one_thread: bool = False
+    vectors: Matrix, count: int, rounds: int = _MOST_ROUNDS
 ) -> tuple[npt.NDArray[np.float32], float]:
     """Return the centers of clusters, and the sum of the squared distances to them."""
     library = faiss()
-    if uses_one_thread:
-        library.omp_set_num_threads(1)  # of this thread
     found = library.Kmeans(
         vectors.shape[1],
         count,
@@ -42,7 +40,7 @@ def train_codebook(vectors: Matrix, parts: int, bits: int) -> npt.NDArray[np.flo
     split = vectors.reshape(len(vectors), parts, -1)
 
     def part(number: int) -> npt.NDArray[np.float32]:
-        return clustered(split[:, number], 1 << bits, uses_one_thread=True)[0]
+        return clustered(split[:, number], 1 << bits)[0]
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+    with ThreadPoolExecutor(os.cpu_count() or 1, initializer=use_one_thread) as pool:
         return np.stack(list(pool.map(part, range(parts))))

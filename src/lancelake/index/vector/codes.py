@@ -80,6 +80,15 @@ class Codes(Protocol):
         """
         ...
 
+    def top(
+        self, queries: Matrix, loaded: CodeMatrix, k: int
+    ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
+        """Return the distances and places of the `k` nearest vectors for each query.
+
+        Places are negative where there are fewer. None if `distances` is as fast.
+        """
+        ...
+
 
 def scored(values: npt.NDArray[Any]) -> Distances:
     """Return distances in the type of the result."""

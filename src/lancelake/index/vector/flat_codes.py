@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.vector.codes import CodeMatrix
+from lancelake.index.vector.faiss_library import faiss_or_none
 from lancelake.index.vector.metric import Distances, Matrix, Metric, distances
 from lancelake.index.vector.vectors import Element
 
@@ -19,12 +20,6 @@ _STORED = {
     Element.FLOAT32: pa.float32(),
     Element.FLOAT64: pa.float64(),
     Element.UINT8: pa.uint8(),
-}
-_NUMPY = {
-    Element.FLOAT16: np.float16,
-    Element.FLOAT32: np.float32,
-    Element.FLOAT64: np.float64,
-    Element.UINT8: np.uint8,
 }
 
 
@@ -43,6 +38,7 @@ class FlatCodes:
 
     def field(self) -> pa.Field:
         """Return the column of the vectors."""
+        # Release 4.0.2 cannot read other floats than float32, not even its own.
         return pa.field(self.column, pa.list_(_STORED[self.element], self.dimension))
 
     def metadata(self) -> Mapping[str, Any]:
@@ -55,7 +51,7 @@ class FlatCodes:
 
     def encode(self, vectors: Matrix) -> CodeMatrix:
         """Return the vectors in the type of the column."""
-        return vectors.astype(_NUMPY[self.element], copy=False)
+        return vectors.astype(_STORED[self.element].to_pandas_dtype(), copy=False)
 
     def decode(self, codes: CodeMatrix) -> Matrix:
         """Return the vectors."""
@@ -79,3 +75,16 @@ class FlatCodes:
         if self.metric is Metric.COSINE:
             return distances(Metric.DOT, queries, loaded)
         return distances(self.metric, queries, loaded)
+
+    def top(
+        self, queries: Matrix, loaded: CodeMatrix, k: int
+    ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
+        """Let faiss find the nearest vectors."""
+        library = faiss_or_none()
+        if library is None or self.metric is Metric.HAMMING:
+            return None
+        if self.metric is Metric.L2:
+            found: tuple[Distances, npt.NDArray[np.int64]] = library.knn(queries, loaded, k)
+            return found
+        products, places = library.knn(queries, loaded, k, library.METRIC_INNER_PRODUCT)
+        return 1 - products, places

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
@@ -58,6 +59,12 @@ class OpaqueCodes:
         raise self._unsupported()
 
     def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+        """Refuse: such codes are not read."""
+        raise self._unsupported()
+
+    def top(
+        self, queries: Matrix, loaded: CodeMatrix, k: int
+    ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
         """Refuse: such codes are not read."""
         raise self._unsupported()
 

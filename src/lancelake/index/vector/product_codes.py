@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.vector.codes import CodeMatrix, scored
-from lancelake.index.vector.faiss_library import faiss
+from lancelake.index.vector.faiss_library import faiss, faiss_or_none
 from lancelake.index.vector.metric import Distances, Matrix, Metric
 from lancelake.index.vector.tensors import encode_tensor
 from lancelake.index.vector.vectors import Element
@@ -19,6 +20,7 @@ from lancelake.index.vector.vectors import Element
 _BYTE = 8
 _NIBBLE = 4
 _LOW = np.uint8(15)
+_scanners = threading.local()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -93,20 +95,20 @@ class ProductCodes:
         return np.ascontiguousarray(codes.T).reshape(-1)
 
     def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
-        """Return the bytes of a partition, a row for each byte of a code."""
+        """Return the codes of a partition, one row each."""
         if self.is_transposed:
-            return values.reshape(self._width, rows)
-        return np.ascontiguousarray(values.reshape(rows, self._width).T)
+            return np.ascontiguousarray(values.reshape(self._width, rows).T)
+        return values.reshape(rows, self._width)
 
     def rows(self, loaded: CodeMatrix) -> CodeMatrix:
-        """Return loaded codes, one row each."""
-        return np.ascontiguousarray(loaded.T)
+        """Return loaded codes."""
+        return loaded
 
     def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
         """Sum the distances of sub-vectors, which are computed once for each query."""
-        numbers = self._numbers(loaded)
+        numbers = self._numbers(loaded.T)
         tables = self._tables(queries)
-        found = np.zeros((len(queries), loaded.shape[1]), dtype=np.float32)
+        found = np.zeros((len(queries), len(loaded)), dtype=np.float32)
         for part, chosen in enumerate(numbers):
             for place in range(len(queries)):
                 found[place] += tables[place, part].take(chosen)
@@ -114,6 +116,34 @@ class ProductCodes:
             return scored(1 - found)
         # Of vectors of length 1, half of the squared difference is the cosine distance.
         return scored(found / 2 if self.metric is Metric.COSINE else found)
+
+    def top(
+        self, queries: Matrix, loaded: CodeMatrix, k: int
+    ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
+        """Let faiss sum the distances of sub-vectors."""
+        library = faiss_or_none()
+        if library is None:
+            return None
+        index = self._scanner(library)
+        library.copy_array_to_vector(loaded.reshape(-1), index.codes)
+        index.ntotal = len(loaded)
+        found, places = index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+        if self.metric is Metric.DOT:
+            return 1 - found, places
+        return found / 2 if self.metric is Metric.COSINE else found, places
+
+    def _scanner(self, library: Any) -> Any:
+        """Return an index of faiss with the codebook, one for each thread."""
+        known: tuple[ProductCodes, Any] | None = getattr(_scanners, "last", None)
+        if known is not None and known[0] is self:
+            return known[1]
+        is_dot = self.metric is Metric.DOT
+        metric = library.METRIC_INNER_PRODUCT if is_dot else library.METRIC_L2
+        index = library.IndexPQ(self.dimension, self.parts, self.bits, metric)
+        library.copy_array_to_vector(self.codebook.reshape(-1), index.pq.centroids)
+        index.is_trained = True
+        _scanners.last = (self, index)
+        return index
 
     def _tables(self, queries: Matrix) -> npt.NDArray[np.float32]:
         """Return the distance of each part of the queries to each sub-vector."""

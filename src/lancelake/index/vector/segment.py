@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +18,19 @@ from lancelake.expr.condition import Leaf
 from lancelake.index.answer import Answer
 from lancelake.index.kind import ROW_ID, Parameters, SegmentFacts
 from lancelake.index.row_ids import BoolArray, U64Array
+from lancelake.index.vector.faiss_library import use_one_thread
 from lancelake.index.vector.files import CENTERS_FILE, SegmentFiles, SegmentModel
-from lancelake.index.vector.metric import Matrix, Metric, normalized
+from lancelake.index.vector.metric import Distances, Matrix, Metric, normalized
 from lancelake.index.vector.product_codes import ProductCodes
 from lancelake.index.vector.top_rows import NearestRows
 from lancelake.index.vector.vectors import VectorType
 
 _FILE_VERSION = "V3"
+# From so many pairs of query and partition on, partitions are searched by several threads.
+_MANY_SCORES = 256
+
+_Round = list[tuple[int, npt.NDArray[np.int64]]]
+_Scored = tuple[int, U64Array, Distances]
 
 Gate = Callable[[int, U64Array], BoolArray | None]
 """Returns which rows of a partition are wanted, given its number and ids; None for all."""
@@ -61,8 +70,16 @@ class VectorSegment:
         """Add the rows of the partitions near each query; ids are those that the index stores."""
         wanted = self.prepared(queries)
         order = self.model.partitions.by_distance(wanted)
-        for number, places in self._rounds(order, probes, nearest):
-            self._score(number, places, wanted, nearest, gate)
+        for each in self._rounds(order, probes, nearest):
+            few: dict[int, list[tuple[U64Array, Distances]]] = {}
+            for place, ids, distances in self._scored(each, wanted, nearest, gate):
+                if len(ids) > nearest.k:
+                    nearest.add(place, ids, distances)
+                else:
+                    few.setdefault(place, []).append((ids, distances))
+            for place, parts in few.items():
+                ids, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
+                nearest.add(place, ids, distances)
 
     def candidates(
         self, queries: npt.NDArray[np.float32], probes: Probes, gate: Gate, k: int
@@ -144,7 +161,7 @@ class VectorSegment:
 
     def _rounds(
         self, order: npt.NDArray[np.int64], probes: Probes, nearest: NearestRows
-    ) -> Iterator[tuple[int, npt.NDArray[np.int64]]]:
+    ) -> Iterator[_Round]:
         """Yield partitions with the queries that search them, until there are enough rows."""
         active = np.arange(len(order))
         start, stop = 0, min(probes.first, order.shape[1])
@@ -154,29 +171,48 @@ class VectorSegment:
             by_partition = np.argsort(flat, kind="stable")
             numbers, starts = np.unique(flat[by_partition], return_index=True)
             groups = np.split(owners[by_partition], starts[1:])
-            yield from zip(numbers.tolist(), groups, strict=True)
+            yield list(zip(numbers.tolist(), groups, strict=True))
             active = active[[nearest.count(i) < nearest.k for i in active.tolist()]]
             start, stop = stop, min(2 * stop, probes.most, order.shape[1])
 
-    def _score(
+    def _scored(
+        self, pairs: _Round, queries: Matrix, nearest: NearestRows, gate: Gate
+    ) -> Iterator[_Scored]:
+        """Yield the distances of the rows of partitions, computed at once for many queries."""
+
+        def score(pair: tuple[int, npt.NDArray[np.int64]]) -> list[_Scored]:
+            return list(self._partition(*pair, queries, nearest, gate))
+
+        if sum(len(places) for _, places in pairs) < _MANY_SCORES:
+            yield from itertools.chain.from_iterable(map(score, pairs))
+            return
+        with ThreadPoolExecutor(os.cpu_count() or 1, initializer=use_one_thread) as pool:
+            yield from itertools.chain.from_iterable(pool.map(score, pairs))
+
+    def _partition(
         self,
         number: int,
         places: npt.NDArray[np.int64],
         queries: Matrix,
         nearest: NearestRows,
         gate: Gate,
-    ) -> None:
+    ) -> Iterator[_Scored]:
         codes = self.model.codes
         partition = self.files.partition(number)
-        if not len(partition.ids):
+        mask = gate(number, partition.ids)
+        ids, loaded = partition.ids, partition.loaded
+        if mask is not None:
+            ids, loaded = ids[mask], loaded[mask]
+        if not len(ids):
             return
         chosen = queries[places]
         if codes.encodes_residuals:
             chosen = chosen - self.model.partitions.centers[number]
-        mask = gate(number, partition.ids)
-        if mask is not None and not mask.any():
+        k = min(nearest.k, len(ids))
+        top = codes.top(chosen, loaded, k) if nearest.is_unbounded else None
+        if top is None:
+            for place, row in zip(places.tolist(), codes.distances(chosen, loaded), strict=True):
+                yield place, ids, row
             return
-        found = codes.distances(chosen, partition.loaded)
-        ids = partition.ids if mask is None else partition.ids[mask]
-        for place, row in zip(places.tolist(), found, strict=True):
-            nearest.add(place, ids, row if mask is None else row[mask])
+        for place, row, rows in zip(places.tolist(), *top, strict=True):
+            yield place, ids[rows], np.where(rows < 0, np.float32(np.nan), row)

@@ -66,7 +66,8 @@ class IndexedSearch:
             ranked = NearestRows(count, wanted)
         segment.search(nearest.queries, probes, ranked, gate)
         results = [ranked.result(place) for place in range(count)]
-        addresses = [gate.addresses(self._snapshot, rows.ids) for rows in results]
+        every = gate.addresses(self._snapshot, np.concatenate([rows.ids for rows in results]))
+        addresses = np.split(every, np.cumsum([len(rows) for rows in results])[:-1])
         if nearest.refine_factor is not None:
             self._refine(addresses, found)
             return
