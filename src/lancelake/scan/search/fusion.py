@@ -55,11 +55,10 @@ class WeightedScore:
 Fusion = ReciprocalRankFusion | WeightedScore
 
 
-def fusion_of(vector_weight: float | None, rank_constant: int | None = None) -> Fusion:
-    """Return the fusion for two options: with a weight, the weighted score."""
+def fusion_of(vector_weight: float | None, rank_constant: int | None = None) -> Fusion | None:
+    """Return the fusion that one of two options asks for; None without them."""
     if vector_weight is None:
-        constant = DEFAULT_RANK_CONSTANT if rank_constant is None else rank_constant
-        return ReciprocalRankFusion(constant=constant)
+        return None if rank_constant is None else ReciprocalRankFusion(constant=rank_constant)
     if rank_constant is not None:
         problem = "a rank constant has no effect with a vector weight; specify only one of them"
         raise InvalidRequestError(problem)

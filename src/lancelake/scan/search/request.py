@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
@@ -13,7 +13,7 @@ from lancelake.index.stored_segment import indexed_type
 from lancelake.index.text.query import Match, MultiMatch, Phrase, TextQuery
 from lancelake.index.vector.vectors import VectorType
 from lancelake.scan.nearest import DEFAULT_K, Nearest
-from lancelake.scan.search.fusion import Fusion, ReciprocalRankFusion
+from lancelake.scan.search.fusion import Fusion
 
 _LEAST_CANDIDATES = 100
 _QUOTE = '"'
@@ -36,13 +36,18 @@ class SearchRequest:
     with_row_id: bool = False
     fast_search: bool = False
     candidates: int | None = None
-    fusion: Fusion = field(default_factory=ReciprocalRankFusion)
+    fusion: Fusion | None = None
+    """Fusion of a hybrid search; None is that of reciprocal ranks."""
+    use_scalar_index: bool = True
 
     def __post_init__(self) -> None:
         if self.nearest is None and self.text is None:
             raise InvalidRequestError("a search needs a query vector, a text, or both")
         if self.k <= 0:
             raise InvalidRequestError(f"k must be > 0 but got {self.k}")
+        if not self.is_hybrid and (self.fusion is not None or self.candidates is not None):
+            problem = "only a search by text and vector is fused; specify both queries"
+            raise InvalidRequestError(problem)
         if self.candidates is not None and self.candidates < self.k:
             problem = f"candidates must not be fewer than k ({self.k}), got {self.candidates}"
             raise InvalidRequestError(problem)

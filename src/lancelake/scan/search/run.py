@@ -15,7 +15,7 @@ from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelake.scan.prepared import prepare
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scored_rows import SearchedRows, SearchOutput
-from lancelake.scan.search.fusion import FusedRows, Places, fuse
+from lancelake.scan.search.fusion import FusedRows, Places, ReciprocalRankFusion, fuse
 from lancelake.scan.search.request import SearchRequest
 from lancelake.scan.text_search.plan import SCORE
 
@@ -52,7 +52,7 @@ def _hybrid(
     found = replace(_scan(request, None, text), columns=(), with_row_address=True)
     matching = _table(snapshot, found)
     fused = fuse(
-        request.fusion,
+        request.fusion or ReciprocalRankFusion(),
         near=near.column(_ADDRESS).to_numpy(),
         distances=near.column(DISTANCE).to_numpy(),
         matching=matching.column(_ADDRESS).to_numpy(),
@@ -72,6 +72,7 @@ def _scan(request: SearchRequest, nearest: Nearest | None, text: TextQuery | Non
         filter=request.filter,
         prefilter=request.prefilter,
         fast_search=request.fast_search,
+        use_scalar_index=request.use_scalar_index,
     )
 
 

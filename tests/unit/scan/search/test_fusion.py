@@ -87,7 +87,7 @@ def test_nothing_found_is_empty() -> None:
 
 
 def test_options_choose_the_fusion() -> None:
-    assert fusion_of(None) == ReciprocalRankFusion(constant=60)
+    assert fusion_of(None) is None
     assert fusion_of(None, 5) == ReciprocalRankFusion(constant=5)
     assert fusion_of(0.25) == WeightedScore(vector_weight=0.25)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -11,6 +12,7 @@ import pytest
 from lancelake.errors import InvalidRequestError
 from lancelake.index.text.query import Match, MultiMatch, Phrase
 from lancelake.scan.nearest import Nearest
+from lancelake.scan.search.fusion import ReciprocalRankFusion
 from lancelake.scan.search.request import SearchRequest, vector_column, words_query
 from tests.support.read_tables import open_source
 from tests.support.search_tables import write_articles
@@ -53,7 +55,13 @@ def test_no_rows_are_refused() -> None:
 
 def test_fewer_candidates_than_rows_are_refused() -> None:
     with pytest.raises(InvalidRequestError, match="must not be fewer than k"):
-        SearchRequest(nearest=QUERY, candidates=3)
+        SearchRequest(nearest=QUERY, text=words_query("fox"), candidates=3)
+
+
+@pytest.mark.parametrize("option", [{"candidates": 20}, {"fusion": ReciprocalRankFusion()}])
+def test_a_single_search_is_not_fused(option: dict[str, Any]) -> None:
+    with pytest.raises(InvalidRequestError, match="specify both queries"):
+        SearchRequest(nearest=QUERY, **option)
 
 
 def test_the_only_vector_column_is_searched(tmp_path: Path) -> None:
