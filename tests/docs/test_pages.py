@@ -12,7 +12,16 @@ PYTHON_BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 
 
 @pytest.mark.parametrize(
-    "name", ["changes.md", "cleanup.md", "compaction.md", "optimize.md", "repair.md", "rows.md"]
+    "name",
+    [
+        "changes.md",
+        "cleanup.md",
+        "compaction.md",
+        "optimize.md",
+        "repair.md",
+        "rows.md",
+        "search.md",
+    ],
 )
 def test_page_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -54,6 +54,25 @@ NoIndex = Annotated[
     bool,
     typer.Option("--no-index", help="Find the rows that match without indices."),
 ]
+Metric = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        show_default=False,
+        help="l2, cosine, dot or hamming. By default, that of the index.",
+    ),
+]
+RefineFactor = Annotated[
+    int | None,
+    typer.Option(
+        "--refine-factor",
+        metavar="N",
+        min=1,
+        show_default=False,
+        help="Rank N times as many rows again by their stored vectors.",
+    ),
+]
 Message = Annotated[
     str | None,
     typer.Option(

@@ -46,6 +46,7 @@ from lancelake.pylance._dataset.rows import DatasetRows, DeleteResult, UpdateRes
 from lancelake.pylance._dataset.scan_statistics import ScanStatistics
 from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
 from lancelake.pylance._dataset.scanning import DatasetScans, serialize_row_addrs
+from lancelake.pylance._dataset.searching import DatasetSearch
 from lancelake.pylance._dataset.session import Session, locate, session_at
 from lancelake.pylance._dataset.sql import SqlQuery, SqlQueryBuilder
 from lancelake.pylance._dataset.stats import (
@@ -160,6 +161,7 @@ class LanceDataset(
     DatasetFacts,
     DatasetFiles,
     DatasetScans,
+    DatasetSearch,
     DatasetReads,
     DatasetHistory,
     DatasetMaintenance,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -14,10 +15,31 @@ from lancelake.cli import words
 from lancelake.cli.at import open_at, open_head
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.job_bar import job_bar
-from lancelake.cli.options import At, Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.options import (
+    At,
+    Branch,
+    Message,
+    Metric,
+    Output,
+    RefineFactor,
+    StorageOptions,
+    Uri,
+    location,
+)
+from lancelake.cli.recall_view import print_recall, probe_counts, recall_picture
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
+from lancelake.clock import SystemIds
 from lancelake.commit.snapshot import Snapshot
+from lancelake.index.vector.metric import metric_named
+from lancelake.scan.nearest import DEFAULT_K
+from lancelake.scan.search.recall import (
+    DEFAULT_NPROBES,
+    DEFAULT_SAMPLE,
+    RecallRequest,
+    measure_recall,
+)
+from lancelake.scan.search.request import vector_column
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.drop import drop_index
 from lancelake.table.index.refresh import RefreshOptions, refresh_indices
@@ -34,7 +56,7 @@ app = typer.Typer(
     add_completion=False,
     rich_markup_mode=None,
     no_args_is_help=True,
-    help="List, create, refresh and drop indices.",
+    help="List, create, refresh, measure and drop indices.",
 )
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the index.")]
@@ -190,6 +212,59 @@ def refresh_command(
     with job_bar("row") as step:
         done = refresh_indices(base, how, _run(message, step))
     _report(output, done.snapshot, list(done.names), skipped=list(done.skipped))
+
+
+@app.command("recall")
+def recall_command(
+    uri: Uri,
+    column: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="COLUMN",
+            show_default=False,
+            help="The vector column. By default, the only one of the table.",
+        ),
+    ] = None,
+    k: Annotated[int, typer.Option("-k", min=1, help="Number of rows per query.")] = DEFAULT_K,
+    sample: Annotated[
+        int, typer.Option("--sample", min=1, help="Number of rows whose vectors are searched.")
+    ] = DEFAULT_SAMPLE,
+    nprobes: Annotated[
+        str, typer.Option("--nprobes", metavar="N,...", help="Numbers of partitions to probe.")
+    ] = ",".join(map(str, DEFAULT_NPROBES)),
+    metric: Metric = None,
+    refine_factor: RefineFactor = None,
+    seed: Annotated[
+        int | None,
+        typer.Option("--seed", metavar="NUMBER", show_default=False, help="Repeat a sample."),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE.svg",
+            show_default=False,
+            help="Write recall against latency as a picture.",
+        ),
+    ] = None,
+    at: At = None,
+    options: StorageOptions = None,
+    output: Output = OutputFormat.TABLE,
+) -> None:
+    """Measure recall and latency of a vector index against exact search."""
+    snapshot = open_at(location(uri, options), at)
+    request = RecallRequest(
+        column=vector_column(snapshot, column),
+        k=k,
+        sample=sample,
+        nprobes=probe_counts(nprobes),
+        metric=None if metric is None else metric_named(metric),
+        refine_factor=refine_factor,
+    )
+    measured = measure_recall(snapshot, request, ids=SystemIds(seed))
+    if plot is not None:
+        plot.write_text(recall_picture(measured.points, request.k), encoding="utf-8")
+    print_recall(snapshot, request, measured, output)
 
 
 @app.command("drop")

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.errors import InvalidRequestError
 from lancelake.pylance import LanceDataset
 from lancelake.pylance._dataset.scan_arguments import request_columns, row_numbers
 from lancelake.pylance._dataset.scanner import (

@@ -1,0 +1,82 @@
+"""Dataset method that searches by vector, by text, or by both."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Mapping
+from typing import Any, Self
+
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import InvalidRequestError
+from lancelake.pylance._dataset.os_errors import names_dataset
+from lancelake.pylance._dataset.scan_arguments import Columns, Filter, request_columns
+from lancelake.pylance._dataset.search_options import VectorSearchOptions
+from lancelake.pylance.query import FullTextQuery, text_query
+from lancelake.scan.nearest import DEFAULT_K, Nearest
+from lancelake.scan.search.fusion import fusion_of
+from lancelake.scan.search.request import SearchRequest, vector_column
+from lancelake.scan.search.run import search
+
+
+class DatasetSearch:
+    """Methods that search the open version."""
+
+    _snapshot: Snapshot
+
+    @names_dataset
+    def search(
+        self,
+        full_text_query: str | FullTextQuery | Mapping[str, Any] | None = None,
+        nearest: Mapping[str, Any] | None = None,
+        *,
+        k: int = DEFAULT_K,
+        columns: Columns = None,
+        filter: Filter = None,
+        prefilter: bool = True,
+        vector_weight: float | None = None,
+        rank_constant: int | None = None,
+        candidates: int | None = None,
+        with_row_id: bool = False,
+        fast_search: bool = False,
+    ) -> pa.Table:
+        """Return the `k` best rows of a full text query, of a query vector, or of both.
+
+        Both queries are given as to `scanner`; `nearest` needs no column if the table has only one
+        vector column. With both, the rows that the two searches find, up to `candidates` each, are
+        fused and returned with `_distance`, `_score` and `_relevance_score`: the sum of
+        `1 / (rank_constant + rank)` by default, with a constant of 60; with a `vector_weight`
+        between 0 and 1, the weighted sum of the similarity and the text score.
+        """
+        text = None if full_text_query is None else text_query(full_text_query)
+        request = SearchRequest(
+            nearest=None if nearest is None else self._nearest(nearest),
+            text=text,
+            k=operator.index(k),
+            filter=filter,
+            prefilter=prefilter,
+            columns=request_columns(columns),
+            with_row_id=with_row_id,
+            fast_search=fast_search,
+            candidates=candidates,
+            fusion=fusion_of(vector_weight, rank_constant),
+        )
+        return search(self._snapshot, request)
+
+    def _nearest(self, given: Mapping[str, Any]) -> Nearest:
+        if "k" in given:
+            problem = "k is an argument of the search, not of its query vector"
+            raise InvalidRequestError(problem)
+        column = vector_column(self._snapshot, given.get("column"))
+        return _Query().nearest(**{**given, "column": column}).value
+
+
+class _Query(VectorSearchOptions):
+    """Takes the arguments of `nearest` as a scan builder does."""
+
+    value: Nearest
+
+    def _with(self, **changes: Any) -> Self:
+        self.value = changes["nearest"]
+        return self

@@ -1,0 +1,1 @@
+"""Search by vector, by text, or by both, with a filter."""
