@@ -14,7 +14,16 @@ from lancelake.cli import words
 from lancelake.cli.at import open_at, open_head
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.job_bar import job_bar
-from lancelake.cli.options import At, Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.options import (
+    At,
+    Branch,
+    Message,
+    Output,
+    StorageOptions,
+    Uri,
+    location,
+    subcommands,
+)
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.commit.snapshot import Snapshot
@@ -30,12 +39,7 @@ from lancelake.table.index.statistics import (
 )
 from lancelake.table.publish import CommitChoices
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List, create, refresh and drop indices.",
-)
+app = subcommands("List, create, refresh and drop indices.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the index.")]
 Names = Annotated[
