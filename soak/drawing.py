@@ -33,10 +33,11 @@ DECK = Counter(
     filtered=8,
 )
 """How often each operation comes before all cards are dealt again."""
-INDICES = (("id", "BTREE"), ("v", "BTREE"), ("by", "BITMAP"), ("by", "BTREE"))
+INDICES = (("v", "BTREE"), ("by", "BITMAP"), ("by", "BTREE"))
 """Columns with the kinds of their indices."""
-ZONES = ("v", "ZONEMAP")
-"""An index that release 4.0.2 misreads in tables with stable row ids."""
+MISREAD_INDICES = (("id", "BTREE"), ("v", "ZONEMAP"))
+"""Indices that release 4.0.2 misreads in tables with stable row ids: by an index of the key, its
+upserts miss keys."""
 _RECENT = 12
 _FEW_ROWS = 400
 """Below this, rows are rather added than removed."""
@@ -73,7 +74,7 @@ class Drawing:
         self._pool = POOL if is_keyed or not is_official else own_pool(slot)
         # One that is blind does not notice them at all when it only inserts.
         self._new_pool = own_pool(slot) if is_blind else self._pool
-        self._indices = INDICES if is_stable else (*INDICES, ZONES)
+        self._indices = INDICES if is_stable else (*INDICES, *MISREAD_INDICES)
         self._deck: list[str] = []
 
     def draw(self, ds: Any) -> Drawn:

@@ -142,3 +142,10 @@ def column_names(text: str | None) -> tuple[str, ...] | None:
             f"{text!r} contains an empty column name", param_hint="'--columns'"
         )
     return stripped
+
+
+def subcommands(about: str) -> typer.Typer:
+    """Return the group of a command with commands of its own."""
+    return typer.Typer(
+        add_completion=False, rich_markup_mode=None, no_args_is_help=True, help=about
+    )

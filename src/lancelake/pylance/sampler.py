@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from heapq import heappush, heappushpop
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import pyarrow as pa
 
@@ -143,8 +143,8 @@ class FullScanSampler(FragmentSampler):
         yield from dataset.get_fragments()
 
 
-class ShardedFragmentSampler(FragmentSampler):
-    """Scans the fragments of one of several processes."""
+class _Sharded:
+    """A share of the work, for one of several processes."""
 
     def __init__(self, rank: int, world_size: int, randomize: bool = False, seed: int = 0) -> None:
         self._rank, self._world_size = rank, world_size
@@ -154,10 +154,14 @@ class ShardedFragmentSampler(FragmentSampler):
         """Set the number of the pass, which changes a random order."""
         self._epoch = epoch
 
-    @staticmethod
-    def from_torch(randomize: bool = False, seed: int = 0) -> ShardedFragmentSampler:
+    @classmethod
+    def from_torch(cls, randomize: bool = False, seed: int = 0) -> Self:
         """Create the sampler of this process of `torch.distributed`."""
-        return ShardedFragmentSampler(*_torch_process(), randomize=randomize, seed=seed)
+        return cls(*_torch_process(), randomize=randomize, seed=seed)
+
+
+class ShardedFragmentSampler(_Sharded, FragmentSampler):
+    """Scans the fragments of one of several processes."""
 
     def iter_fragments(self, dataset: LanceDataset, **kwargs: Any) -> Iterator[LanceFragment]:  # type: ignore[override]  # as in pylance
         """Yield the fragments of this process."""
@@ -167,21 +171,8 @@ class ShardedFragmentSampler(FragmentSampler):
         yield from found[self._rank :: self._world_size]
 
 
-class ShardedBatchSampler(Sampler):
+class ShardedBatchSampler(_Sharded, Sampler):
     """Yields the batches of one of several processes; with a filter, its rows."""
-
-    def __init__(self, rank: int, world_size: int, randomize: bool = False, seed: int = 0) -> None:
-        self._rank, self._world_size = rank, world_size
-        self._randomize, self._seed, self._epoch = randomize, seed, 0
-
-    def set_epoch(self, epoch: int) -> None:
-        """Set the number of the pass, which changes a random order."""
-        self._epoch = epoch
-
-    @staticmethod
-    def from_torch(randomize: bool = False, seed: int = 0) -> ShardedBatchSampler:
-        """Create the sampler of this process of `torch.distributed`."""
-        return ShardedBatchSampler(*_torch_process(), randomize=randomize, seed=seed)
 
     def __call__(  # type: ignore[override]  # as in pylance
         self,

@@ -10,7 +10,7 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.options import At, Message, Output, StorageOptions, Uri, location, subcommands
 from lancelake.cli.report import report, target_text, version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, right
 from lancelake.commit.versions import latest_version
@@ -22,12 +22,7 @@ from lancelake.table.describe.documents import branch_document
 from lancelake.table.publish import CommitChoices
 from lancelake.table.refs import branch_location, list_branches, load_branch
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List, create and delete branches.",
-)
+app = subcommands("List, create and delete branches.")
 
 Name = Annotated[
     str, typer.Argument(metavar="NAME", show_default=False, help="Name of the branch.")

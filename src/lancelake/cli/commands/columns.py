@@ -13,7 +13,15 @@ from lancelake.cli import words
 from lancelake.cli.at import open_head
 from lancelake.cli.console import OutputFormat
 from lancelake.cli.job_bar import job_bar
-from lancelake.cli.options import Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.options import (
+    Branch,
+    Message,
+    Output,
+    StorageOptions,
+    Uri,
+    location,
+    subcommands,
+)
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.type_words import parse_type
 from lancelake.commit.snapshot import Snapshot
@@ -21,12 +29,7 @@ from lancelake.table.columns import add, alter, drop
 from lancelake.table.columns.alter import ColumnChange
 from lancelake.table.publish import CommitChoices
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Add, drop, rename and alter columns.",
-)
+app = subcommands("Add, drop, rename and alter columns.")
 
 _PATH = "B.C is field C of struct B."
 Computed = Annotated[

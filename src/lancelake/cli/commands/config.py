@@ -12,7 +12,16 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at, open_head
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Branch, Message, Output, StorageOptions, Uri, location
+from lancelake.cli.options import (
+    At,
+    Branch,
+    Message,
+    Output,
+    StorageOptions,
+    Uri,
+    location,
+    subcommands,
+)
 from lancelake.cli.report import report, version_body, version_rows
 from lancelake.cli.tables import facts
 from lancelake.commit.snapshot import Snapshot
@@ -20,12 +29,7 @@ from lancelake.errors import NotFoundError
 from lancelake.table import config as settings
 from lancelake.table.publish import CommitChoices
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="Show and change config and metadata.",
-)
+app = subcommands("Show and change config and metadata.")
 
 Key = Annotated[str, typer.Argument(metavar="KEY", show_default=False, help="Name of the setting.")]
 Keys = Annotated[

@@ -25,6 +25,7 @@ from lancelake.cli.options import (
     StorageOptions,
     Uri,
     location,
+    subcommands,
 )
 from lancelake.cli.recall_view import print_recall, probe_counts, recall_picture
 from lancelake.cli.report import report, version_body, version_rows
@@ -52,12 +53,7 @@ from lancelake.table.index.statistics import (
 )
 from lancelake.table.publish import CommitChoices
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List, create, refresh, measure and drop indices.",
-)
+app = subcommands("List, create, refresh, measure and drop indices.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the index.")]
 Names = Annotated[

@@ -10,7 +10,7 @@ from rich.text import Text
 from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.console import OutputFormat, print_json, stdout
-from lancelake.cli.options import At, Output, StorageOptions, Uri, location
+from lancelake.cli.options import At, Output, StorageOptions, Uri, location, subcommands
 from lancelake.cli.report import report, target_text
 from lancelake.cli.tables import Listing, TextColumn, cut
 from lancelake.commit.snapshot import Snapshot
@@ -20,12 +20,7 @@ from lancelake.table.open import AtVersion
 from lancelake.table.refs import list_tags, load_tag
 from lancelake.table.tags import create_tag, move_tag, remove_tag
 
-app = typer.Typer(
-    add_completion=False,
-    rich_markup_mode=None,
-    no_args_is_help=True,
-    help="List, create, move and delete tags.",
-)
+app = subcommands("List, create, move and delete tags.")
 
 Name = Annotated[str, typer.Argument(metavar="NAME", show_default=False, help="Name of the tag.")]
 

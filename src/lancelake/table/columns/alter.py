@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -11,17 +11,17 @@ from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.port import Engine, Job, Progress
 from lancelake.errors import SchemaMismatchError
 from lancelake.format import evolution
-from lancelake.format.arrow_schema import from_arrow, storage_schema
+from lancelake.format.arrow_schema import from_arrow
 from lancelake.format.evolution import Alteration, Altered
 from lancelake.format.schema import Field, Schema
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
-from lancelake.table.column_task import ColumnTask
-from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, default_engine
 from lancelake.table.columns.cast_rules import cast_column, ensure_castable
 from lancelake.table.columns.drop import project
 from lancelake.table.columns.live_columns import live_batches
+from lancelake.table.columns.retyped import RetypedValues, rewrite_plan
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 _CHECK_BYTES = 32 << 20
@@ -37,29 +37,14 @@ class ColumnChange:
     data_type: pa.DataType | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CastValues:
+class CastValues(RetypedValues):
     """Values of columns cast to another type."""
 
-    before: Schema
-    after: Schema
+    __slots__ = ()
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of all batches."""
-        return storage_schema(self.after)
-
-    def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Yield the values of the live rows."""
-        schema = self.schema
-        for batch in live_batches(scan, self.before):
-            arrays = [
-                cast_column(array, old, new, old.name)
-                for array, old, new in zip(
-                    batch.columns, self.before.fields, self.after.fields, strict=True
-                )
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def retyped(self, array: pa.Array, old: Field, new: Field, target: pa.DataType) -> pa.Array:  # noqa: ARG002
+        """Cast the values."""
+        return cast_column(array, old, new, old.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,14 +118,8 @@ def ensure_no_nulls(base: Snapshot, changes: Sequence[ColumnChange], engine: Eng
 
 def _cast_plan(base: Snapshot, changes: Sequence[ColumnChange]) -> ColumnPlan:
     altered = _altered(base, changes)
-    file = column_file(base, altered.after)
     values = CastValues(before=altered.before, after=altered.after)
-    file.ensure_possible(values.schema)
-    tasks = [
-        ColumnTask(scan=scan, values=values, file=file)
-        for scan in plan(base, ScanRequest(columns=())).tasks
-    ]
-    return ColumnPlan(schema=altered.schema, tasks=tasks)
+    return rewrite_plan(base, altered.schema, values)
 
 
 def _altered(base: Snapshot, changes: Sequence[ColumnChange]) -> Altered:

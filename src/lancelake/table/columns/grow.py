@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot, names_table
@@ -12,37 +9,23 @@ from lancelake.data.arrays.retype import struct_of
 from lancelake.data.arrays.tight_lists import rebuilt_list, tightened
 from lancelake.engine.port import Engine
 from lancelake.format import evolution, growth
-from lancelake.format.arrow_schema import from_arrow, public_schema, storage_schema
+from lancelake.format.arrow_schema import from_arrow, public_schema
 from lancelake.format.growth import Growth
-from lancelake.format.schema import Schema
-from lancelake.scan.plan import ScanTask
-from lancelake.scan.planner import plan
-from lancelake.scan.request import ScanRequest
-from lancelake.table.column_task import ColumnTask
+from lancelake.format.schema import Field
 from lancelake.table.columns.add import add_null_columns
-from lancelake.table.columns.backfill import Backfill, ColumnPlan, column_file, default_engine
-from lancelake.table.columns.live_columns import live_batches
+from lancelake.table.columns.backfill import Backfill, ColumnPlan, default_engine
+from lancelake.table.columns.retyped import RetypedValues, rewrite_plan
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GrownValues:
+class GrownValues(RetypedValues):
     """Values of columns with more members, which are null."""
 
-    before: Schema
-    after: Schema
+    __slots__ = ()
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Schema of all batches."""
-        return storage_schema(self.after)
-
-    def batches(self, scan: ScanTask) -> Iterator[pa.RecordBatch]:
-        """Yield the values of the live rows."""
-        schema = self.schema
-        for batch in live_batches(scan, self.before):
-            arrays = [grown(a, f.type) for a, f in zip(batch.columns, schema, strict=True)]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+    def retyped(self, array: pa.Array, old: Field, new: Field, target: pa.DataType) -> pa.Array:  # noqa: ARG002
+        """Add the members."""
+        return grown(array, target)
 
 
 @names_table
@@ -107,11 +90,5 @@ def _growth(base: Snapshot, schema: pa.Schema) -> Growth:
 
 def _plan(base: Snapshot, schema: pa.Schema) -> ColumnPlan:
     found = _growth(base, schema)
-    file = column_file(base, found.after)
     values = GrownValues(before=found.before, after=found.after)
-    file.ensure_possible(values.schema)
-    tasks = [
-        ColumnTask(scan=scan, values=values, file=file)
-        for scan in plan(base, ScanRequest(columns=())).tasks
-    ]
-    return ColumnPlan(schema=found.schema, tasks=tasks)
+    return rewrite_plan(base, found.schema, values)
