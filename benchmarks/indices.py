@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import lance
@@ -15,6 +17,16 @@ from benchmarks.measure import Case
 
 _STEP = 7919
 _KEYS = 1000
+BUILD_TARGET_MB = 1024
+BUILD_ROWS = 50_000_000
+_BUILD = """
+import pathlib, sys
+library, uri = sys.argv[1:]
+module = __import__(library)
+module.dataset(uri).create_scalar_index("id", "BTREE", replace=True)
+status = pathlib.Path("/proc/self/status").read_text()
+print(int(status.partition("VmHWM:")[2].split()[0]) // 1024)
+"""
 
 
 def cases(rows: int) -> Iterator[Case]:
@@ -68,3 +80,10 @@ def _merging(uri: str, keys: list[int]) -> Case:
         official=lambda: merge(False),
         note="the second figure is ours, too: the same merge without the index",
     )
+
+
+def build_peak_mb(library: str) -> int:
+    """Build a BTREE in a process of its own and return its peak resident size in MB."""
+    command = [sys.executable, "-c", _BUILD, library, tables.shuffled(BUILD_ROWS)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    return int(done.stdout.split()[-1])

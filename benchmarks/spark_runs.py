@@ -27,7 +27,7 @@ _CONF: dict[str, Any] = {
 }
 _RESULT = "result: "
 # As arguments; among the settings of Java it is a word of another one.
-_DAEMON = b"-m\0lancelake.spark.daemon\0"
+_DAEMON = b"-m\0lancelake.spark.worker.daemon\0"
 
 
 def quiet_session(**conf: Any) -> SparkSession:

@@ -75,6 +75,15 @@ def indexed(rows: int) -> str:
     return str(path)
 
 
+def shuffled(rows: int) -> str:
+    """A key in no order, and nothing else."""
+    path = ROOT / f"shuffled-{rows}.lance"
+    if not path.exists():
+        key = np.random.default_rng(_SEED).permutation(rows)
+        lance.write_dataset(pa.table({"id": key}), str(path), max_rows_per_file=1_000_000)
+    return str(path)
+
+
 def plain(rows: int, *, columns: int, fragments: int) -> str:
     """A counting key beside numbers and one column of short text."""
     path = ROOT / f"plain-{rows}-{columns}-{fragments}.lance"

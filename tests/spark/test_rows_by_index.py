@@ -162,6 +162,29 @@ def test_merge_by_index_changes_the_rows_of_a_scan(
     assert "new" in {row["v"] for row in content(path)}
 
 
+def test_keys_are_computed_for_rows_that_the_condition_leaves(
+    spark: SparkSession, path: str, reads: Reads
+) -> None:
+    source = spark.sql("SELECT * FROM VALUES ('3', 1L, 'new'), ('none', 2L, 'new') AS r(k, new, v)")
+    merge = (
+        LanceTable.forPath(spark, path)
+        .alias("t")
+        .merge(source.alias("s"), "s.new = 1 AND t.id = cast(s.k AS bigint)")
+    )
+    merge.whenMatchedUpdate(set={"v": "s.v"}).execute()
+    assert reads[0] == {0: 1, FRAGMENTS - 1: None}
+    assert [row["id"] for row in content(path) if row["v"] == "new"] == [3]
+
+
+def test_keys_that_depend_on_the_time_are_matched_by_a_scan(
+    spark: SparkSession, path: str, reads: Reads
+) -> None:
+    source = spark.sql("SELECT 3L AS k, 3L AS new, 'new' AS v")
+    merge(spark, path, source, "t.id = s.k * if(now() > timestamp '2000-01-01', 1, 0)")
+    assert set(reads[0]) == set(range(FRAGMENTS))
+    assert [row["id"] for row in content(path) if row["v"] == "new"] == [3]
+
+
 def test_many_keys_are_matched_by_a_scan(spark: SparkSession, path: str, reads: Reads) -> None:
     source = spark.range(ROWS // 10 + 1).selectExpr("id k", "id new", "'new' v")
     merge(spark, path, source, "t.id = s.k")

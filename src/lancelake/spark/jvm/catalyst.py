@@ -13,6 +13,7 @@ from lancelake.errors import InternalError
 from lancelake.spark.jvm.gateway import Gateway
 
 _CATALYST = "org.apache.spark.sql.catalyst"
+_OF_THE_QUERY = ("Current", "LocalTimestamp", "Now")
 _UTILS = "org.apache.spark.sql.classic.ExpressionUtils"
 
 
@@ -135,6 +136,14 @@ def keeps_values_apart(gateway: Gateway, cast: Any) -> bool:
     """Whether a cast maps different values to different values."""
     casts = gateway.cls(f"{_CATALYST}.expressions.Cast$")
     return bool(getattr(casts, "MODULE$").canUpCast(cast.child().dataType(), cast.dataType()))
+
+
+def is_repeatable(found: Any) -> bool:
+    """Whether an expression has the same value in another query: it reads no clock and no table."""
+    name = kind(found)
+    if name.startswith(_OF_THE_QUERY) or name.endswith("Subquery") or not found.deterministic():
+        return False
+    return all(is_repeatable(child) for child in items(found.children()))
 
 
 def python_object(gateway: Gateway, proxy: Any) -> Any:

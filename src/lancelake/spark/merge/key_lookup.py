@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -11,7 +12,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import SchemaMismatchError
 from lancelake.format.schema import Field
 from lancelake.scan.count import count_rows
-from lancelake.spark.jvm.catalyst import column, items, kind
+from lancelake.spark.jvm.catalyst import column, ids_named, is_repeatable, items, kind
 from lancelake.spark.merge.binding import Binding
 from lancelake.spark.merge.keys import Equality, equalities
 from lancelake.table.merge.key_index import KeyLookup, key_indices, most_keys
@@ -34,8 +35,13 @@ def key_lookup(
     """
     if not base.indices or count_rows(base) < LEAST_ROWS:
         return None
-    found = _indexed(base, condition, binding)
-    if not found or source.count() > min(_MOST_KEYS, most_keys(base)):
+    parts = equalities(binding, condition)
+    found = _indexed(base, [equality for _, equality in parts if equality is not None], binding)
+    if not found:
+        return None
+    for part in _conditions_on_source(binding, [part for part, _ in parts]):
+        source = source.where(part)
+    if source.count() > min(_MOST_KEYS, most_keys(base)):
         return None
     values = [column(binding.gateway, equality.source) for _, equality in found]
     rows = source.select(*[value.alias(f"k{i}") for i, value in enumerate(values)]).toArrow()
@@ -51,12 +57,26 @@ def key_lookup(
     return KeyLookup(fields=tuple(fields), keys=SourceKeys(table=pa.table(keys), are_unique=False))
 
 
-def _indexed(base: Snapshot, condition: Column, binding: Binding) -> list[tuple[Field, Equality]]:
+def _conditions_on_source(binding: Binding, parts: Sequence[Any]) -> list[Column]:
+    """Return the conjuncts about the source alone.
+
+    Without them, keys would be computed for rows that the merge leaves out, and might fail.
+    """
+    theirs = set(binding.source)
+    mine = [part for part in parts if ids_named(part) <= theirs and is_repeatable(part)]
+    return [column(binding.gateway, part) for part in mine]
+
+
+def _indexed(
+    base: Snapshot, parts: Sequence[Equality], binding: Binding
+) -> list[tuple[Field, Equality]]:
     """Return the equalities with an indexed column whose stored values Spark compares."""
     fields = {field.name: field for field in base.manifest.schema.fields}
     found: dict[str, Equality] = {}
-    for _, equality in equalities(binding, condition):
-        if equality is None or equality.name in binding.padded or equality.name not in fields:
+    for equality in parts:
+        if equality.name in binding.padded or equality.name not in fields:
+            continue
+        if not is_repeatable(equality.source):
             continue
         if _is_exact(fields[equality.name]) and _compares_stored_values(equality.target):
             found.setdefault(equality.name, equality)
