@@ -1,4 +1,4 @@
-"""OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY, and the options of other formats."""
+"""OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY, functions, and options of other formats."""
 
 from __future__ import annotations
 
@@ -52,6 +52,28 @@ def test_history_is_described_in_the_current_namespace(spark: SparkSession) -> N
     spark.sql("USE lance.m")
     rows = spark.sql("DESCRIBE HISTORY t LIMIT 2").collect()
     assert [row.version for row in rows] == [3, 2]
+
+
+def test_table_valued_functions_return_metadata(spark: SparkSession) -> None:
+    query = "SELECT version FROM lance.system.history('m.t') ORDER BY version"
+    assert [row.version for row in spark.sql(query).collect()] == [1, 2, 3]
+    spark.sql("USE lance.m")
+    joined = "SELECT h.version FROM t JOIN lance.system.versions(table => 'lance.m.t') h ON id = 0"
+    assert spark.sql(joined).count() == 6
+    found = spark.sql("SELECT * FROM `lance`.system.fragments('t')").collect()
+    assert found == spark.table("lance.m.t.fragments").collect()
+
+
+@pytest.mark.parametrize(
+    ("function", "hint"),
+    [("compact", "CALL lance.system.compact('m.t')"), ("histories", "Did you mean history?")],
+)
+def test_functions_that_are_no_tables_are_refused(
+    spark: SparkSession, function: str, hint: str
+) -> None:
+    with pytest.raises(PySparkException) as caught:
+        spark.sql(f"SELECT * FROM lance.system.{function}('m.t')")
+    assert hint in str(error_of(caught.value))
 
 
 def test_unknown_syntax_is_refused_with_the_known_one(spark: SparkSession) -> None:

@@ -1,4 +1,7 @@
-"""Translate OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY into statements that Spark has."""
+"""Translate statements that Spark's grammar does not have into those that it has.
+
+These are OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY, and queries of table-valued functions.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from collections.abc import Sequence
 from pyspark.sql import SparkSession
 
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.catalog.table_names import full_name
+from lancelake.spark.catalog.table_functions import with_metadata_tables
+from lancelake.spark.catalog.table_names import full_name, quoted
 
 _NAME = r"(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)"
 _SYNTAX = {
@@ -31,12 +35,15 @@ _SYNTAX = {
     ),
 }
 _FLAGS = re.IGNORECASE | re.DOTALL
+_VERB = re.compile(r"(OPTIMIZE|VACUUM|RESTORE|DESC(RIBE)?\s+HISTORY)\s", _FLAGS)
 _TABLE = re.compile(rf"\w+\s+(?:HISTORY\s+|TABLE\s+)?{_NAME}", _FLAGS)
 
 
 def translated(spark: SparkSession, text: str) -> str | None:
     """Return the statement as one that Spark has; None if its table is not a Lance table."""
     statement = text.strip().rstrip(";").rstrip()
+    if _VERB.match(statement) is None:
+        return with_metadata_tables(spark, text)
     table = _TABLE.match(statement)
     parts = None if table is None else full_name(spark, table["name"])
     if parts is None:
@@ -60,13 +67,13 @@ def translated(spark: SparkSession, text: str) -> str | None:
             return _call(parts, "rollback", version=version, timestamp=given["time"])
         case _:
             limit = "" if given["limit"] is None else f" LIMIT {given['limit']}"
-            return f"SELECT * FROM {_quoted([*parts, 'history'])} ORDER BY version DESC{limit}"
+            return f"SELECT * FROM {quoted([*parts, 'history'])} ORDER BY version DESC{limit}"
 
 
 def _call(parts: Sequence[str], procedure: str, **arguments: str | bool | None) -> str:
-    given = {"table": _quoted(parts), **arguments}
+    given = {"table": quoted(parts), **arguments}
     texts = [f"{name} => {_literal(value)}" for name, value in given.items() if value is not None]
-    return f"CALL {_quoted([parts[0], 'system', procedure])}({', '.join(texts)})"
+    return f"CALL {quoted([parts[0], 'system', procedure])}({', '.join(texts)})"
 
 
 def _literal(value: str | bool) -> str:
@@ -74,7 +81,3 @@ def _literal(value: str | bool) -> str:
         return str(value).lower()
     escaped = value.replace("\\", "\\\\").replace("'", "\\'")
     return f"'{escaped}'"
-
-
-def _quoted(parts: Sequence[str]) -> str:
-    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

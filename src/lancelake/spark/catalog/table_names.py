@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -96,6 +97,11 @@ def full_name(spark: SparkSession, name: str) -> list[str] | None:
     if current not in here:
         return None
     return [current, *(_current_namespace(spark) if len(parts) == 1 else []), *parts]
+
+
+def quoted(parts: Sequence[str]) -> str:
+    """Return the parts of a name as SQL."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def _place(directory: Directory, parts: list[str], name: str, *, is_exact: bool) -> TableOptions:

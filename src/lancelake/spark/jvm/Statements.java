@@ -9,13 +9,14 @@ import java.util.regex.Pattern;
 import org.apache.spark.sql.catalyst.parser.ParserInterface;
 
 /**
- * Parser of a session that lets Python translate OPTIMIZE, VACUUM, RESTORE and DESCRIBE HISTORY,
- * which Spark's grammar does not have, into statements that it has.
+ * Parser of a session that lets Python translate OPTIMIZE, VACUUM, RESTORE, DESCRIBE HISTORY and
+ * table-valued functions of a catalog, which Spark does not have, into statements that it has.
  */
 public class Statements implements InvocationHandler {
   private static final Pattern OURS =
       Pattern.compile(
-          "\\s*(optimize|vacuum|restore|desc(ribe)?\\s+history)\\s.*",
+          "\\s*(optimize|vacuum|restore|desc(ribe)?\\s+history)\\s.*"
+              + "|.*\\b(from|join)\\s+(`[^`]+`|\\w+)\\s*\\.\\s*system\\s*\\.\\s*\\w+\\s*\\(.*",
           Pattern.CASE_INSENSITIVE | Pattern.DOTALL);
 
   public final Object parser;
