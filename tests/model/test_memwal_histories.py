@@ -11,8 +11,9 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import WriterFencedError
+from lancelake.memwal.lookup import find_rows
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.view import Freshness
+from lancelake.memwal.view import Freshness, open_view
 from lancelake.memwal.writer import RegionWriter
 from lancelake.storage import disk_sync
 from tests.support.memwal_tables import (
@@ -109,6 +110,10 @@ class History:
         assert seen(now, Freshness.FLUSHED) == self.flushed
         assert seen(now, Freshness.DURABLE) == self.durable
         assert seen(now, Freshness.DURABLE, {REGION: self.writer}) == self.durable
+        wanted = self.chance.sample(range(KEYS + 2), 5)
+        found = find_rows(open_view(now, Freshness.DURABLE), keys(*wanted)).to_pylist()
+        expected = [(k, v) for k, v in self.durable.items() if k in wanted]
+        assert sorted((r["id"], r["name"]) for r in found) == sorted(expected)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

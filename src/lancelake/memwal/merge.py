@@ -28,8 +28,6 @@ from lancelake.table.merge.source import kept
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, publish
 
-_MOST_GENERATIONS = 64
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MergedRegions:
@@ -81,8 +79,7 @@ def _todo(base: Snapshot, regions: Sequence[uuid.UUID] | None) -> tuple[RegionRo
             continue
         generations = unmerged_generations(manifest, progress.get(region, 0))
         if generations:
-            rows = RegionRows(region=region, generations=generations[:_MOST_GENERATIONS])
-            found.append(rows)
+            found.append(RegionRows(region=region, generations=generations))
     return tuple(found)
 
 

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -25,6 +27,8 @@ from lancelake.memwal.writer import RegionWriter
 from lancelake.scan import stream
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+
+_MOST_MARKS = 1 << 24
 
 
 class Freshness(Enum):
@@ -109,6 +113,7 @@ class SeenKeys:
     def __init__(self, shape: RowShape) -> None:
         self._shape = shape
         self._keys: pa.Array | None = None
+        self._table: _KeyTable | None = None
 
     def unseen(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows of one source whose keys no source before had."""
@@ -119,6 +124,7 @@ class SeenKeys:
         if found:
             before = [] if self._keys is None else [self._keys]
             self._keys = pa.concat_arrays([*before, *found])
+            self._table = _KeyTable.of(self._keys)
 
     def others(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows whose keys are not among these."""
@@ -131,7 +137,38 @@ class SeenKeys:
     def _without_seen(self, batch: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
         if self._keys is None:
             return batch
+        if self._table is not None:
+            return batch.filter(pa.array(~self._table.has(keys)))
         return batch.filter(pc.invert(pc.is_in(keys, value_set=self._keys)))
+
+
+class _KeyTable:
+    """A mark for each integer between the least and the greatest key, which is fast to look up."""
+
+    def __init__(self, least: int, marks: npt.NDArray[np.bool_]) -> None:
+        self._least = least
+        self._marks = marks
+
+    @staticmethod
+    def of(keys: pa.Array) -> _KeyTable | None:
+        """Return the table of keys; None for other types, and for keys too far apart."""
+        if not pa.types.is_integer(keys.type) or pa.types.is_uint64(keys.type) or not len(keys):
+            return None
+        values = keys.to_numpy(zero_copy_only=False).astype(np.int64)
+        least, span = int(values.min()), int(values.max()) - int(values.min())
+        if span >= _MOST_MARKS:
+            return None
+        marks = np.zeros(span + 1, dtype=np.bool_)
+        marks[values - least] = True
+        return _KeyTable(least, marks)
+
+    def has(self, keys: pa.Array) -> npt.NDArray[np.bool_]:
+        """Return for each key whether it is in the table."""
+        values = keys.to_numpy(zero_copy_only=False).astype(np.int64)
+        last = self._least + len(self._marks) - 1
+        inside = (values >= self._least) & (values <= last)
+        places = np.clip(values, self._least, last) - self._least
+        return np.asarray(self._marks[places] & inside)
 
 
 def open_view(

@@ -29,6 +29,8 @@ from lancelake.memwal.memtable import MemTable
 from lancelake.memwal.region_files import RegionFiles
 from lancelake.memwal.replay import replayed
 from lancelake.memwal.shape import RowShape
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
 from lancelake.table.publish import SYSTEM, Surroundings
 
 
@@ -81,16 +83,24 @@ class RegionWriter:
     writes are written together, as one WAL entry.
     """
 
-    def __init__(self, base: Snapshot, new: RegionManifest, *, options: WriterOptions) -> None:
+    def __init__(
+        self,
+        base: Snapshot,
+        new: RegionManifest,
+        *,
+        options: WriterOptions,
+        store: ObjectStore | None = None,
+    ) -> None:
         """Claim the region, stop its earlier writer, and replay what is not flushed.
 
-        `new` is the state of the region if it does not exist yet.
+        `new` is the state of the region if it does not exist yet. The manifests and the WAL are
+        in the table's own store unless another is given.
         """
         self.region = new.region_id
         self._location = base.location
         self._version = base.version
         self._options = options
-        self._files = RegionFiles.at(base.location, new.region_id)
+        self._files = RegionFiles(store=store or open_store(base.location), region=new.region_id)
         self._queue: deque[_Write] = deque()
         self._log_lock = threading.Lock()
         self._flush_lock = threading.Lock()

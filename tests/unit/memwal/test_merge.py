@@ -3,18 +3,23 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import SchemaMismatchError
+from lancelake.format.memwal.region_spec import Unsharded
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.memwal import merge as merging
-from lancelake.memwal.initialize import details_of
+from lancelake.memwal.initialize import details_of, initialize
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.view import Freshness
+from lancelake.memwal.table_writer import TableWriter
+from lancelake.memwal.view import Freshness, open_view
 from tests.support.memwal_tables import (
     BUCKET,
     REGION,
+    SCHEMA,
     SIMPLE,
     keys,
     new_table,
@@ -106,3 +111,33 @@ def test_generations_of_the_official_release_are_merged(tmp_path: Path) -> None:
     assert details_of(made.snapshot).progress() == {BUCKET: 2}
     assert seen(made.snapshot, Freshness.BASE)[6] == "third"
     assert seen(made.snapshot) == {1: "tail", 3: "base", 4: "second", 5: "second", 7: "tail"}
+
+
+def test_rows_of_columns_without_nulls_are_deleted_and_replaced(tmp_path: Path) -> None:
+    schema = pa.schema([SCHEMA.field("id"), pa.field("odd `name`", pa.utf8(), nullable=False)])
+    table = pa.table([[1, 2], ["base", "base"]], schema=schema)
+    lance.write_dataset(table, tmp_path / "t")
+    base = initialize(newest(tmp_path / "t"), Unsharded())
+    with TableWriter(base) as mine:
+        mine.put(pa.table([[2, 3], ["new", "new"]], schema=schema))
+        mine.delete(keys(1))
+        with pytest.raises(SchemaMismatchError, match="odd"):
+            mine.put(pa.table({"id": [4], "odd `name`": pa.nulls(1, pa.utf8())}))
+    merge_generations(base)
+    found = lance.dataset(tmp_path / "t").to_table().to_pydict()
+    assert found == {"id": [2, 3], "odd `name`": ["new", "new"]}
+
+
+def test_nested_columns_are_merged(tmp_path: Path) -> None:
+    kinds = {"l": pa.list_(pa.int32()), "s": pa.struct([("a", pa.int64()), ("b", pa.utf8())])}
+    schema = pa.schema([SCHEMA.field("id"), *(pa.field(n, k) for n, k in kinds.items())])
+    rows_of = [{"id": 1, "l": [1, None], "s": {"a": 1, "b": None}}, {"id": 2, "l": None, "s": None}]
+    lance.write_dataset(pa.Table.from_pylist(rows_of[:1], schema), tmp_path / "t")
+    base = initialize(newest(tmp_path / "t"), Unsharded())
+    changed = [{"id": 1, "l": [], "s": {"a": None, "b": "x"}}, rows_of[1]]
+    with TableWriter(base) as mine:
+        mine.put(pa.Table.from_pylist(changed, schema))
+        assert open_view(base, Freshness.DURABLE).to_table().to_pylist() == changed
+    assert open_view(base, Freshness.FLUSHED).to_table().to_pylist() == changed
+    made = merge_generations(base).snapshot
+    assert open_view(made, Freshness.BASE).to_table().sort_by("id").to_pylist() == changed

@@ -102,3 +102,10 @@ def test_a_missing_generation_is_reported() -> None:
     assert [g.generation for g in unmerged_generations(trimmed, 2)] == [3]
     with pytest.raises(CorruptTableError, match="generations 2 to 3"):
         unmerged_generations(trimmed, 1)
+
+
+@pytest.mark.parametrize("far", [3, 1 << 40, -(1 << 62)])
+def test_keys_near_and_far_apart_are_compared(tmp_path: Path, far: int) -> None:
+    base = new_table(tmp_path / "t", (-(1 << 63), "base"), (1, "base"), (2, "base"), (far, "base"))
+    writer(base).put(rows((1, "new"), (far, "new")))
+    assert seen(base) == {-(1 << 63): "base", 1: "new", 2: "base", far: "new"}

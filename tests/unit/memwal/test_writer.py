@@ -17,6 +17,7 @@ from lancelake.errors import (
     StorageUnavailableError,
     WriterFencedError,
 )
+from lancelake.memwal import writer as writing
 from lancelake.memwal.region_files import RegionFiles
 from lancelake.memwal.view import Freshness
 from lancelake.memwal.writer import WriterOptions
@@ -171,3 +172,21 @@ def test_limits_below_one_are_refused() -> None:
 
 def test_the_epoch_rises_with_each_writer(base: Snapshot) -> None:
     assert [writer(base).epoch for _ in range(3)] == [1, 2, 3]
+
+
+def test_a_flush_that_fails_in_the_background_is_reported(
+    base: Snapshot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise StorageError("no space left")
+
+    mine = writer(base, WriterOptions(max_memtable_rows=1, max_unflushed_bytes=1))
+    monkeypatch.setattr(writing, "write_generation", full)
+    mine.put(rows((3, "new")))
+    with pytest.raises(StorageError, match="no space left"):
+        mine.put(rows((4, "lost")))
+    with pytest.raises(StorageError, match="no space left"):
+        mine.close()
+    monkeypatch.undo()
+    writer(base).close()
+    assert seen(base, Freshness.FLUSHED) == {1: "base", 2: "base", 3: "new"}
