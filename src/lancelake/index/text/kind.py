@@ -100,8 +100,7 @@ def _written(
     for segment, choose in olds:
         for partition in segment.partitions:
             writer.add_partition(partition, choose)
-    for batch in rows.batches:
-        writer.add_texts(batch)
+    writer.add_texts(rows.batches)
     return writer.finish()
 
 

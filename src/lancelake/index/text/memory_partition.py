@@ -24,7 +24,7 @@ class MemoryPartition:
 
     def __init__(self, content: PartitionContent) -> None:
         self._content = content
-        self.documents = Documents(content.ids, content.lengths)
+        self.documents = Documents.of(content.ids, content.lengths)
         numbers = np.arange(len(content.words), dtype=np.uint32)
         self.terms = SortedTerms(content.words, numbers)
         self._occurrences = np.concatenate(

@@ -13,7 +13,7 @@ from lancelake.index.text.analyzer import Analyzer, QueryTerm
 from lancelake.index.text.memory_partition import MemoryPartition, memory_partition
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.search import TermSearch, corpus_of, search
-from lancelake.index.text.terms import similar
+from lancelake.index.text.similar import SimilarWords
 from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of
 from tests.support.text_tables import has_phrase, scores_by_definition
 
@@ -114,4 +114,5 @@ def test_similar_words_are_those_within_the_distance(
     expected = [
         word for word in ordered if distance(word, term) <= most and word.startswith(term[:prefix])
     ]
-    assert similar(pa.array(ordered, pa.large_string()), term, most, prefix) == expected
+    found = SimilarWords(pa.array(ordered, pa.large_string())).find(term, most, prefix)
+    assert found == expected
