@@ -138,10 +138,16 @@ class TextSearch:
         if not fragments:
             return []
         analyzer = Analyzer(column.parameters)
-        if not analyzer.query_terms(query.text):
+        terms = {term.text for term in analyzer.query_terms(query.text)}
+        if not terms:
             return []
-        rows = (self._allowed_rows(batch) for batch in column.rows(fragments))
-        partition = memory_partition(analyzer, rows, with_position=isinstance(query, Phrase))
+        is_exact = isinstance(query, Phrase) or query.fuzziness == 0
+        partition = memory_partition(
+            analyzer,
+            (self._allowed_rows(batch) for batch in column.rows(fragments)),
+            with_position=isinstance(query, Phrase),
+            only=terms if is_exact else None,
+        )
         if partition is None:
             return []
         wanted = term_search(query, analyzer, [partition], keeps_exact=True)

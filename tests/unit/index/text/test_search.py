@@ -22,14 +22,16 @@ documents = st.lists(st.lists(st.sampled_from("abcd"), max_size=8), min_size=1, 
 terms = st.lists(st.sampled_from("abcde"), min_size=1, max_size=4)
 
 
-def partition(texts: list[list[str]]) -> MemoryPartition | None:
+def partition(texts: list[list[str]], only: set[str] | None = None) -> MemoryPartition | None:
     columns = [pa.array([" ".join(t) for t in texts]), pa.array(range(len(texts)), pa.uint64())]
     batch = pa.RecordBatch.from_arrays(columns, [VALUE, ROW_ID])
-    return memory_partition(Analyzer(PLAIN), [batch], with_position=True)
+    return memory_partition(Analyzer(PLAIN), [batch], with_position=True, only=only)
 
 
-def found(texts: list[list[str]], wanted: TermSearch) -> dict[int, float]:
-    content = partition(texts)
+def found(
+    texts: list[list[str]], wanted: TermSearch, only: set[str] | None = None
+) -> dict[int, float]:
+    content = partition(texts, only)
     if content is None:
         return {}
     hits = search(content, wanted, corpus_of([content], wanted.words))
@@ -61,6 +63,13 @@ def test_phrases_are_those_of_an_exact_matcher(
 ) -> None:
     rows = {row for row, text in enumerate(texts) if has_phrase(text, words, slop)}
     assert found(texts, query(words, slop=slop)).keys() == rows
+
+
+@given(texts=documents, words=terms)
+def test_scores_need_no_other_terms_than_those_of_the_query(
+    texts: list[list[str]], words: list[str]
+) -> None:
+    assert found(texts, query(words), set(words)) == found(texts, query(words))
 
 
 def scored(chance: np.random.Generator, count: int) -> ScoredList:
