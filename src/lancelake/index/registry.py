@@ -21,6 +21,7 @@ from lancelake.index.scalar.label_list import LABEL_LIST
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
 from lancelake.index.text.kind import INVERTED
+from lancelake.index.text.parameters import is_supported
 from lancelake.index.vector.files import CENTERS_FILE
 from lancelake.index.vector.kind import VECTOR, VECTOR_TYPES
 from lancelake.suggest import suggestion
@@ -43,6 +44,8 @@ def kind_of(entry: IndexMetadata) -> IndexKind | None:
     if entry.details is None:
         return None
     kind = next((kind for kind in KINDS if kind.details_type == entry.details.kind), None)
+    if kind is INVERTED and not is_supported(entry.details):
+        return None
     return kind if kind is not None and (entry.index_version or 0) <= kind.max_version else None
 
 

@@ -68,7 +68,8 @@ class StoredIndices:
     def kind(self, entry: IndexMetadata, dtype: pa.DataType) -> IndexKind | None:
         """Return the kind of an entry if its version is known; some releases do not record it."""
         if entry.details is not None:
-            return kind_of(entry)
+            found = kind_of(entry)
+            return found if found is not None and found.accepts(dtype) else None
         names = [file.path for file in entry.files]
         if not names:
             folder = self._snapshot.files.index_dir(entry)

@@ -13,13 +13,13 @@ from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.index.registry import KINDS, kind_named, kind_of, kind_of_files
 
 
-def entry(type_url: str | None, version: int | None = 0) -> IndexMetadata:
+def entry(type_url: str | None, version: int | None = 0, value: bytes = b"") -> IndexMetadata:
     return IndexMetadata(
         uuid=uuid.UUID(int=1),
         name="i",
         fields=(),
         dataset_version=Version(1),
-        details=None if type_url is None else IndexDetails(type_url=type_url, value=b""),
+        details=None if type_url is None else IndexDetails(type_url=type_url, value=value),
         index_version=version,
     )
 
@@ -47,6 +47,8 @@ def test_a_kind_is_found_by_its_details(type_url: str, name: str) -> None:
         entry("/lance.table.BTreeIndexDetails", 2),
         entry("/lance.table.BitmapIndexDetails", 1),
         entry("/lance.table.LabelListIndexDetails", 2),
+        entry("/lance.table.InvertedIndexDetails", 3),
+        entry("/lance.table.InvertedIndexDetails", 2, b"\x0a\x03icu"),
     ],
 )
 def test_unknown_kinds_and_newer_versions_are_not_used(unused: IndexMetadata) -> None:

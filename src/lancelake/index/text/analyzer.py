@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -48,12 +49,17 @@ class Analyzer:
     """Divides texts into terms as the parameters of an index state."""
 
     def __init__(self, parameters: TextParameters) -> None:
-        tantivy = _library()
         self._parameters = parameters
-        self._filtered = _filters(tantivy, parameters)
-        self._words = _base(tantivy, parameters)
         self._numbers: dict[str, int] = {}
         self._terms: dict[str, int] = {}
+
+    @cached_property
+    def _filtered(self) -> Callable[[str], str | None]:
+        return _filters(_library(), self._parameters)
+
+    @cached_property
+    def _words(self) -> Callable[[str], list[str]]:
+        return _base(_library(), self._parameters)
 
     @property
     def terms(self) -> Sequence[str]:

@@ -6,7 +6,7 @@ Each time the collected occurrences reach a limit they become a partition, so me
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,8 @@ F32 = npt.NDArray[np.float32]
 INDEX_VERSION = 1
 OCCURRENCES_AT_ONCE = 16 << 20
 """Occurrences of terms in memory, about: 12 bytes each, and 40 more while they are sorted."""
-_TEXTS_AT_ONCE = 1 << 16
+_TEXTS_AT_ONCE = 1 << 17
+_TEXT_BYTES_AT_ONCE = 32 << 20
 _POSTINGS_AT_ONCE = 1 << 20
 
 RowFilter = Callable[[U64Array], tuple[npt.NDArray[np.bool_], U64Array]]
@@ -54,6 +55,22 @@ _DOCUMENTS = pa.schema(
 _METADATA = pa.schema([pa.field(names.DELETED_FRAGMENTS, pa.binary(), nullable=False)])
 
 
+def _joined(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Join small batches and divide large ones: words of many texts together repeat more often."""
+    pending: list[pa.RecordBatch] = []
+    rows = size = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, _TEXTS_AT_ONCE):
+            pending.append(batch.slice(start, _TEXTS_AT_ONCE))
+            rows += pending[-1].num_rows
+            size += pending[-1].nbytes
+            if rows >= _TEXTS_AT_ONCE or size >= _TEXT_BYTES_AT_ONCE:
+                yield pa.concat_batches(pending)
+                pending, rows, size = [], 0, 0
+    if pending:
+        yield pa.concat_batches(pending)
+
+
 class TextIndexWriter:
     """Writes the files of an index."""
 
@@ -70,11 +87,10 @@ class TextIndexWriter:
         self._files: list[IndexFile] = []
         self._partitions = 0
 
-    def add_texts(self, batch: pa.RecordBatch) -> None:
+    def add_texts(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add rows: texts and their row ids; null texts are left out."""
-        for start in range(0, batch.num_rows, _TEXTS_AT_ONCE):
-            part = batch.slice(start, _TEXTS_AT_ONCE)
-            part = part.filter(part.column(VALUE).is_valid())
+        for batch in _joined(batches):
+            part = batch.filter(batch.column(VALUE).is_valid())
             found = self._analyzer.occurrences(part.column(VALUE))
             ids = np.asarray(part.column(ROW_ID), dtype=np.uint64)
             self._pending.add(found.terms, found.texts, found.positions, ids)
@@ -101,13 +117,10 @@ class TextIndexWriter:
         words = terms.words.to_pylist()
         numbers = np.zeros(len(words), np.uint32)
         numbers[terms.numbers] = [self._analyzer.number_of(word) for word in words]
-        for first, lists in partition.lists():
+        with_position = self._parameters.with_position
+        for first, lists, places in partition.lists(with_position=with_position):
             counts = np.diff(lists.ends, prepend=0)
             rows = np.repeat(np.arange(first, first + len(counts)), counts)
-            places = None
-            if self._parameters.with_position:
-                found = [partition.read_positions(first + i) for i in range(len(counts))]
-                places = np.concatenate([np.zeros(0, np.uint32), *found])
             repeated = numbers[np.repeat(rows, lists.frequencies)]
             yield repeated, np.repeat(lists.documents, lists.frequencies), places
 

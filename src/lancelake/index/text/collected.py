@@ -41,6 +41,7 @@ class CollectedTerms:
         self._texts: list[U32] = []
         self._places: list[U32] = []
         self._ids: list[U64Array] = []
+        self._lengths: list[U32] = []
         self._documents = 0
 
     def add(self, terms: U32, texts: U32, places: U32, ids: U64Array) -> None:
@@ -56,9 +57,11 @@ class CollectedTerms:
             self._places.append(places)
         self.size += len(terms)
 
-    def add_documents(self, ids: U64Array) -> None:
-        """Add the rows of texts."""
+    def add_documents(self, ids: U64Array, lengths: U32 | None = None) -> None:
+        """Add the rows of texts, and how many terms each has if not all were added."""
         self._ids.append(ids)
+        if lengths is not None:
+            self._lengths.append(lengths)
         self._documents += len(ids)
 
     def taken(self, words: Sequence[str]) -> PartitionContent | None:
@@ -69,8 +72,12 @@ class CollectedTerms:
         terms, texts = np.concatenate(self._terms), np.concatenate(self._texts)
         places = np.concatenate(self._places) if self._with_position else None
         ids = np.concatenate(self._ids)
+        lengths = (
+            np.concatenate(self._lengths)
+            if self._lengths
+            else np.bincount(texts, minlength=len(ids)).astype(np.uint32)
+        )
         self._clear()
-        lengths = np.bincount(texts, minlength=len(ids)).astype(np.uint32)
         # A text without a term is not a document.
         numbers = (np.cumsum(lengths > 0) - 1).astype(np.uint32)
         order, rank, sorted_words = _order(terms, words)

@@ -8,7 +8,7 @@ from lancelake.index.text.analyzer import Analyzer, QueryTerm
 from lancelake.index.text.partition import TextPartition
 from lancelake.index.text.query import Match, Phrase
 from lancelake.index.text.search import TermSearch
-from lancelake.index.text.terms import automatic_distance, similar
+from lancelake.index.text.similar import automatic_distance
 
 
 def term_search(
@@ -51,8 +51,8 @@ def _expanded(
             word
             for source in sources
             for partition in partitions
-            for word in similar(
-                partition.terms.words, source, _distance(query, source), query.prefix_length
+            for word in partition.terms.similar.find(
+                source, _distance(query, source), query.prefix_length
             )
         }
         room = query.max_expansions - len(found)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.expr.condition import Leaf
 from lancelake.expr.literals import is_text
 from lancelake.index.answer import Answer
@@ -86,8 +86,12 @@ class _Inverted:
     ) -> BuiltSegment | None:
         """Write a segment with the new ids of its rows."""
         old = TextSegment(facts)
+        try:
+            parameters = old.layout.parameters
+        except UnsupportedError:
+            return None
         none = BuildInput(dtype=facts.dtype, batches=())
-        return _written([(old, _following(row_map))], none, old.layout.parameters, folder)
+        return _written([(old, _following(row_map))], none, parameters, folder)
 
 
 def _written(
@@ -100,8 +104,7 @@ def _written(
     for segment, choose in olds:
         for partition in segment.partitions:
             writer.add_partition(partition, choose)
-    for batch in rows.batches:
-        writer.add_texts(batch)
+    writer.add_texts(rows.batches)
     return writer.finish()
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ class MemoryPartition:
 
     def __init__(self, content: PartitionContent) -> None:
         self._content = content
-        self.documents = Documents(content.ids, content.lengths)
+        self.documents = Documents.of(content.ids, content.lengths)
         numbers = np.arange(len(content.words), dtype=np.uint32)
         self.terms = SortedTerms(content.words, numbers)
         self._occurrences = np.concatenate(
@@ -56,14 +56,25 @@ class MemoryPartition:
 
 
 def memory_partition(
-    analyzer: Analyzer, batches: Iterable[pa.RecordBatch], *, with_position: bool
+    analyzer: Analyzer,
+    batches: Iterable[pa.RecordBatch],
+    *,
+    with_position: bool,
+    only: Collection[str] | None = None,
 ) -> MemoryPartition | None:
-    """Return the terms of rows, in batches of texts and row ids; None if there are none."""
+    """Return the terms of rows, in batches of texts and row ids; None if there are none.
+
+    With `only`, no other terms are kept: memory grows with the rows, not with their texts.
+    """
     pending = CollectedTerms(with_position=with_position)
+    wanted = None if only is None else [analyzer.number_of(term) for term in only]
     for batch in batches:
         rows = batch.filter(batch.column(VALUE).is_valid())
         found = analyzer.occurrences(rows.column(VALUE))
         ids = np.asarray(rows.column(ROW_ID), dtype=np.uint64)
-        pending.add(found.terms, found.texts, found.positions, ids)
+        lengths = np.bincount(found.texts, minlength=len(ids)).astype(np.uint32)
+        kept = slice(None) if wanted is None else np.isin(found.terms, wanted)
+        pending.collect(found.terms[kept], found.texts[kept], found.positions[kept])
+        pending.add_documents(ids, lengths)
     content = pending.taken(analyzer.terms)
     return None if content is None else MemoryPartition(content)

@@ -9,6 +9,7 @@ from typing import Any
 
 from lancelake.errors import CorruptTableError, InvalidRequestError, UnsupportedError
 from lancelake.format.index_meta import IndexDetails
+from lancelake.format.unknown import parse
 from lancelake.index.kind import Parameters
 from lancelake.index.text.stop_words import CURRENT_ENGLISH, OLD_ENGLISH
 from lancelake.proto import index_pb2
@@ -160,6 +161,18 @@ class TextParameters:
         )
         value = message.SerializeToString(deterministic=True)
         return IndexDetails(type_url=TYPE_URL, value=value)
+
+
+def is_supported(details: IndexDetails) -> bool:
+    """Whether texts are divided here as the details of an entry state."""
+    message = index_pb2.InvertedIndexDetails()
+    try:
+        parse(message, details.value, what="index details")
+    except CorruptTableError:
+        return True  # the files of the index have all parameters
+    by_row = message.document_granularity == index_pb2.InvertedIndexDetails.ROW
+    tokenizer = message.base_tokenizer or BASE_TOKENIZERS[0]
+    return by_row and tokenizer in BASE_TOKENIZERS and message.block_size in (0, BLOCK_DOCS)
 
 
 def _typed(values: Mapping[str, Any]) -> TextParameters:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
@@ -47,14 +47,16 @@ class Documents:
 
     row_ids: U64Array
     lengths: U32
+    num_tokens: int
+    """How many terms all documents have together."""
+
+    @staticmethod
+    def of(row_ids: U64Array, lengths: U32) -> Documents:
+        """Return documents with their number of terms."""
+        return Documents(row_ids, lengths, int(lengths.sum(dtype=np.uint64)))
 
     def __len__(self) -> int:
         return len(self.row_ids)
-
-    @property
-    def num_tokens(self) -> int:
-        """How many terms all documents have together."""
-        return int(self.lengths.sum(dtype=np.uint64))
 
     @property
     def nbytes(self) -> int:
@@ -117,7 +119,7 @@ class StoredPartition:
         file.require(names.ROW_ID, names.NUM_TOKENS)
         table = file.read(columns=[names.ROW_ID, names.NUM_TOKENS])
         ids = np.asarray(table.column(0), dtype=np.uint64)
-        return Documents(ids, np.asarray(table.column(1), dtype=np.uint32))
+        return Documents.of(ids, np.asarray(table.column(1), dtype=np.uint32))
 
     @property
     def terms(self) -> Terms:
@@ -192,7 +194,7 @@ class StoredPartition:
         return cache.kept(
             self.key,
             ("positions", number),
-            lambda: self.read_positions(row),
+            lambda: self._read_positions(row),
             lambda found: int(found.nbytes),
         )
 
@@ -200,31 +202,49 @@ class StoredPartition:
         """Read what each search needs."""
         _ = self.documents, self.terms, self._lengths
 
-    def read_positions(self, row: int) -> U32:
-        """Read the positions of a term without caching them."""
-        frequencies = self._read(row).frequencies
-        what = f"index file {self._path}"
+    def _read_positions(self, row: int) -> U32:
+        table = self._file.take([row], columns=self._position_columns())
+        return self._decoded_positions(table, [self.posting(row).frequencies])
+
+    def _position_columns(self) -> list[str]:
+        """Return the columns of positions; raise if there are none."""
         if self._layout.shared_positions is not None:
             columns = [names.SHARED_POSITIONS, names.POSITION_OFFSETS]
             self._file.require(*columns)
-            table = self._file.take([row], columns=columns)
-            stream, offsets = (table.column(place)[0].as_py() for place in (0, 1))
-            bounds = np.array(offsets, np.int64)
-            codec = self._layout.shared_positions
-            return positions.decode_shared(stream, bounds, frequencies, codec, what)
+            return columns
         if names.POSITION not in self._file.schema.names:
             raise InvalidRequestError(
                 "position is not found but required for phrase queries",
                 action="Build the index with with_position=True.",
             )
-        lists = self._file.take([row], columns=[names.POSITION]).column(0).combine_chunks()
-        chunk = lists.chunk(0) if isinstance(lists, pa.ChunkedArray) else lists
-        return positions.decode(chunk, frequencies, what)
+        return [names.POSITION]
 
-    def lists(self) -> Iterator[tuple[int, postings.PostingLists]]:
-        """Yield all posting lists, several at once, each time with the number of the first."""
+    def _decoded_positions(self, table: pa.Table, frequencies: Sequence[U32]) -> U32:
+        """Decode the positions of some posting lists with the frequencies of each."""
+        what = f"index file {self._path}"
+        codec = self._layout.shared_positions
+        none = np.zeros(0, np.uint32)
+        if codec is None:
+            lists = pa.concat_arrays(table.column(0).chunks)
+            return positions.decode(lists, np.concatenate([none, *frequencies]), what)
+        streams, offsets = table.column(0).to_pylist(), table.column(1).to_pylist()
+        found = [
+            positions.decode_shared(stream, np.array(bounds, np.int64), counts, codec, what)
+            for stream, bounds, counts in zip(streams, offsets, frequencies, strict=True)
+        ]
+        return np.concatenate([none, *found])
+
+    def lists(
+        self, *, with_position: bool
+    ) -> Iterator[tuple[int, postings.PostingLists, U32 | None]]:
+        """Yield all posting lists, several at once: number of the first, lists, positions."""
         for start in range(0, self._file.num_rows, _LISTS_AT_ONCE):
             stop = min(start + _LISTS_AT_ONCE, self._file.num_rows)
             table = self._file.read(start, stop, columns=[names.POSTING, names.LENGTH])
-            for found in self._decoded(table):
-                yield start, found
+            (found,) = self._decoded(table)
+            places = None
+            if with_position:
+                placed = self._file.read(start, stop, columns=self._position_columns())
+                each = np.split(found.frequencies, found.ends[:-1])
+                places = self._decoded_positions(placed, each)
+            yield start, found, places

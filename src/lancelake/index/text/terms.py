@@ -8,13 +8,11 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from lancelake.index.text.fst import Transducer
+from lancelake.index.text.similar import SimilarWords
 
 U32 = npt.NDArray[np.uint32]
-
-_SHORT, _MIDDLE = 2, 5
 
 
 class Terms(Protocol):
@@ -36,6 +34,11 @@ class Terms(Protocol):
         """The number of each of `words`."""
         ...
 
+    @property
+    def similar(self) -> SimilarWords:
+        """The terms, prepared to find similar ones."""
+        ...
+
 
 class SortedTerms:
     """Terms in order of their bytes, with their numbers."""
@@ -50,6 +53,11 @@ class SortedTerms:
     def nbytes(self) -> int:
         """About how much memory the terms take."""
         return int(self.words.nbytes) + self.numbers.nbytes
+
+    @cached_property
+    def similar(self) -> SimilarWords:
+        """The terms, prepared to find similar ones."""
+        return SimilarWords(self.words)
 
     def number(self, term: str) -> int | None:
         """Search a term by halves."""
@@ -93,47 +101,7 @@ class TransducedTerms:
         """The number of each of `words`."""
         return self._listed.numbers
 
-
-def automatic_distance(term: str) -> int:
-    """Return the edit distance that the length of a term allows."""
-    if len(term) <= _SHORT:
-        return 0
-    return 1 if len(term) <= _MIDDLE else 2
-
-
-def similar(words: pa.Array, term: str, distance: int, prefix_length: int) -> list[str]:
-    """Return the words within an edit distance of a term that start as it does, in order."""
-    lengths = pc.utf8_length(words)
-    near = pc.and_(
-        pc.greater_equal(lengths, max(0, len(term) - distance)),
-        pc.less_equal(lengths, len(term) + distance),
-    )
-    prefix = term[:prefix_length]
-    if prefix:
-        near = pc.and_(near, pc.starts_with(words, prefix))
-    chosen = words.filter(near).to_pylist()
-    if not chosen:
-        return []
-    width = max(map(len, chosen), default=0)
-    letters = np.array(chosen, dtype=f"<U{max(1, width)}").view(np.uint32)
-    letters = letters.reshape(len(chosen), -1)
-    distances = _distances(letters, np.array([len(word) for word in chosen]), term)
-    return [
-        word for word, found in zip(chosen, distances.tolist(), strict=True) if found <= distance
-    ]
-
-
-def _distances(letters: U32, lengths: npt.NDArray[np.int64], term: str) -> npt.NDArray[np.int64]:
-    """Return the edit distance of each word, a row of letters, to a term."""
-    count, width = letters.shape
-    before = np.tile(np.arange(width + 1), (count, 1))
-    for number, character in enumerate(map(ord, term), start=1):
-        row = np.empty_like(before)
-        row[:, 0] = number
-        for place in range(1, width + 1):
-            replaced = before[:, place - 1] + (letters[:, place - 1] != character)
-            changed = np.minimum(before[:, place], row[:, place - 1]) + 1
-            row[:, place] = np.minimum(replaced, changed)
-        before = row
-    found: npt.NDArray[np.int64] = before[np.arange(count), lengths]
-    return found
+    @property
+    def similar(self) -> SimilarWords:
+        """The terms, prepared to find similar ones."""
+        return self._listed.similar

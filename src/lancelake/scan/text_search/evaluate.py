@@ -22,12 +22,12 @@ from lancelake.index.text.partition import TextPartition
 from lancelake.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
 from lancelake.index.text.search import corpus_of, search
 from lancelake.scan.index_search.sources import named_failures
-from lancelake.scan.row_lookup import MISSING
 from lancelake.scan.text_search import scored_rows
 from lancelake.scan.text_search.scored_rows import ScoredRows
 from lancelake.scan.text_search.sources import (
+    DocumentRows,
     TextColumn,
-    document_addresses,
+    document_rows,
     is_within,
     text_column,
 )
@@ -109,20 +109,23 @@ class TextSearch:
                 return []
             corpus = corpus_of(stored, wanted.words)
             for source, partition in partitions:
-                addresses = document_addresses(self.snapshot, source, partition)
-                allowed = self._allowed(addresses)
-                hits = search(partition, wanted, corpus, allowed=allowed, most=most)
-                found.append(ScoredRows(addresses[hits.documents], hits.scores))
+                rows = document_rows(self.snapshot, source, partition)
+                hits = search(partition, wanted, corpus, allowed=self._allowed(rows), most=most)
+                found.append(ScoredRows(rows.addresses[hits.documents], hits.scores))
         return found
 
-    def _allowed(self, addresses: U64Array) -> BoolArray | None:
+    def _allowed(self, rows: DocumentRows) -> BoolArray | None:
         """Return which documents may be found; None for all."""
-        allowed = addresses != MISSING
-        if len(self.fragments) < len(self.snapshot.manifest.fragments):
-            allowed &= is_within(addresses, self.fragments)
+        are_all = len(self.fragments) == len(self.snapshot.manifest.fragments)
+        if are_all and self.allowed is None:
+            return rows.live
+        count = len(rows.addresses)
+        allowed = np.ones(count, np.bool_) if rows.live is None else rows.live.copy()
+        if not are_all:
+            allowed &= is_within(rows.addresses, self.fragments)
         if self.allowed is not None:
-            allowed[allowed] = self.allowed(addresses[allowed])
-        return None if bool(allowed.all()) else allowed
+            allowed[allowed] = self.allowed(rows.addresses[allowed])
+        return allowed
 
     def _flat(
         self,
@@ -135,10 +138,16 @@ class TextSearch:
         if not fragments:
             return []
         analyzer = Analyzer(column.parameters)
-        if not analyzer.query_terms(query.text):
+        terms = {term.text for term in analyzer.query_terms(query.text)}
+        if not terms:
             return []
-        rows = (self._allowed_rows(batch) for batch in column.rows(fragments))
-        partition = memory_partition(analyzer, rows, with_position=isinstance(query, Phrase))
+        is_exact = isinstance(query, Phrase) or query.fuzziness == 0
+        partition = memory_partition(
+            analyzer,
+            (self._allowed_rows(batch) for batch in column.rows(fragments)),
+            with_position=isinstance(query, Phrase),
+            only=terms if is_exact else None,
+        )
         if partition is None:
             return []
         wanted = term_search(query, analyzer, [partition], keeps_exact=True)

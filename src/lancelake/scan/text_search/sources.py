@@ -123,15 +123,25 @@ def indexed_columns(snapshot: Snapshot) -> list[str]:
     return list(found)
 
 
-def document_addresses(
-    snapshot: Snapshot, source: IndexSource, partition: StoredPartition
-) -> U64Array:
-    """Return the addresses of the documents of a partition; `MISSING` for those not to be found.
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """The addresses of documents; `MISSING` for those that must not be found."""
 
-    These are rows that were deleted or updated, and those of fragments that are no longer covered.
+    addresses: U64Array
+    live: BoolArray | None
+    """Which documents may be found; None for all."""
+
+
+def document_rows(
+    snapshot: Snapshot, source: IndexSource, partition: StoredPartition
+) -> DocumentRows:
+    """Return the rows of the documents of a partition.
+
+    Those that must not be found were deleted or updated, or are in fragments that are no longer
+    covered.
     """
 
-    def read() -> U64Array:
+    def read() -> DocumentRows:
         ids = partition.documents.row_ids
         coverage = source.coverage
         if coverage.stored is IdKind.ADDRESS:
@@ -139,10 +149,12 @@ def document_addresses(
             found = live_addresses(snapshot, moved)
         else:
             found = addresses_of(snapshot, ids)
-        return np.where(is_within(found, coverage.fragments), found, MISSING)
+        live = is_within(found, coverage.fragments)
+        found = np.where(live, found, MISSING)
+        return DocumentRows(found, None if bool(live.all()) else live)
 
     part = ("addresses", snapshot.manifest_at.uri)
-    return cache.kept(partition.key, part, read, lambda found: int(found.nbytes))
+    return cache.kept(partition.key, part, read, lambda found: 9 * len(found.addresses))
 
 
 def is_within(addresses: U64Array, fragments: BitMap) -> BoolArray:

@@ -137,4 +137,4 @@ def test_a_layout_that_is_not_written_is_refused(given: dict[str, Any]) -> None:
 def test_without_the_extra_its_name_is_in_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tantivy", None)
     with pytest.raises(UnsupportedError, match=r"lancelake\[search\]"):
-        Analyzer(TextParameters.requested({}))
+        Analyzer(TextParameters.requested({})).query_terms("fox")

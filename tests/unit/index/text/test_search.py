@@ -13,7 +13,7 @@ from lancelake.index.text.analyzer import Analyzer, QueryTerm
 from lancelake.index.text.memory_partition import MemoryPartition, memory_partition
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.search import TermSearch, corpus_of, search
-from lancelake.index.text.terms import similar
+from lancelake.index.text.similar import SimilarWords
 from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of
 from tests.support.text_tables import has_phrase, scores_by_definition
 
@@ -22,14 +22,16 @@ documents = st.lists(st.lists(st.sampled_from("abcd"), max_size=8), min_size=1, 
 terms = st.lists(st.sampled_from("abcde"), min_size=1, max_size=4)
 
 
-def partition(texts: list[list[str]]) -> MemoryPartition | None:
+def partition(texts: list[list[str]], only: set[str] | None = None) -> MemoryPartition | None:
     columns = [pa.array([" ".join(t) for t in texts]), pa.array(range(len(texts)), pa.uint64())]
     batch = pa.RecordBatch.from_arrays(columns, [VALUE, ROW_ID])
-    return memory_partition(Analyzer(PLAIN), [batch], with_position=True)
+    return memory_partition(Analyzer(PLAIN), [batch], with_position=True, only=only)
 
 
-def found(texts: list[list[str]], wanted: TermSearch) -> dict[int, float]:
-    content = partition(texts)
+def found(
+    texts: list[list[str]], wanted: TermSearch, only: set[str] | None = None
+) -> dict[int, float]:
+    content = partition(texts, only)
     if content is None:
         return {}
     hits = search(content, wanted, corpus_of([content], wanted.words))
@@ -61,6 +63,13 @@ def test_phrases_are_those_of_an_exact_matcher(
 ) -> None:
     rows = {row for row, text in enumerate(texts) if has_phrase(text, words, slop)}
     assert found(texts, query(words, slop=slop)).keys() == rows
+
+
+@given(texts=documents, words=terms)
+def test_scores_need_no_other_terms_than_those_of_the_query(
+    texts: list[list[str]], words: list[str]
+) -> None:
+    assert found(texts, query(words), set(words)) == found(texts, query(words))
 
 
 def scored(chance: np.random.Generator, count: int) -> ScoredList:
@@ -114,4 +123,5 @@ def test_similar_words_are_those_within_the_distance(
     expected = [
         word for word in ordered if distance(word, term) <= most and word.startswith(term[:prefix])
     ]
-    assert similar(pa.array(ordered, pa.large_string()), term, most, prefix) == expected
+    found = SimilarWords(pa.array(ordered, pa.large_string())).find(term, most, prefix)
+    assert found == expected
