@@ -26,6 +26,7 @@ from benchmarks import (
     small_tables,
     spark_runs,
     tables,
+    vector_search,
     writing,
 )
 from benchmarks.measure import Case, Comparison, compare
@@ -80,6 +81,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "contention": contention.comparisons,
         "rows": lambda: rows.cases(options.rows),
         "indices": lambda: indices.cases(options.rows),
+        "vector search": lambda: vector_search.cases(options.rows),
         "columns": lambda: columns.cases(options.rows),
         "maintenance": maintenance.cases,
         "many": many.cases,
