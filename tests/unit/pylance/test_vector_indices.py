@@ -205,6 +205,16 @@ def test_given_centroids_are_used(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.array(found["centroids"], np.float32), MATRIX[:5])
 
 
+def test_the_model_of_an_index(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    table.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=3)
+    model = table.get_ivf_model("v_idx")
+    assert (model.num_partitions, model.distance_type) == (3, "cosine")
+    assert table.centroids(column="v") == model.centroids
+    with pytest.raises(KeyError, match="No IVF index"):
+        table.centroids(column="n")
+
+
 def test_segments_of_workers_are_merged(tmp_path: Path) -> None:
     table = written(tmp_path)
     parts = [
