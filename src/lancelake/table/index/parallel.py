@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from pyroaring import BitMap
@@ -14,7 +14,13 @@ from lancelake.engine.port import Engine, Job
 from lancelake.format import index_meta, layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.index.kind import BuildInput, BuiltSegment, Parameters, SegmentFacts
+from lancelake.index.kind import (
+    BuildInput,
+    BuiltSegment,
+    Parameters,
+    SegmentFacts,
+    TrainedKind,
+)
 from lancelake.index.registry import kind_named
 from lancelake.scan.count import live_rows
 from lancelake.storage.location import Location
@@ -22,6 +28,7 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import SegmentBuild, built_here
 from lancelake.table.index.request import column_target
+from lancelake.table.index.rows import build_input
 from lancelake.table.open import AtVersion, open_snapshot
 
 _TASK_BYTES = 512 << 20
@@ -98,6 +105,10 @@ class BuiltByTasks:
         groups = fragment_groups(build, self.engine.parallelism)
         if len(groups) <= 1:
             return built_here(build, folder)
+        if isinstance(target.kind, TrainedKind):
+            args = base, target, build.fragments, build.stored
+            rows = build_input(*args, parameters=build.parameters)
+            build = replace(build, parameters=target.kind.trained(rows))
         tasks = [IndexFragments.of(build, group) for group in groups]
         job = Job(description=f"index {target.path} of {base.location.uri}", tasks=tasks)
         results = self.engine.run(job)
