@@ -27,6 +27,7 @@ from benchmarks import (
     spark_runs,
     tables,
     text_search,
+    vector_search,
     writing,
 )
 from benchmarks.measure import Case, Comparison, compare
@@ -83,6 +84,7 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "rows": lambda: rows.cases(options.rows),
         "indices": lambda: indices.cases(options.rows),
         "text search": text_search.cases,
+        "vector search": lambda: vector_search.cases(options.rows),
         "columns": lambda: columns.cases(options.rows),
         "maintenance": maintenance.cases,
         "many": many.cases,

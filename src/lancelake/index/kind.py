@@ -137,6 +137,10 @@ class RangeSegment(Protocol):
 class TrainedKind(Protocol):
     """A kind whose segments are encoded by a model that was trained on their rows."""
 
+    def trained(self, rows: BuildInput) -> Parameters:
+        """Train on a sample of rows; builds with the parameters returned have the same model."""
+        ...
+
     def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
         """Whether segments were encoded by the same model, so that they can be merged."""
         ...

@@ -57,6 +57,7 @@ from lancelake.pylance._dataset.stats import (
 )
 from lancelake.pylance._dataset.transaction import Transaction
 from lancelake.pylance._dataset.uris import uri_of
+from lancelake.pylance._dataset.vector_models import DatasetVectorModels
 from lancelake.pylance._dataset.version_values import Version, VersionRef, version_of
 from lancelake.pylance._dataset.writing import (
     AutoCleanupConfig,
@@ -158,6 +159,7 @@ class LanceDataset(
     DatasetColumns,
     DatasetRows,
     DatasetIndices,
+    DatasetVectorModels,
     DatasetFacts,
     DatasetFiles,
     DatasetScans,

@@ -5,5 +5,6 @@ from lancelake.pylance._dataset.index_values import (
     IndexDescription,
     IndexSegmentDescription,
 )
+from lancelake.pylance._dataset.vector_models import IvfModel
 
-__all__ = ["IndexConfig", "IndexDescription", "IndexSegmentDescription"]
+__all__ = ["IndexConfig", "IndexDescription", "IndexSegmentDescription", "IvfModel"]

@@ -11,7 +11,11 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.engine.local import LocalEngine
 from lancelake.errors import DamagedIndexError, UnsupportedError
+from lancelake.table.index.build import IndexRun, create_index
+from lancelake.table.index.parallel import BuiltByTasks
+from lancelake.table.index.request import IndexRequest
 
 DIMENSION = 8
 ROWS = 900
@@ -205,6 +209,16 @@ def test_given_centroids_are_used(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.array(found["centroids"], np.float32), MATRIX[:5])
 
 
+def test_the_model_of_an_index(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    table.create_index("v", "IVF_FLAT", metric="cosine", num_partitions=3)
+    model = table.get_ivf_model("v_idx")
+    assert (model.num_partitions, model.distance_type) == (3, "cosine")
+    assert table.centroids(column="v") == model.centroids
+    with pytest.raises(KeyError, match="No IVF index"):
+        table.centroids(column="n")
+
+
 def test_segments_of_workers_are_merged(tmp_path: Path) -> None:
     table = written(tmp_path)
     parts = [
@@ -216,6 +230,19 @@ def test_segments_of_workers_are_merged(tmp_path: Path) -> None:
     table = table.commit_existing_index_segments("v_idx", "v", parts)
     assert "deltas=3" in plan_of(table)
     assert recall(table, nprobes=3, refine_factor=5) == 1.0
+
+
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_SQ", "IVF_PQ"])
+def test_tasks_share_one_model(tmp_path: Path, kind: str) -> None:
+    table = written(tmp_path)
+    parameters = {"metric_type": "l2", "num_partitions": 2, **KINDS[kind]}
+    request = IndexRequest(column="v", kind=kind, parameters=parameters)
+    run = IndexRun(builder=BuiltByTasks(LocalEngine(parallelism=3)))
+    create_index(table._snapshot, request, run)
+    table = lance.dataset(table.uri)
+    assert "deltas=1" in plan_of(table)
+    assert table.index_statistics("v_idx")["num_indexed_rows"] == ROWS
+    assert recall(table, nprobes=2, refine_factor=40) >= 0.99
 
 
 def test_another_metric_than_that_of_the_index_is_searched_exactly(tmp_path: Path) -> None:

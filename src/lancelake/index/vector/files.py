@@ -92,7 +92,7 @@ class SegmentFiles:
     @property
     def model(self) -> SegmentModel:
         """The partitions and codes."""
-        return cache.kept(self._uri, "model", self._read_model, lambda model: model.size_bytes)
+        return cache.kept(self._uri, "model", self._checked_model, lambda model: model.size_bytes)
 
     def partition(self, number: int) -> Partition:
         """Return the rows of a partition."""
@@ -119,13 +119,32 @@ class SegmentFiles:
         ids = np.ascontiguousarray(table.column(0).to_numpy())
         if not model.codes.has_distances:
             return Partition(ids, np.zeros((0, 0), dtype=np.uint8))
-        return Partition(ids, model.codes.loaded(_values(table.column(1)), count))
+        try:
+            return Partition(ids, model.codes.loaded(_values(table.column(1)), count))
+        except ValueError as error:
+            problem = f"codes of partition {number} have another size: {error}"
+            raise CorruptTableError(problem, path=ROWS_FILE) from error
 
     def _rows_reader(self) -> IndexFileReader:
         reader: IndexFileReader = cache.kept(
             self._uri, "rows reader", lambda: self._folder.open(ROWS_FILE), lambda _: 1 << 12
         )
         return reader
+
+    def _checked_model(self) -> SegmentModel:
+        try:
+            model = self._read_model()
+        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+            if isinstance(error, CorruptTableError | UnsupportedError):
+                raise
+            problem = f"the settings of a vector index cannot be read: {error}"
+            raise CorruptTableError(problem, path=f"{self._folder.place.path}") from error
+        if model.partitions.dimension != self._dtype.dimension:
+            raise CorruptTableError(
+                f"centers of partitions have {model.partitions.dimension} values, vectors have "
+                f"{self._dtype.dimension}"
+            )
+        return model
 
     def _read_model(self) -> SegmentModel:
         centers, rows = self._folder.open(CENTERS_FILE), self._rows_reader()

@@ -17,11 +17,14 @@ from lancelake.index.kind import (
     BuiltSegment,
     IdKind,
     Order,
+    Parameters,
     RowMap,
     SegmentFacts,
 )
 from lancelake.index.row_ids import RowIds
 from lancelake.index.vector.grouped_rows import GroupedRows, grouped_rows
+from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.scalar_codes import ScalarCodes
 from lancelake.index.vector.segment import VectorSegment
 from lancelake.index.vector.settings import TYPES, BuildSettings
 from lancelake.index.vector.training import TrainedModel, train
@@ -60,6 +63,19 @@ class VectorIndex:
             _encode(rows.batches, model, groups)
             parts = map(groups.partition, range(len(model.partitions)))
             return write_segment(model, settings, parts, folder)
+
+    def trained(self, rows: BuildInput) -> Parameters:
+        """Train on a sample of rows; builds with the parameters returned have the same model."""
+        dtype = _vector_type(rows.dtype)
+        settings = BuildSettings.of(rows.parameters, self.name, dtype)
+        model = train(rows.batches, rows.num_rows, settings, dtype)
+        found = {**rows.parameters, "ivf_centroids": model.partitions.centers}
+        found["num_partitions"] = len(model.partitions)
+        if isinstance(model.codes, ProductCodes):
+            found["pq_codebook"] = model.codes.codebook
+        elif isinstance(model.codes, ScalarCodes):
+            found["sq_bounds"] = (model.codes.lower, model.codes.upper)
+        return found
 
     def open(self, facts: SegmentFacts) -> VectorSegment:
         """Open a segment."""

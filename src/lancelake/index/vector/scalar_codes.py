@@ -14,6 +14,8 @@ from lancelake.index.vector.codes import CodeMatrix, scored
 from lancelake.index.vector.metric import Distances, Matrix, Metric
 
 _STEPS = 255
+# Rows that are widened to floats at once: they stay in the CPU cache.
+_CHUNK_ROWS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +76,13 @@ class ScalarCodes:
 
     def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
         """Return the distances of the decoded vectors to the queries."""
-        codes = loaded.astype(np.float32)
+        found = np.empty((len(queries), len(loaded)), dtype=np.float32)
+        for start in range(0, len(loaded), _CHUNK_ROWS):
+            part = loaded[start : start + _CHUNK_ROWS].astype(np.float32)
+            found[:, start : start + _CHUNK_ROWS] = self._of_steps(queries, part)
+        return found
+
+    def _of_steps(self, queries: Matrix, codes: Matrix) -> Distances:
         if self.metric is Metric.DOT:
             return scored(1 - queries @ self.decode(codes).T)
         steps = self._steps(queries)

@@ -41,6 +41,7 @@ _KNOWN = (
     "max_level",
     "ivf_centroids",
     "pq_codebook",
+    "sq_bounds",
 )
 _CODE_BITS = (4, 8)
 
@@ -62,6 +63,7 @@ class BuildSettings:
     max_level: int
     centers: npt.NDArray[np.float32] | None
     codebook: npt.NDArray[np.float32] | None
+    bounds: tuple[float, float] | None
 
     @staticmethod
     def of(parameters: Parameters, kind: str, dtype: VectorType) -> BuildSettings:
@@ -87,6 +89,7 @@ class BuildSettings:
             max_level=_count(name, parameters, "max_level", 7) or 7,
             centers=_floats(parameters.get("ivf_centroids")),
             codebook=_floats(parameters.get("pq_codebook")),
+            bounds=parameters.get("sq_bounds"),
         )
         settings.ensure_fits(dtype)
         return settings

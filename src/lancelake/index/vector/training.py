@@ -114,8 +114,8 @@ def _sample(
 def _partitions(sample: Matrix, count: int, settings: BuildSettings) -> Partitions:
     metric = settings.metric
     if settings.centers is not None:
-        centers = settings.centers
-        return Partitions(centers=np.ascontiguousarray(centers), metric=metric)
+        kind = np.uint8 if metric is Metric.HAMMING else np.float32
+        return Partitions(centers=np.ascontiguousarray(settings.centers, kind), metric=metric)
     if metric is Metric.HAMMING:
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
         means, loss = clustered(bits, count, settings.max_iters)
@@ -131,7 +131,7 @@ def _codes(
     if settings.code == "FLAT":
         return FlatCodes(dimension=dtype.dimension, element=dtype.element, metric=metric)
     if settings.code == "SQ":
-        low, high = float(sample.min()), float(sample.max())
+        low, high = settings.bounds or (float(sample.min()), float(sample.max()))
         return ScalarCodes(dimension=dtype.dimension, metric=metric, lower=low, upper=high)
     book = settings.codebook
     if book is None:

@@ -10,7 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from hashlib import sha256
 from uuid import UUID, uuid5
+
+import numpy as np
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import AlreadyExistsError, ObjectNotFoundError
@@ -42,10 +45,17 @@ def build_name(
         target.kind.name,
         str(target.dtype),
         repr(stored),
-        json.dumps(dict(parameters), sort_keys=True, default=repr),
+        json.dumps(dict(parameters), sort_keys=True, default=_shown),
         *(repr(fragment) for fragment in base.manifest.fragments if fragment.id in wanted),
     ]
     return uuid5(_NAMES, "\n".join(facts))
+
+
+def _shown(value: object) -> str:
+    # The text of a long array leaves out its middle.
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype} {value.shape} {sha256(value.tobytes()).hexdigest()}"
+    return repr(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,13 @@ from lancelake.errors import LanceTableError, RetryableConflictError
 from lancelake.format import index_meta, layout
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import IndexMetadata
-from lancelake.index.kind import BuildInput, BuiltSegment, Parameters, SegmentFacts
+from lancelake.index.kind import (
+    BuildInput,
+    BuiltSegment,
+    Parameters,
+    SegmentFacts,
+    TrainedKind,
+)
 from lancelake.index.registry import kind_named
 from lancelake.scan.count import live_rows
 from lancelake.storage.location import Location
@@ -24,6 +30,7 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import SegmentBuild, built_here
 from lancelake.table.index.build_record import BuildRecord, build_name
 from lancelake.table.index.request import column_target
+from lancelake.table.index.rows import build_input
 from lancelake.table.open import AtVersion, open_snapshot
 
 _TASK_BYTES = 512 << 20
@@ -103,6 +110,10 @@ class BuiltByTasks:
         groups = fragment_groups(build, self.engine.parallelism)
         if len(groups) <= 1:
             return built_here(build, folder)
+        if isinstance(target.kind, TrainedKind):
+            args = base, target, build.fragments, build.stored
+            rows = build_input(*args, parameters=build.parameters)
+            build = replace(build, parameters=target.kind.trained(rows))
         parts = [replace(build, fragments=BitMap(group)) for group in groups]
         found = [_finished(part) for part in parts]
         known = {place: entry for place, entry in enumerate(found) if entry is not None}

@@ -1,0 +1,65 @@
+"""Dataset methods that return the models of vector indices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import IndexNotFoundError, InvalidRequestError
+from lancelake.index.stored_segment import StoredIndices
+from lancelake.index.vector.segment import VectorSegment
+
+
+class IvfModel:
+    """Centers of the partitions of a vector index, and the metric that they were trained for."""
+
+    def __init__(self, centroids: pa.Array, distance_type: str) -> None:
+        self.centroids = centroids
+        self.distance_type = distance_type
+
+    @property
+    def num_partitions(self) -> int:
+        """Number of partitions."""
+        return len(self.centroids)
+
+
+class DatasetVectorModels:
+    """Methods that return the models of vector indices."""
+
+    _snapshot: Snapshot
+
+    def get_ivf_model(self, index_name: str) -> IvfModel:
+        """Return the partitions of a vector index."""
+        for segment in StoredIndices(self._snapshot).segments(index_name):
+            opened = segment.open()
+            if isinstance(opened, VectorSegment):
+                centers = np.ascontiguousarray(opened.model.partitions.centers)
+                lists = pa.FixedSizeListArray.from_arrays(
+                    pa.array(centers.reshape(-1)), centers.shape[1]
+                )
+                return IvfModel(lists, opened.model.metric.value)
+        problem = f"there is no vector index {index_name!r}"
+        raise IndexNotFoundError(problem, table=self._snapshot.location.uri)
+
+    def centroids(
+        self, *, index_name: str | None = None, column: str | None = None
+    ) -> pa.FixedSizeListArray:
+        """Return the centers of the partitions of an index, or of the first one of a column."""
+        if index_name is None:
+            if column is None:
+                raise InvalidRequestError("Must provide 'index_name' or 'column'.")
+            index_name = self._first_vector_index(column)
+        return self.get_ivf_model(index_name).centroids
+
+    def _first_vector_index(self, column: str) -> str:
+        stored = StoredIndices(self._snapshot)
+        found = self._snapshot.manifest.schema.find(column)
+        for entry in self._snapshot.indices:
+            if found is None or entry.fields != (found[-1].id,):
+                continue
+            segment = stored.segment(entry)
+            if segment is not None and isinstance(segment.open(), VectorSegment):
+                return entry.name
+        problem = f"No IVF index for column '{column}'"
+        raise IndexNotFoundError(problem, table=self._snapshot.location.uri)
