@@ -1,0 +1,78 @@
+"""The Python on the documentation page runs, in the order of the page."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as f
+
+import lancelake
+from lancelake.spark import register
+
+PAGE = Path(__file__).parents[2] / "docs" / "spark.md"
+BLOCK = re.compile(r"^```py\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+# Java, which may have been started in another folder, resolves these paths of streams.
+PATH = re.compile(r'"(orders\.lance|copy\.lance|cp2?)"')
+DAY = dt.date(2026, 1, 31)
+VERSIONS = 17
+"""The page refers to versions up to this one."""
+
+
+def embed(column: str) -> Column:
+    """Return a vector of the texts in a column."""
+    return f.array(f.length(column).cast("float"), f.lit(1.0).cast("float"))
+
+
+def orders(*ids: int) -> pa.Table:
+    """Return orders as the page describes them."""
+    columns = {
+        "id": pa.array(ids, pa.int64()),
+        "customer": pa.array([i % 20 for i in ids], pa.int64()),
+        "amount": pa.array([i * 1.5 - 3 for i in ids], pa.float64()),
+        "day": pa.array([DAY for _ in ids]),
+        "state": [f"s{i % 3}" for i in ids],
+        "note": [f"note {i}" for i in ids],
+        "cancelled": [i % 5 == 0 for i in ids],
+    }
+    return pa.table(columns)
+
+
+@pytest.fixture
+def warehouse_of_page(
+    spark: SparkSession, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Have the tables of the page, and then the catalog of the other tests again."""
+    monkeypatch.chdir(tmp_path)
+    for path in ("orders.lance", "warehouse/db/orders.lance", "warehouse/db/totals.lance"):
+        for number in range(VERSIONS):
+            mode = "append" if number else "create"
+            rows = orders(2 * number, 2 * number + 1)
+            lancelake.write_dataset(rows, path, mode=mode, enable_stable_row_ids=True)
+    yield
+    for query in spark.streams.active:
+        query.stop()
+    register(spark, root=str(warehouse))
+
+
+@pytest.mark.usefixtures("warehouse_of_page")
+def test_the_blocks_of_the_page_run(spark: SparkSession, tmp_path: Path) -> None:
+    blocks = BLOCK.findall(PATH.sub(rf'"{tmp_path}/\1"', PAGE.read_text(encoding="utf-8")))
+    assert blocks
+    late = spark.createDataFrame(orders(3, 5, 900).to_pandas())
+    given = {"F": f, "embed": embed, "late": late, "pa": pa, "__name__": "page"}
+    new = spark.createDataFrame(orders(901, 902).to_pandas())
+    for block in blocks:
+        exec(compile(block, str(PAGE), "exec"), given)
+        if "df" in given:
+            given["df"] = new
+    for query in spark.streams.active:
+        query.processAllAvailable()
+    read, copied = (lancelake.LanceDataset(f"{name}.lance") for name in ("orders", "copy"))
+    assert copied.count_rows() == read.count_rows() > 0
+    assert spark.table("lance.db.totals").where("id = 900").count() == 1
