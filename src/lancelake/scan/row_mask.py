@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format import row_address_set
@@ -49,7 +49,8 @@ class AllowedRows:
         every = range(task.fragment.physical_rows or 1 << OFFSET_BITS)
         rows = BitMap(every) if self.allowed is None else self.allowed.get(number, BitMap())
         rows = rows - self.blocked.get(number, BitMap())
-        return replace(task, rows=FrozenBitMap(rows)) if rows else None
+        masked = task.within(rows)
+        return masked if masked.rows else None
 
 
 def masked_plan(snapshot: Snapshot, request: ScanRequest, mask: AllowedRows) -> ScanPlan:

@@ -57,3 +57,14 @@ def test_both_lists_apply(dataset: lance.LanceDataset) -> None:
 def test_rows_that_do_not_exist_are_ignored(dataset: lance.LanceDataset) -> None:
     listed = serialize_row_addrs([1, 99, 99 << 32])
     assert dataset.scanner(row_addr_allowlist=listed).to_table().num_rows == 0
+
+
+def test_filter_that_an_index_answers_applies_to_the_listed_rows(
+    dataset: lance.LanceDataset,
+) -> None:
+    dataset.create_scalar_index("a", "BTREE")
+    scan = dataset.scanner(filter="a >= 7", row_addr_allowlist=_ids(dataset, [0, 3, 7, 9]))
+    assert scan.to_table()["a"].to_pylist() == [7, 9]
+    assert dataset.scanner(
+        filter="a < 3", row_addr_blocklist=_ids(dataset, [0])
+    ).count_rows() == len([2])
