@@ -11,19 +11,19 @@ import numpy.typing as npt
 from lancelake.index.vector.faiss_library import faiss, use_one_thread
 from lancelake.index.vector.metric import Matrix
 
-# Further rounds move centers very little.
-_MOST_ROUNDS = 20
+# Official Lance takes 50 at most; further rounds move centers very little.
+ROUNDS = 20
 
 
 def clustered(
-    vectors: Matrix, count: int, rounds: int = _MOST_ROUNDS
+    vectors: Matrix, count: int, rounds: int = ROUNDS
 ) -> tuple[npt.NDArray[np.float32], float]:
     """Return the centers of clusters, and the sum of the squared distances to them."""
     library = faiss()
     found = library.Kmeans(
         vectors.shape[1],
         count,
-        niter=min(rounds, _MOST_ROUNDS),
+        niter=rounds,
         min_points_per_centroid=1,
         max_points_per_centroid=max(1, len(vectors)),
     )

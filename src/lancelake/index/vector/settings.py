@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import Parameters
 from lancelake.index.scalar.parameters import ensure_known
+from lancelake.index.vector.clustering import ROUNDS
 from lancelake.index.vector.metric import Metric, metric_named
 from lancelake.index.vector.vectors import VectorType
 
@@ -83,7 +84,7 @@ class BuildSettings:
             parts=_count(name, parameters, "num_sub_vectors", None) or _parts(dtype.dimension),
             bits=_count(name, parameters, "num_bits", 8) or 8,
             sample_rate=_count(name, parameters, "sample_rate", 256) or 256,
-            max_iters=_count(name, parameters, "max_iters", 50) or 50,
+            max_iters=_count(name, parameters, "max_iters", ROUNDS) or ROUNDS,
             neighbours=_count(name, parameters, "m", 20) or 20,
             construction_ef=_count(name, parameters, "ef_construction", 150) or 150,
             max_level=_count(name, parameters, "max_level", 7) or 7,
