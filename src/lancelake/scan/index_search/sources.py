@@ -25,10 +25,11 @@ from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import follow
 from lancelake.index import cache
 from lancelake.index.coverage import Coverage
-from lancelake.index.kind import CountableSegment, IdKind, IndexKind, OpenSegment
+from lancelake.index.kind import IdKind, IndexKind, OpenSegment
 from lancelake.index.registry import KINDS
 from lancelake.index.stored_segment import StoredIndices
-from lancelake.scan.count import live_rows, physical_rows
+from lancelake.scan.count import physical_rows
+from lancelake.scan.index_search.lost_entries import lacks_rows
 from lancelake.scan.per_snapshot import PerSnapshot
 
 # What an open segment keeps in memory by itself, about.
@@ -93,22 +94,9 @@ class IndexSources:
         with named_failures(entry.name):
             segment = self._opened(entry, kind, column.dtype)
             coverage = coverage.trusted(segment)
-            if self._lacks_rows(segment, coverage):
+            if lacks_rows(self._snapshot, segment, coverage):
                 return None
         return IndexSource(index=entry.name, kind=kind, segment=segment, coverage=coverage)
-
-    def _lacks_rows(self, segment: OpenSegment, coverage: Coverage) -> bool:
-        """Whether a segment has fewer entries than the fragments that it should cover have rows.
-
-        In tables with stable row ids, release 4.0.2 loses entries when it refreshes an index after
-        rows were updated and compacted.
-        """
-        if coverage.stored is IdKind.ADDRESS or not isinstance(segment, CountableSegment):
-            return False
-        places = self._snapshot.files, self._snapshot.manifest_at
-        by_id = self.fragments.by_id()
-        covered = (by_id[FragmentId(number)] for number in coverage.fragments)
-        return segment.num_entries() < sum(live_rows(*places, each) for each in covered)
 
     def _without_updates(self, coverage: Coverage, entry: IndexMetadata) -> Coverage:
         """Leave out fragments with rows that were updated since a member of a struct was indexed.

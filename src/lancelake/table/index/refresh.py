@@ -14,6 +14,7 @@ from lancelake.format.operations import CreateIndex
 from lancelake.index.kind import SegmentFacts, TrainedKind
 from lancelake.index.stored_segment import StoredIndices, StoredSegment
 from lancelake.scan.count import live_rows
+from lancelake.scan.index_search.lost_entries import lacks_rows
 from lancelake.table.conflict_retry import racing, until_it_lands
 from lancelake.table.index.build import DEFAULT_RUN, IndexRun, rebuilt
 from lancelake.table.index.merge import mergeable_fragments, merged_segment
@@ -158,6 +159,8 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
         model = segments[0].facts
         # A model that was trained on no rows is trained again.
         left = left if target.kind.has_one_model([model]) else 0
+    is_damaged = any(lacks_rows(base, each.open(), each.coverage) for each in segments)
+    left = 0 if is_damaged else left
     return IndexWork(
         name=name,
         target=target,
@@ -165,7 +168,7 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
         left=tuple(segments[:left]),
         model=model,
         new_fragments=new,
-        rebuild=options.retrain,
+        rebuild=options.retrain or is_damaged,
     )
 
 
