@@ -36,6 +36,7 @@ from lancelake.spark.options.table_options import (
 )
 from lancelake.spark.options.times import zoned
 from lancelake.spark.planning.frames import read_options
+from lancelake.spark.search.table_methods import TableSearch
 from lancelake.spark.types import arrow_schema, arrow_type
 from lancelake.spark.writing.fitted_rows import ensure_new_names
 from lancelake.spark.writing.write_plan import SaveMode, plan_write, write_planned
@@ -52,7 +53,7 @@ _TARGET = "target"
 NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
 
-class LanceTable(TableMaintenance):
+class LanceTable(TableMaintenance, TableSearch):
     """A table at a location; every call reads the newest version and commits a new one."""
 
     def __init__(

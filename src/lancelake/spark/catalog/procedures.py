@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
@@ -21,8 +21,8 @@ from lancelake.table.tags import create_tag, remove_tag
 
 Arguments = Mapping[str, Any]
 Answer = Mapping[str, Any]
-Answers = Answer | Sequence[Answer]
-"""One row, or several."""
+Answers = Answer | Sequence[Answer] | DataFrame
+"""One row, several, or rows with a schema of their own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +36,12 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Procedure:
-    """A procedure: its first argument is always the table."""
+    """A procedure: its first argument is always the table; one without `answer` returns a frame."""
 
     name: str
     text: str
     parameters: tuple[Parameter, ...]
-    answer: t.StructType
+    answer: t.StructType | None
     run: Callable[[SparkSession, TableOptions, Arguments], Answers]
 
 
@@ -123,7 +123,7 @@ def procedure_named(name: str) -> Procedure | None:
 def known(
     name: str,
     text: str,
-    answer: t.StructType,
+    answer: t.StructType | None,
     run: Callable[[SparkSession, TableOptions, Arguments], Answers],
     *parameters: Parameter,
 ) -> None:

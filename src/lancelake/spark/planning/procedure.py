@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import types as t
 
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.spark.catalog.procedures import Answer, Answers, Parameter, Procedure
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy, ScanProxy, implements
@@ -18,9 +19,8 @@ _ROW = "org.apache.spark.sql.catalyst.expressions.GenericInternalRow"
 _TEXT = "org.apache.spark.unsafe.types.UTF8String"
 
 
-@implements("catalog.procedures.UnboundProcedure", "catalog.procedures.BoundProcedure")
-class LanceProcedure(Proxy):
-    """Runs on the driver, and may start jobs."""
+class _Described(Proxy):
+    """Name and description of a procedure."""
 
     def __init__(
         self, gateway: Gateway, procedure: Procedure, table_named: Callable[[str], TableOptions]
@@ -37,8 +37,22 @@ class LanceProcedure(Proxy):
     def description(self) -> str:
         return f"{self._procedure.name}: {self._procedure.text}"
 
+
+@implements("catalog.procedures.UnboundProcedure")
+class LanceProcedure(_Described):
+    """A procedure before its arguments are bound.
+
+    It is not bound itself: Spark would convert the types of arguments that it has not yet matched
+    with the parameters.
+    """
+
     def bind(self, types: Any) -> Any:  # noqa: ARG002
-        return self
+        return _BoundProcedure(self.gateway, self._procedure, self._table_named)
+
+
+@implements("catalog.procedures.BoundProcedure")
+class _BoundProcedure(_Described):
+    """Runs on the driver, and may start jobs."""
 
     def isDeterministic(self) -> bool:
         return False
@@ -57,8 +71,15 @@ class LanceProcedure(Proxy):
         table = self._table_named(given.pop("table"))
         answer = self._procedure.run(self.gateway.spark, table, given)
         scans = self.gateway.cls("java.util.ArrayList")()
-        scans.add(_Answer(self.gateway, self._procedure.answer, answer))
+        scans.add(self._scan(answer))
         return scans.iterator()
+
+    def _scan(self, answer: Answers) -> Any:
+        if isinstance(answer, DataFrame):
+            return _FrameAnswer(self.gateway, answer)
+        if self._procedure.answer is None:
+            raise InternalError(f"procedure {self._procedure.name} has no schema")
+        return _Answer(self.gateway, self._procedure.answer, answer)
 
     def _parameter(self, kind: Any, parameter: Parameter) -> Any:
         schema = t.StructType([t.StructField("x", parameter.dtype)])
@@ -71,7 +92,9 @@ class LanceProcedure(Proxy):
 
 @implements("read.LocalScan")
 class _Answer(ScanProxy):
-    def __init__(self, gateway: Gateway, schema: t.StructType, answer: Answers) -> None:
+    def __init__(
+        self, gateway: Gateway, schema: t.StructType, answer: Answer | Sequence[Answer]
+    ) -> None:
         super().__init__(gateway)
         self._schema, self._answer = schema, answer
 
@@ -99,6 +122,21 @@ class _Answer(ScanProxy):
         return row
 
 
+@implements("read.LocalScan")
+class _FrameAnswer(ScanProxy):
+    """The rows of a frame, which the driver holds."""
+
+    def __init__(self, gateway: Gateway, frame: DataFrame) -> None:
+        super().__init__(gateway)
+        self._frame = frame
+
+    def readSchema(self) -> Any:
+        return self._frame._jdf.schema()
+
+    def rows(self) -> Any:
+        return self._frame._jdf.queryExecution().executedPlan().executeCollect()
+
+
 def _value(row: Any, position: int, parameter: Parameter) -> Any:
     if row.isNullAt(position):
         return None
@@ -107,5 +145,15 @@ def _value(row: Any, position: int, parameter: Parameter) -> Any:
             return row.getBoolean(position)
         case t.LongType():
             return row.getLong(position)
+        case t.DoubleType():
+            return row.getDouble(position)
+        case t.ArrayType(elementType=t.DoubleType()):
+            return _numbers(row.getArray(position), parameter)
         case _:
             return row.getUTF8String(position).toString()
+
+
+def _numbers(array: Any, parameter: Parameter) -> list[float]:
+    if any(array.isNullAt(place) for place in range(array.numElements())):
+        raise InvalidRequestError(f"argument {parameter.name} must not contain nulls")
+    return list(array.toDoubleArray())

@@ -17,6 +17,7 @@ from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
 from lancelake.spark.planning.table_change import changes_of, namespace_change
 from lancelake.spark.planning.writable_table import WritableTable
+from lancelake.spark.search.procedures import add_search_procedures
 from lancelake.spark.writing.write_plan import SaveMode
 from lancelake.storage.location import Location
 from lancelake.suggest import suggestion
@@ -24,6 +25,7 @@ from lancelake.suggest import suggestion
 _SYSTEM = "system"
 
 add_maintenance_procedures()
+add_search_procedures()
 
 
 class TableChanges(CatalogProxy):

@@ -1,0 +1,161 @@
+"""Batch search and kNN join: many query vectors searched by Spark tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from lancelake.engine import wire
+from lancelake.errors import InvalidRequestError
+from lancelake.scan.nearest import DISTANCE, QUERY_INDEX
+from lancelake.scan.prepared import prepare
+from lancelake.scan.request import ScanRequest
+from lancelake.scan.scored_rows import rows_at
+from lancelake.scan.search.batch import ADDRESS, FOUND, BatchSearch, batch_tasks, ensure_batch
+from lancelake.spark.jobs.engine import SparkEngine
+from lancelake.spark.reading.spark_values import SparkConformer
+from lancelake.spark.search.queries import query_matrix
+from lancelake.spark.types import arrow_schema
+from lancelake.spark.worker.on_executors import portable
+
+_FOUND = t.StructType(
+    [
+        t.StructField(QUERY_INDEX, t.LongType(), nullable=False),
+        t.StructField(ADDRESS, t.LongType(), nullable=False),
+        t.StructField(DISTANCE, t.FloatType(), nullable=False),
+    ]
+)
+_RANK = "rank"
+_ROWS_AT_ONCE = 1 << 14
+# A scan of the table is shared by so many queries.
+_QUERIES_AT_ONCE = 1 << 12
+
+
+def batch_frame(spark: SparkSession, search: BatchSearch, schema: t.StructType) -> DataFrame:
+    """Return the nearest rows of each query, with the columns of a result.
+
+    Tasks search their share and return the address and distance of rows; only these are shuffled,
+    to select the nearest ones of each query. Columns are read where the selected rows are.
+    """
+    tasks = batch_tasks(search, SparkEngine(spark).parallelism)
+    run = _SearchTasks(wire.dumps(tasks))
+    found = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(portable(run), _FOUND)
+    if any(task.fragment_ids is not None for task in tasks):
+        nearest = Window.partitionBy(QUERY_INDEX).orderBy(DISTANCE, ADDRESS)
+        ranked = found.withColumn(_RANK, f.row_number().over(nearest))
+        found = ranked.where(f.col(_RANK) <= search.nearest.k).drop(_RANK)
+    index = t.StructField(QUERY_INDEX, t.LongType(), nullable=False)
+    whole = t.StructType([index, *schema.fields])
+    fetch = _FetchColumns(_Output.of(search, schema))
+    return found.mapInArrow(portable(fetch), whole)
+
+
+def join_frame(
+    left: DataFrame, vectors: str, search: BatchSearch, schema: t.StructType
+) -> DataFrame:
+    """Return each row of a frame with each of its nearest rows; no row is shuffled."""
+    ensure_batch(search)
+    names = {field.name.lower() for field in left.schema.fields}
+    both = [field.name for field in schema.fields if field.name.lower() in names]
+    if both:
+        raise InvalidRequestError(
+            f"both sides of the join have a column {both[0]!r}",
+            action="Rename it on the left side, or select other columns of the table.",
+        )
+    join = _JoinNearest(_Output.of(search, schema), vectors)
+    return left.mapInArrow(portable(join), t.StructType([*left.schema.fields, *schema.fields]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Output:
+    """The search of a result, its stored columns, and its schema."""
+
+    search: BatchSearch
+    schema: pa.Schema
+
+    @staticmethod
+    def of(search: BatchSearch, schema: t.StructType) -> _Output:
+        return _Output(search=search, schema=arrow_schema(schema))
+
+    @property
+    def request(self) -> ScanRequest:
+        """Request for the stored columns, and for the row id if it is among them."""
+        names = [name for name in self.schema.names if name != DISTANCE]
+        return ScanRequest(columns=tuple(names))
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchTasks:
+    tasks: bytes
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        tasks = wire.loads(self.tasks)
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from tasks[number].run().cast(FOUND).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class _FetchColumns:
+    """Reads the columns of rows that a search selected."""
+
+    output: _Output
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
+                yield self._fetched(batch.slice(start, _ROWS_AT_ONCE))
+
+    def _fetched(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        addresses = batch.column(ADDRESS).to_numpy().astype(np.uint64)
+        rows = rows_at(self.output.search.snapshot, addresses, self.output.request)
+        rows = rows.append_column(DISTANCE, batch.column(DISTANCE))
+        return _beside(batch.select([QUERY_INDEX]), rows, self.output.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _JoinNearest:
+    """Searches the vectors of rows, some thousand at once."""
+
+    output: _Output
+    vectors: str
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        waiting: list[pa.RecordBatch] = []
+        for batch in batches:
+            waiting.append(batch)
+            if sum(each.num_rows for each in waiting) >= _QUERIES_AT_ONCE:
+                yield from self._joined(pa.Table.from_batches(waiting))
+                waiting = []
+        if waiting:
+            yield from self._joined(pa.Table.from_batches(waiting))
+
+    def _joined(self, left: pa.Table) -> Iterator[pa.RecordBatch]:
+        left = left.filter(left.column(self.vectors).is_valid())
+        for start in range(0, left.num_rows, _QUERIES_AT_ONCE):
+            yield from self._nearest(left.slice(start, _QUERIES_AT_ONCE))
+
+    def _nearest(self, left: pa.Table) -> Iterator[pa.RecordBatch]:
+        search = self.output.search
+        nearest = replace(search.nearest, queries=query_matrix(left.column(self.vectors)))
+        request = replace(search.request(nearest), with_row_address=False)
+        with prepare(
+            search.snapshot, replace(request, columns=self.output.request.columns)
+        ).run() as found:
+            for rows in found:
+                (sources,) = left.take(rows.column(QUERY_INDEX)).combine_chunks().to_batches()
+                yield _beside(sources, pa.Table.from_batches([rows]), self.output.schema)
+
+
+def _beside(left: pa.RecordBatch, right: pa.Table, schema: pa.Schema) -> pa.RecordBatch:
+    """Return the columns of two batches side by side, the right ones in the types of a schema."""
+    (rows,) = right.combine_chunks().to_batches()
+    rows = SparkConformer(schema)(rows.select(schema.names))
+    fields = [*left.schema, *schema]
+    return pa.RecordBatch.from_arrays([*left.columns, *rows.columns], schema=pa.schema(fields))

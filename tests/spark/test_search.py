@@ -1,0 +1,251 @@
+"""Search from Spark: the same rows as embedded search, and plans without a shuffle of vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import lancelake
+from lancelake.errors import InvalidRequestError
+from lancelake.spark import LanceTable
+from tests.support.search_tables import DIMENSION, article_rows, article_vectors, write_articles
+
+NAME = "lance.searched.articles"
+QUERIES = article_vectors()[:9] + np.float32(0.01)
+QUERY = QUERIES[4].tolist()
+
+
+@pytest.fixture(scope="module")
+def articles(tmp_path_factory: pytest.TempPathFactory) -> lancelake.LanceDataset:
+    """Return a table of three fragments, with a deleted row."""
+    made = write_articles(tmp_path_factory.mktemp("search") / "articles.lance")
+    made.delete("id = 3")
+    return made
+
+
+@pytest.fixture
+def table(spark: SparkSession, articles: lancelake.LanceDataset) -> LanceTable:
+    return LanceTable.forPath(spark, articles.uri)
+
+
+@pytest.fixture
+def queries(spark: SparkSession) -> DataFrame:
+    rows = [(number, vector.tolist()) for number, vector in enumerate(QUERIES)]
+    return spark.createDataFrame(rows, "q long, asked array<float>").coalesce(1)
+
+
+def rows_of(frame: DataFrame) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in frame.collect()]
+
+
+def jobs_of(spark: SparkSession, run: Any) -> int:
+    """Return how many jobs a call starts."""
+    tracker = spark.sparkContext.statusTracker()
+    spark.sparkContext.setJobGroup("counted", "counted")
+    try:
+        run()
+        return len(tracker.getJobIdsForGroup("counted"))
+    finally:
+        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"filter": "topic = 'south'"},
+        {"filter": "id < 30", "prefilter": False},
+        {"metric": "cosine"},
+        {"distanceRange": (0.0, 0.2)},
+    ],
+    ids=str,
+)
+def test_a_batch_equals_the_embedded_search(
+    table: LanceTable,
+    articles: lancelake.LanceDataset,
+    queries: DataFrame,
+    options: dict[str, Any],
+) -> None:
+    found = table.search(queries, k=4, columns=["id", "text"], withRowId=True, **options)
+    scan = {key: value for key, value in options.items() if key in ("filter", "prefilter")}
+    near = {"metric": options.get("metric"), "distance_range": options.get("distanceRange")}
+    expected = articles.to_table(
+        columns=["id", "text"],
+        nearest={"column": "vector", "q": QUERIES, "k": 4, **near},
+        with_row_id=True,
+        **{"prefilter": True, **scan},
+    )
+    names = ["query_index", "id", "text", "_distance", "_rowid"]
+    assert found.columns == names
+    ordered = found.orderBy("query_index", "_distance", "id")
+    assert rows_of(ordered) == [
+        tuple(row[name] for name in names)
+        for row in sorted(
+            expected.to_pylist(), key=lambda r: (r["query_index"], r["_distance"], r["id"])
+        )
+    ]
+
+
+def test_vectors_are_not_shuffled(table: LanceTable, queries: DataFrame) -> None:
+    found = table.search(queries, k=4)
+    plan = found._jdf.queryExecution().executedPlan().toString()
+    exchanges = [line for line in plan.splitlines() if "Exchange" in line]
+    assert exchanges
+    assert all("hashpartitioning(query_index" in line for line in exchanges)
+    assert "vector" not in "".join(plan.splitlines()[plan.splitlines().index(exchanges[0]) :])
+
+
+def test_all_columns_are_returned_by_default(table: LanceTable, queries: DataFrame) -> None:
+    found = table.search(queries, k=1).orderBy("query_index").collect()
+    assert table.search(queries, k=1).columns[1:-1] == ["id", "topic", "text", "vector"]
+    assert found[4].id == 4
+    assert found[4].vector == pytest.approx(article_vectors()[4].tolist())
+
+
+def test_a_single_query_runs_no_job(spark: SparkSession, table: LanceTable) -> None:
+    assert jobs_of(spark, lambda: table.search(QUERY, k=3).collect()) == 0
+    assert jobs_of(spark, lambda: table.textSearch("stone", 3).collect()) == 0
+    assert jobs_of(spark, lambda: table.hybridSearch("stone", QUERY, k=3).collect()) == 0
+    assert jobs_of(spark, lambda: table.toDF().collect()) > 0
+
+
+def test_a_single_query_equals_the_embedded_search(
+    table: LanceTable, articles: lancelake.LanceDataset
+) -> None:
+    found = table.search(QUERY, "vector", 5, columns=["id"], filter="id > 10", withRowId=True)
+    expected = articles.search(
+        nearest={"q": QUERY}, k=5, columns=["id"], filter="id > 10", with_row_id=True
+    )
+    assert [row.asDict() for row in found.collect()] == expected.to_pylist()
+
+
+def test_a_text_search_equals_the_embedded_search(
+    table: LanceTable, articles: lancelake.LanceDataset
+) -> None:
+    for text in ("harbour stone", '"fox harbour"'):
+        found = table.textSearch(text, 5, columns=["id", "text"], filter="topic = 'north'")
+        expected = articles.search(text, k=5, columns=["id", "text"], filter="topic = 'north'")
+        assert [row.asDict() for row in found.collect()] == expected.to_pylist()
+
+
+@pytest.mark.parametrize("weight", [None, 0.3])
+def test_a_hybrid_search_equals_the_embedded_search(
+    table: LanceTable, articles: lancelake.LanceDataset, weight: float | None
+) -> None:
+    found = table.hybridSearch(
+        "harbour stone", QUERY, k=6, columns=["id"], filter="id > 10", vectorWeight=weight
+    )
+    expected = articles.search(
+        "harbour stone",
+        {"q": QUERY},
+        k=6,
+        columns=["id"],
+        filter="id > 10",
+        vector_weight=weight,
+    )
+    assert [row.asDict() for row in found.collect()] == expected.to_pylist()
+
+
+def test_a_join_equals_the_embedded_search(
+    table: LanceTable, articles: lancelake.LanceDataset, queries: DataFrame
+) -> None:
+    left = queries.repartition(3)
+    found = table.knnJoin(left, "asked", k=3, columns=["id"], filter="topic = 'north'")
+    assert found.columns == ["q", "asked", "id", "_distance"]
+    expected = articles.to_table(
+        columns=["id"],
+        nearest={"column": "vector", "q": QUERIES, "k": 3},
+        filter="topic = 'north'",
+        prefilter=True,
+    )
+    wanted = [(r["query_index"], r["id"], r["_distance"]) for r in expected.to_pylist()]
+    ordered = found.select("q", "id", "_distance").orderBy("q", "_distance", "id")
+    assert rows_of(ordered) == sorted(wanted, key=lambda row: (row[0], row[2], row[1]))
+
+
+def test_a_join_shuffles_nothing(table: LanceTable, queries: DataFrame) -> None:
+    found = table.knnJoin(queries, "asked", k=3, columns=["id"])
+    assert "Exchange" not in found._jdf.queryExecution().executedPlan().toString()
+
+
+def test_rows_without_a_vector_are_not_joined(spark: SparkSession, table: LanceTable) -> None:
+    left = spark.createDataFrame([(1, None), (2, QUERY)], "q long, asked array<float>")
+    found = table.knnJoin(left, k=1, columns=["id"])
+    assert [row.q for row in found.collect()] == [2]
+
+
+def test_no_queries_find_nothing(spark: SparkSession, table: LanceTable) -> None:
+    none = spark.createDataFrame([], "asked array<float>")
+    assert table.search(none, columns=["id"]).collect() == []
+    assert table.knnJoin(none, columns=["id"]).collect() == []
+
+
+def test_impossible_searches_are_refused(
+    spark: SparkSession, table: LanceTable, queries: DataFrame
+) -> None:
+    null = spark.createDataFrame([(None,)], "asked array<float>")
+    ragged = spark.createDataFrame([([1.0],), ([1.0, 2.0],)], "asked array<float>")
+    refused = {
+        "must not be null": lambda: table.search(null),
+        "same length, but got 1 and 2": lambda: table.search(ragged),
+        "does not match": lambda: table.search([1.0, 2.0]),
+        "'text' has no vectors": lambda: table.search(queries, "text"),
+        "no column 'nothing'": lambda: table.search(QUERY, columns=["nothing"]),
+        "the queries have no column 'x'": lambda: table.search(queries, queryColumn="x"),
+        "Nearest-K must be > 0": lambda: table.search(queries, k=0),
+        "both sides of the join have a column 'id'": lambda: table.knnJoin(
+            queries.withColumnRenamed("q", "id")
+        ),
+    }
+    for problem, act in refused.items():
+        with pytest.raises(InvalidRequestError, match=problem):
+            act()
+
+
+def test_a_query_of_another_size_is_refused_before_a_job(
+    spark: SparkSession, table: LanceTable
+) -> None:
+    short = spark.createDataFrame([([1.0, 2.0],)], "asked array<float>")
+    with pytest.raises(InvalidRequestError, match="Query vector size 2 does not match"):
+        table.search(short)
+
+
+@pytest.fixture
+def named(spark: SparkSession, tmp_path: Path) -> Iterator[LanceTable]:
+    """Return a table of the catalog with a text index."""
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS lance.searched")
+    size = f"'vector.arrow.fixed-size-list.size' = '{DIMENSION}'"
+    spark.sql(
+        f"CREATE TABLE {NAME} (id bigint, topic string, text string, vector array<float>) "
+        f"TBLPROPERTIES ({size})"
+    )
+    rows = [tuple(row.values()) for row in article_rows().to_pylist()]
+    frame = spark.createDataFrame(rows, "id long, topic string, text string, vector array<float>")
+    frame.coalesce(1).writeTo(NAME).append()
+    found = LanceTable.forName(spark, NAME)
+    spark.sql(f"CALL lance.system.create_index('{NAME}', 'text', 'INVERTED')")
+    yield found
+    spark.sql(f"DROP TABLE {NAME}")
+
+
+def test_procedures_return_the_rows_of_a_search(spark: SparkSession, named: LanceTable) -> None:
+    vector = f"array({', '.join(map(str, QUERY))})"
+    statements = {
+        f"vector_search('searched.articles', {vector}, 3)": named.search(QUERY, k=3),
+        "text_search('searched.articles', 'harbour stone', 3)": named.textSearch(
+            "harbour stone", 3
+        ),
+        f"hybrid_search('searched.articles', 'stone', {vector}, k => 3, "
+        "vector_weight => 0.3, filter => 'id > 10', columns => 'id,text')": named.hybridSearch(
+            "stone", QUERY, k=3, vectorWeight=0.3, filter="id > 10", columns=["id", "text"]
+        ),
+    }
+    for statement, expected in statements.items():
+        found = spark.sql(f"CALL lance.system.{statement}")
+        assert found.columns == expected.columns
+        assert found.collect() == expected.collect()
