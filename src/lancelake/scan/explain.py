@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import assert_never
 
 from lancelake.expr.condition_sql import condition_sql
@@ -11,6 +11,7 @@ from lancelake.scan.index_search.search import AskedIndex
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
 from lancelake.scan.plan import ScanPlan
+from lancelake.scan.request import Ordering
 
 
 def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | None = None) -> str:
@@ -18,8 +19,7 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     output = "" if measure is None else f", metrics=[{measure.output}]"
     steps = [f"Output: {', '.join(plan.schema.names) or '(no columns)'}{output}"]
     if plan.order_by:
-        keys = ", ".join(f"{o.column} {'asc' if o.ascending else 'desc'}" for o in plan.order_by)
-        steps.append(f"Sort: {keys}")
+        steps.append(sort_step(plan.order_by))
     if plan.skip or plan.limit is not None:
         steps.append(f"Limit: skip={plan.skip}, fetch={plan.limit}")
     computed = [o for o in plan.spec.outputs if isinstance(o, ExpressionOutput)]
@@ -37,11 +37,15 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     if measure is not None:
         elapsed_ms = measure.planning.elapsed_s * 1000
         below.append(f"Planning: metrics=[{measure.planning_io}, elapsed_ms={elapsed_ms:.3f}]")
-    if plan.ranked is not None:
-        below += plan.ranked.steps
     if verbose:
         below += [f"fragment {task.fragment.id}" for task in plan.tasks]
     return "\n".join([*lines, *("  " * len(steps) + line for line in below)]) + "\n"
+
+
+def sort_step(order_by: Sequence[Ordering]) -> str:
+    """Describe a sort."""
+    keys = ", ".join(f"{o.column} {'asc' if o.ascending else 'desc'}" for o in order_by)
+    return f"Sort: {keys}"
 
 
 def measured_scan(measure: ScanMeasure) -> str:

@@ -12,7 +12,6 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.schema import Schema
 from lancelake.scan.index_search.search import IndexSearch
 from lancelake.scan.outputs import Output
-from lancelake.scan.ranking import RankedRows
 from lancelake.scan.request import Ordering
 from lancelake.scan.row_width import Widths
 from lancelake.storage.table_files import FileAt, TableFiles
@@ -92,5 +91,3 @@ class ScanPlan:
     strict_batch_size: bool = False
     index_search: IndexSearch | None = None
     """What indices said about the filter; None if none was asked."""
-    ranked: RankedRows | None = None
-    """Rows that a search found; None if rows are read in the order of the table."""

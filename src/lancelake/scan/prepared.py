@@ -15,7 +15,7 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_mask import AllowedRows, masked_plan
 from lancelake.scan.stream import count, run
-from lancelake.scan.text_search.plan import text_plan
+from lancelake.scan.text_search.plan import plan_text_search
 from lancelake.scan.vector_search.plan import plan_vector_search
 
 
@@ -81,7 +81,7 @@ def prepare(
     if request.nearest is not None:
         return plan_vector_search(snapshot, request, mask)
     if request.text_query is not None:
-        return PlainScan(text_plan(snapshot, request, mask))
+        return plan_text_search(snapshot, request, mask)
     if mask is not None:
         return PlainScan(masked_plan(snapshot, request, mask))
     return PlainScan(plan(snapshot, request))

@@ -20,22 +20,16 @@ from lancelake.scan.outputs import ExpressionOutput
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import parsed_filter
 from lancelake.scan.prefetch import in_order
-from lancelake.scan.ranked import ranked_batches
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.scan_columns import ScanColumns
 
 
 def run(plan: ScanPlan, measure: ScanMeasure | None = None) -> pa.RecordBatchReader:
     """Stream the rows of a plan."""
-    rows = _in_order(plan) if plan.ranked is None else ranked_batches(plan, plan.ranked)
+    rows = _in_order(plan)
     if measure is not None:
         rows = measure.scanned(rows)
-    if plan.ranked is not None:
-        batches = rows
-    elif plan.order_by:
-        batches = ordered(plan, rows)
-    else:
-        batches = _sliced(rows, plan.skip, plan.limit)
+    batches = ordered(plan, rows) if plan.order_by else _sliced(rows, plan.skip, plan.limit)
     if plan.strict_batch_size:
         batches = rebatched(batches, plan.spec.batch_rows or DEFAULT_BATCH_ROWS)
     if measure is not None:
@@ -45,8 +39,6 @@ def run(plan: ScanPlan, measure: ScanMeasure | None = None) -> pa.RecordBatchRea
 
 def count(plan: ScanPlan) -> int:
     """Count the rows of a plan, reading no more than its predicate needs."""
-    if plan.ranked is not None:
-        return len(plan.ranked.addresses)
     spec = plan.spec
     takes_all = all(task.rows is None for task in plan.tasks)
     if spec.predicate is None and not spec.include_deleted_rows and takes_all:

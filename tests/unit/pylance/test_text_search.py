@@ -249,12 +249,26 @@ def test_a_phrase_needs_positions(tmp_table: str) -> None:
         table.to_table(full_text_query=PhraseQuery("quick fox", "t"))
 
 
-@pytest.mark.parametrize("options", [{"order_by": ["id"]}, {"include_deleted_rows": True}])
-def test_options_that_contradict_a_search_are_refused(
-    ds: lance.LanceDataset, options: dict[str, Any]
-) -> None:
+def test_deleted_rows_are_not_searched(ds: lance.LanceDataset) -> None:
     with pytest.raises(UnsupportedError):
-        ds.to_table(full_text_query="fox", with_row_id=True, **options)
+        ds.to_table(full_text_query="fox", with_row_id=True, include_deleted_rows=True)
+
+
+def test_rows_found_can_be_sorted_by_a_column(ds: lance.LanceDataset) -> None:
+    found = ids(ds, "quick fox dog")
+    assert ids(ds, "quick fox dog", order_by=["id"]) == sorted(found)
+    assert found != sorted(found)
+
+
+def test_filters_and_columns_may_use_the_score(ds: lance.LanceDataset) -> None:
+    known = scores(ds, "quick fox dog")
+    bound = sorted(known.values())[len(known) // 2]
+    kept = [i for i, score in known.items() if score > bound]
+    assert ids(ds, "quick fox dog", filter=f"_score > {bound}") == kept
+    twice = ds.to_table({"id": "id", "twice": "_score * 2"}, full_text_query="quick fox dog")
+    assert twice["twice"].to_pylist() == pytest.approx(
+        [2 * known[i] for i in twice["id"].to_pylist()]
+    )
 
 
 @pytest.mark.parametrize("query", [[], [(Occur.MUST_NOT, MatchQuery("x", "t"))]])

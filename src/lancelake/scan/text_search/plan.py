@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import numpy as np
@@ -12,60 +12,95 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
-from lancelake.expr.predicate import Filter
-from lancelake.format import row_address
-from lancelake.format.frozen import FrozenMap
-from lancelake.format.ids import FragmentId
 from lancelake.format.rowids.segment import U64Array
 from lancelake.index.row_ids import RowIds
 from lancelake.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
+from lancelake.scan.explain import measured_scan
+from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import chosen_fragments, plan
-from lancelake.scan.ranking import RankedRows
+from lancelake.scan.ranked_search import RankedSearch
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_mask import AllowedRows, masked_plan
+from lancelake.scan.scored_rows import SearchedRows
 from lancelake.scan.stream import run
 from lancelake.scan.text_search.evaluate import RowTest, TextSearch
-from lancelake.scan.text_search.scored_rows import ScoredRows
 from lancelake.scan.text_search.sources import indexed_columns
 
 SCORE = "_score"
-_Columns = tuple[str, ...] | FrozenMap[str, str] | None
-_SCORE_FIELD = pa.field(SCORE, pa.float32())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextRows:
+    """A search for the rows of one version that match a query."""
+
+    snapshot: Snapshot
+    request: ScanRequest
+    query: TextQuery
+    mask: AllowedRows | None
+
+    @property
+    def num_fragments(self) -> int:
+        """Number of fragments that are searched, by their index or by a scan."""
+        return len(chosen_fragments(self.snapshot, self.request))
+
+    def found(self) -> SearchedRows:
+        """Search, and return the rows of the result, the best first.
+
+        With `prefilter`, only rows that the filter keeps are searched. Otherwise the filter is
+        applied to the rows that the search returns, of which there may be fewer than the limit.
+        """
+        try:
+            return self._filtered()
+        except LanceTableError as error:
+            place = self.snapshot.location.uri, self.snapshot.version
+            raise error.at(*place) from error.__cause__
+
+    def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
+        """Describe the parts of the query, the outer ones first."""
+        first, *others = described(self.query)
+        fragments = [f"  fragment {i}" for i in self._fragments()] if verbose else []
+        count = "" if measure is None else f", {measured_scan(measure)}"
+        return [first + count, *(line.removeprefix("  ") for line in (*others, *fragments))]
+
+    def _filtered(self) -> SearchedRows:
+        request = self.request
+        skip = request.offset or 0
+        most = None if request.limit is None else request.limit + skip
+        is_before = request.filter is not None and request.prefilter
+        search = TextSearch(
+            snapshot=self.snapshot,
+            fragments=self._fragments(),
+            covers_all=not request.fast_search,
+            allowed=_allowed(self.snapshot, request, self.mask, is_before=is_before),
+        )
+        rows = search.rows(self.query, most).ranked(most)
+        found = SearchedRows(
+            snapshot=self.snapshot,
+            addresses=rows.addresses[skip:],
+            scores={SCORE: pa.array(rows.scores[skip:])},
+        )
+        if request.filter is None or is_before or not len(found):
+            return found
+        return found.matching(request.filter)
+
+    def _fragments(self) -> BitMap:
+        return BitMap(fragment.id for fragment in chosen_fragments(self.snapshot, self.request))
 
 
 @names_table
-def text_plan(
+def plan_text_search(
     snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None = None
-) -> ScanPlan:
-    """Search the rows of a version and plan to read them, best first.
-
-    With `prefilter`, only rows that the filter keeps are searched. Otherwise the filter is applied
-    to the rows that the search returns, of which there may be fewer than the limit.
-    """
-    _ensure_possible(request)
+) -> RankedSearch:
+    """Plan a search of one version."""
+    if request.include_deleted_rows:
+        raise UnsupportedError("a full text search does not find deleted rows")
     if request.text_query is None:
         raise InvalidRequestError("there is no full text query")
     query = with_columns(snapshot, request.text_query)
-    try:
-        found = _found(snapshot, request, query, mask)
-    except LanceTableError as error:
-        raise error.at(snapshot.location.uri, snapshot.version) from error.__cause__
-    names, place = _projected(request)
-    fragments = np.unique(row_address.fragment_of(found.addresses)).tolist()
-    reads = plan(
-        snapshot,
-        replace(_all_rows(request), columns=names, fragment_ids=tuple(map(FragmentId, fragments))),
-    )
-    place = _score_place(reads.schema, request) if place is None else place
-    shown = reads.schema if place < 0 else reads.schema.insert(place, _SCORE_FIELD)
-    ranked = RankedRows(
-        addresses=found.addresses,
-        values=pa.array(found.scores),
-        place=None if place < 0 else place,
-        steps=tuple(described(query)),
-    )
-    return replace(reads, schema=shown, ranked=ranked)
+    request = replace(request, text_query=None)
+    rows = TextRows(snapshot=snapshot, request=request, query=query, mask=mask)
+    return RankedSearch.of(snapshot, request, rows, {SCORE: pa.float32()})
 
 
 def with_columns(snapshot: Snapshot, query: TextQuery) -> TextQuery:
@@ -109,27 +144,6 @@ def _on_indexed(snapshot: Snapshot, query: Match | Phrase) -> TextQuery:
     return parts[0] if len(parts) == 1 else MultiMatch(parts=parts)
 
 
-def _found(
-    snapshot: Snapshot, request: ScanRequest, query: TextQuery, mask: AllowedRows | None
-) -> ScoredRows:
-    """Return the rows of a search, best first, without those that are skipped."""
-    skip = request.offset or 0
-    most = None if request.limit is None else request.limit + skip
-    is_before = request.filter is not None and request.prefilter
-    search = TextSearch(
-        snapshot=snapshot,
-        fragments=BitMap(fragment.id for fragment in chosen_fragments(snapshot, request)),
-        covers_all=not request.fast_search,
-        allowed=_allowed(snapshot, request, mask, is_before=is_before),
-    )
-    found = search.rows(query, most).ranked(most)
-    found = ScoredRows(found.addresses[skip:], found.scores[skip:])
-    if request.filter is None or is_before:
-        return found
-    kept = _matching(snapshot, request.filter, found.addresses)
-    return ScoredRows(found.addresses[kept], found.scores[kept])
-
-
 def _allowed(
     snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None, *, is_before: bool
 ) -> RowTest | None:
@@ -147,49 +161,10 @@ def _allowed(
     return RowIds.of(_addresses(reads)).tester()
 
 
-def _matching(snapshot: Snapshot, filter: Filter, addresses: U64Array) -> np.ndarray:
-    """Return which rows a filter keeps."""
-    wanted = ScanRequest(columns=(), filter=filter, with_row_address=True, use_scalar_index=False)
-    mask = AllowedRows(dict(RowIds.of(addresses).parts), {})
-    reads = plan(snapshot, wanted)
-    tasks = (mask.applied(task) for task in reads.tasks)
-    kept = _addresses(replace(reads, tasks=tuple(task for task in tasks if task is not None)))
-    return np.isin(addresses, kept)
-
-
 def _addresses(reads: ScanPlan) -> U64Array:
     with run(reads) as rows:
         parts = [np.asarray(batch.column(0), dtype=np.uint64) for batch in rows]
     return np.concatenate([np.zeros(0, np.uint64), *parts])
-
-
-def _ensure_possible(request: ScanRequest) -> None:
-    if request.order_by:
-        raise UnsupportedError("a full text search returns rows by score; order_by is not possible")
-    if request.include_deleted_rows:
-        raise UnsupportedError("a full text search does not find deleted rows")
-
-
-def _all_rows(request: ScanRequest) -> ScanRequest:
-    """Return the request without what the search has done."""
-    return replace(
-        request, text_query=None, filter=None, limit=None, offset=None, fast_search=False
-    )
-
-
-def _projected(request: ScanRequest) -> tuple[_Columns, int | None]:
-    """Return the columns to read, and where the score was asked for; None if it was not."""
-    columns = request.columns
-    if isinstance(columns, tuple) and SCORE in columns:
-        return tuple(name for name in columns if name != SCORE), columns.index(SCORE)
-    return columns, None
-
-
-def _score_place(schema: pa.Schema, request: ScanRequest) -> int:
-    """Return where the score is added: before the row id and address; -1 if it is not."""
-    if request.hides_scores and request.columns is not None:
-        return -1
-    return len(schema) - int(request.with_row_id) - int(request.with_row_address)
 
 
 def described(query: TextQuery) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,12 +20,12 @@ from lancelake.scan.execute import kept_offsets
 from lancelake.scan.explain import explain, measured_scan
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
-from lancelake.scan.order import sorted_batches
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import plan
-from lancelake.scan.request import DEFAULT_BATCH_ROWS, ScanRequest
+from lancelake.scan.ranked_search import RankedSearch
+from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_mask import AllowedRows, masked_plan
-from lancelake.scan.scored_rows import SearchedRows, SearchOutput
+from lancelake.scan.scored_rows import SearchedRows
 from lancelake.scan.vector_search.flat import search_rows
 from lancelake.scan.vector_search.indexed import IndexedSearch
 from lancelake.scan.vector_search.sources import SearchedIndex, searched_index
@@ -36,7 +36,7 @@ _FEW_ROWS = 2048
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class VectorSearch:
-    """A search of one version, ready to run."""
+    """A search for the nearest rows of one version."""
 
     snapshot: Snapshot
     request: ScanRequest
@@ -44,8 +44,6 @@ class VectorSearch:
     target: VectorTarget
     metric: Metric
     index: SearchedIndex | None
-    output: SearchOutput
-    schema: pa.Schema
     mask: AllowedRows | None
 
     @property
@@ -58,32 +56,9 @@ class VectorSearch:
         """Number of fragments to scan."""
         return len(self._uncovered())
 
-    def run(self, measure: ScanMeasure | None = None) -> pa.RecordBatchReader:
-        """Search, and stream the rows found, nearest first."""
-        found = self._sliced(self._found() if measure is None else measure.searched(self._found))
-        keys = self.request.order_by
-        table = self.output.table(found, tuple(key.column for key in keys))
-        batches = table.to_batches(max_chunksize=self._batch_rows)
-        if keys and len(table):
-            rows = sorted_batches(table.schema, iter(batches), keys, batch_rows=self._batch_rows)
-            batches = [batch.select(self.schema.names) for batch in rows]
-        returned: Iterator[pa.RecordBatch] = (batch.cast(self.schema) for batch in batches)
-        if measure is not None:
-            returned = measure.returned(returned)
-        return pa.RecordBatchReader.from_batches(self.schema, returned)
-
-    def count(self) -> int:
-        """Search, and count the rows found."""
-        return len(self._sliced(self._found()))
-
-    def explain(self, *, verbose: bool = False, measure: ScanMeasure | None = None) -> str:
+    def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
         """Describe the steps of the search, the last one first."""
-        steps = [f"Output: {', '.join(self.schema.names) or '(no columns)'}"]
-        if self.request.limit is not None or self.request.offset:
-            steps.append(f"Limit: skip={self.request.offset or 0}, fetch={self.request.limit}")
-        if self.request.filter is not None and not self.request.prefilter:
-            steps.append("Filter: after the search")
-        steps.append(self._described(measure))
+        steps = [self._described(measure)]
         if self.index is not None:
             steps.append(
                 f"ANNSubIndex: name={self.index.name}({self.index.type}), k={self.nearest.k}, "
@@ -93,11 +68,7 @@ class VectorSearch:
         left = self._uncovered()
         if left:
             steps += explain(self._rows_to_scan(left), verbose=verbose).splitlines()
-        return "\n".join("  " * depth + step for depth, step in enumerate(steps)) + "\n"
-
-    @property
-    def _batch_rows(self) -> int:
-        return self.request.batch_size or DEFAULT_BATCH_ROWS
+        return steps
 
     def _described(self, measure: ScanMeasure | None) -> str:
         count = "" if measure is None else f", {measured_scan(measure)}"
@@ -106,7 +77,11 @@ class VectorSearch:
             f"metric={self.metric.value}, queries={len(self.nearest.queries)}{count}"
         )
 
-    def _found(self) -> SearchedRows:
+    def found(self) -> SearchedRows:
+        """Search, and return the rows of the result, nearest first."""
+        return self._sliced(self._filtered())
+
+    def _filtered(self) -> SearchedRows:
         queries = self.nearest.queries if self.is_batch else self.nearest.queries[:1]
         nearest = NearestRows(len(queries), self.nearest.k, self.nearest.within)
         left = self._uncovered()
@@ -189,7 +164,7 @@ class VectorSearch:
 @names_table
 def plan_vector_search(
     snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None = None
-) -> VectorSearch:
+) -> RankedSearch:
     """Plan a search of one version."""
     nearest = request.nearest
     if nearest is None:
@@ -200,18 +175,15 @@ def plan_vector_search(
     if index is not None:
         metric = index.metric
     target.ensure_metric(metric)
-    is_batch = nearest.has_several and not target.type.is_multi
-    first = (QUERY_INDEX,) if is_batch else ()
-    output = SearchOutput.of(snapshot, request, first, DISTANCE)
-    types = {**dict.fromkeys(first, pa.int32()), DISTANCE: pa.float32()}
-    return VectorSearch(
+    request = replace(request, nearest=None)
+    search = VectorSearch(
         snapshot=snapshot,
-        request=replace(request, nearest=None),
+        request=request,
         nearest=nearest,
         target=target,
         metric=metric,
         index=index,
-        output=output,
-        schema=output.schema(snapshot, types),
         mask=mask,
     )
+    queries = {QUERY_INDEX: pa.int32()} if search.is_batch else {}
+    return RankedSearch.of(snapshot, request, search, {**queries, DISTANCE: pa.float32()})
