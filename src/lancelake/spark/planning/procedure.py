@@ -54,6 +54,10 @@ class LanceProcedure(_Described):
 class _BoundProcedure(_Described):
     """Runs on the driver, and may start jobs."""
 
+    def identity(self) -> str:
+        # A plan with a procedure of the same identity would count as unchanged by the binding.
+        return f"bound {super().identity()}"
+
     def isDeterministic(self) -> bool:
         return False
 
