@@ -9,6 +9,7 @@ from typing import Any
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.index.text import query as core
+from lancelake.scan.search.request import words_query
 
 __all__ = [
     "BooleanQuery",
@@ -23,7 +24,7 @@ __all__ = [
     "PhraseQuery",
 ]
 
-_QUOTE = '"'
+_NO_COLUMN = "a full text query needs at least one column"
 
 
 class FullTextQueryType(Enum):
@@ -207,21 +208,16 @@ def text_query(
         return text_query(query["query"], query.get("columns"))
     if not isinstance(query, str):
         raise TypeError(f"a full text query is a text or a FullTextQuery, not {type(query)}")
-    is_phrase = len(query) > 1 and query.startswith(_QUOTE) and query.endswith(_QUOTE)
-    if is_phrase and (columns is None or len(columns) == 1):
-        return core.Phrase(column=columns[0] if columns else None, text=query.strip(_QUOTE))
-    if columns is None:
-        return core.Match(column=None, text=query)
-    if len(columns) == 1:
-        return core.Match(column=columns[0], text=query)
-    return _in_columns(query, columns, None, requires_all=False)
+    if columns is not None and not columns:
+        raise InvalidRequestError(_NO_COLUMN)
+    return words_query(query, columns)
 
 
 def _in_columns(
     query: str, columns: Sequence[str], boosts: Sequence[float] | None, *, requires_all: bool
 ) -> core.MultiMatch:
     if not columns:
-        raise InvalidRequestError("a full text query needs at least one column")
+        raise InvalidRequestError(_NO_COLUMN)
     factors = [1.0] * len(columns) if boosts is None else list(boosts)
     if len(factors) != len(columns):
         problem = f"{len(factors)} boosts were given for {len(columns)} columns"

@@ -74,7 +74,8 @@ Kind = Annotated[
         "--kind",
         "-k",
         metavar="KIND",
-        help="BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM or INVERTED.",
+        help="BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM, INVERTED, IVF_FLAT, IVF_SQ, "
+        "IVF_PQ, IVF_HNSW_FLAT, IVF_HNSW_SQ or IVF_HNSW_PQ.",
     ),
 ]
 NewName = Annotated[
