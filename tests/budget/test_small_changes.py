@@ -72,12 +72,12 @@ def test_a_file_is_opened_once_for_the_columns_of_a_step(
     dataset: lance.LanceDataset, name: str, opens: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opened: list[str] = []
-    open_file = readers.LanceFileReader
+    open_file = readers.file_reader
 
     def counted(path: str, **options: object) -> object:
         opened.append(path)
         return open_file(path, **options)
 
-    monkeypatch.setattr(readers, "LanceFileReader", counted)
+    monkeypatch.setattr(readers, "file_reader", counted)
     CALLS[name](dataset)
     assert len(opened) <= opens

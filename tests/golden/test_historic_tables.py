@@ -177,6 +177,15 @@ def test_deleted_rows_are_gone_although_nothing_counts_them(copies: Path) -> Non
     assert after["x"].to_pylist() == [x for x in before["x"].to_pylist() if x not in gone]
 
 
+def test_vectors_are_searched_by_an_index_with_its_codebook_in_its_settings(copies: Path) -> None:
+    dataset = face.dataset(str(copies / "v0.27.1/pq_in_schema"))
+    (query,) = dataset.take([5], ["vec"])["vec"].to_pylist()
+    nearest = {"column": "vec", "q": query, "k": 5, "nprobes": 20, "refine_factor": 5}
+    assert "ANNSubIndex" in dataset.scanner(nearest=nearest).explain_plan()
+    found = dataset.to_table(["id"], nearest=nearest)
+    assert (found["id"][0].as_py(), found["_distance"][0].as_py()) == (5, 0.0)
+
+
 def test_vectors_survive_beside_an_old_vector_index(copies: Path) -> None:
     vectors = face.dataset(str(copies / "v0.27.1/pq_in_schema")).to_table()["vec"]
     assert vectors.type == pa.list_(pa.float32(), 32)

@@ -148,7 +148,7 @@ def test_planning_opens_no_data_file(frame: DataFrame, monkeypatch: pytest.Monke
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a data file was opened on the driver")
 
-    monkeypatch.setattr(readers, "LanceFileReader", refuse, raising=True)
+    monkeypatch.setattr(readers, "file_reader", refuse, raising=True)
     plan(frame.where("i = 7 AND st.x > 3").select("id"))
     plan(frame.groupBy("s").agg(functions.sum("i")))
     assert frame.where("i = 7").select("id").rdd.getNumPartitions() == 2

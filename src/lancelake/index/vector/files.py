@@ -196,7 +196,9 @@ class SegmentFiles:
         if bits not in _BITS:
             raise UnsupportedError(f"PQ codes of {bits} bits are not read")
         message = index_pb2.Tensor()
-        data = rows.buffer_at(int(settings["codebook_position"]))
+        # Early releases have the codebook among the settings.
+        inline = settings.get("codebook_tensor")
+        data = bytes(inline) if inline else rows.buffer_at(int(settings["codebook_position"]))
         parse(message, data, what="codebook of a vector index")
         book = decode_tensor(message, what="sub-vectors of a codebook")
         if book.size != (1 << bits) * self._dtype.dimension:
