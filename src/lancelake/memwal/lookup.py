@@ -25,7 +25,7 @@ from lancelake.index.scalar.btree.segment import BTreeSegment
 from lancelake.memwal.generations import open_generation, read_generation
 from lancelake.memwal.memtable import key_values
 from lancelake.memwal.shape import RowShape, live
-from lancelake.memwal.view import View
+from lancelake.memwal.view import MemWalView
 from lancelake.scan import stream
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -34,7 +34,7 @@ from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
 
 
-def find_rows(view: View, keys: pa.Table | pa.RecordBatch) -> pa.Table:
+def find_rows(view: MemWalView, keys: pa.Table | pa.RecordBatch) -> pa.Table:
     """Return the newest rows of keys, given by the key columns, in any order."""
     shape = view.shape
     (*given,) = shape.tombstones(keys)
@@ -52,7 +52,7 @@ def find_rows(view: View, keys: pa.Table | pa.RecordBatch) -> pa.Table:
     return pa.Table.from_batches(batches, schema=shown)
 
 
-def _unmerged(view: View, wanted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _unmerged(view: MemWalView, wanted: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
     """Yield rows of keys from the newest source to the oldest, tombstones included."""
     shape = view.shape
     for region in view.regions:

@@ -20,7 +20,7 @@ from lancelake.format.operations import Update
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.region_files import RegionFiles, list_regions
 from lancelake.memwal.shape import TOMBSTONE, RowShape
-from lancelake.memwal.view import RegionRows, SeenKeys, View, unmerged_generations
+from lancelake.memwal.view import MemWalView, RegionRows, SeenKeys, unmerged_generations
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, MergeSpec, UpdateSet
 from lancelake.table.merge.run import MergeCounts, prepare, with_changes
@@ -87,7 +87,7 @@ def _merged(
     base: Snapshot, todo: Sequence[RegionRows], engine: Engine | None, choices: CommitChoices
 ) -> MergedRegions:
     shape = RowShape.of(base)
-    view = View(base=base, shape=shape, regions=tuple(todo))
+    view = MemWalView(base=base, shape=shape, regions=tuple(todo))
     marks = tuple(
         MergedGeneration(region_id=rows.region, generation=_last(rows.generations)) for rows in todo
     )
@@ -103,7 +103,7 @@ def _merged(
     return MergedRegions(snapshot=made, marks=marks, counts=ready.counts)
 
 
-def _newest(view: View) -> Iterator[pa.RecordBatch]:
+def _newest(view: MemWalView) -> Iterator[pa.RecordBatch]:
     for region in view.regions:
         for batch in view.unmerged(region, SeenKeys(view.shape)):
             if batch.num_rows:

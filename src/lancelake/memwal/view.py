@@ -52,7 +52,7 @@ class RegionRows:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class View:
+class MemWalView:
     """A version of the table, and the rows of its regions that it does not have."""
 
     base: Snapshot
@@ -175,7 +175,7 @@ def open_view(
     base: Snapshot,
     freshness: Freshness,
     writers: Mapping[uuid.UUID, RegionWriter] | None = None,
-) -> View:
+) -> MemWalView:
     """Return the view of a version; rows of writers of this process are read from memory.
 
     The version must be chosen before, since a generation that it does not have must be in the
@@ -198,7 +198,7 @@ def open_view(
                         memtables=memtables,
                     )
                     regions.append(rows)
-        return View(base=base, shape=shape, regions=tuple(regions))
+        return MemWalView(base=base, shape=shape, regions=tuple(regions))
 
 
 def unmerged_generations(manifest: RegionManifest, merged: int) -> tuple[Generation, ...]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.collected import CollectedTerms, PartitionContent
-from lancelake.index.text.partition import Documents, Posting
+from lancelake.index.text.partition import Documents, TermPosting
 from lancelake.index.text.terms import SortedTerms
 
 U32 = npt.NDArray[np.uint32]
@@ -40,11 +40,11 @@ class MemoryPartition:
         low, high = self._bounds(number)
         return high - low
 
-    def posting(self, number: int) -> Posting:
+    def posting(self, number: int) -> TermPosting:
         """Return the documents of a term."""
         part = slice(*self._bounds(number))
         lists = self._content.lists
-        return Posting(lists.documents[part], lists.frequencies[part])
+        return TermPosting(lists.documents[part], lists.frequencies[part])
 
     def positions(self, number: int) -> U32:
         """Return the positions of a term in its documents."""

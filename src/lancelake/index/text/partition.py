@@ -29,7 +29,7 @@ _LISTS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Posting:
+class TermPosting:
     """The documents of a term, ascending, and how often each has it."""
 
     documents: U32
@@ -86,7 +86,7 @@ class TextPartition(Protocol):
         """Return how many documents have a term."""
         ...
 
-    def posting(self, number: int) -> Posting:
+    def posting(self, number: int) -> TermPosting:
         """Return the documents of a term."""
         ...
 
@@ -166,17 +166,17 @@ class StoredPartition:
             raise CorruptTableError(problem, path=self._path)
         return number
 
-    def posting(self, number: int) -> Posting:
+    def posting(self, number: int) -> TermPosting:
         """Return the documents of a term."""
         row = self._row(number)
         return cache.kept(
             self.key, ("posting", number), lambda: self._read(row), lambda found: found.nbytes
         )
 
-    def _read(self, row: int) -> Posting:
+    def _read(self, row: int) -> TermPosting:
         table = self._file.take([row], columns=[names.POSTING, names.LENGTH])
         (lists,) = self._decoded(table)
-        return Posting(lists.documents, lists.frequencies)
+        return TermPosting(lists.documents, lists.frequencies)
 
     def _decoded(self, table: pa.Table) -> Iterator[postings.PostingLists]:
         for batch in table.combine_chunks().to_batches():

@@ -26,7 +26,7 @@ from lancelake.scan.text_search import scored_rows
 from lancelake.scan.text_search.scored_rows import ScoredRows
 from lancelake.scan.text_search.sources import (
     DocumentRows,
-    TextColumn,
+    SearchedColumn,
     document_rows,
     is_within,
     text_column,
@@ -45,7 +45,7 @@ class TextSearch:
     """Whether rows that no index covers are searched, too."""
     allowed: RowTest | None = None
     """Which rows may be found, by address; None for all."""
-    columns: dict[str, TextColumn] = field(default_factory=dict)
+    columns: dict[str, SearchedColumn] = field(default_factory=dict)
 
     def rows(self, query: TextQuery, most: int | None = None) -> ScoredRows:
         """Return the rows that match a query; with `most`, at least so many of the best."""
@@ -88,14 +88,14 @@ class TextSearch:
         )
         return rows.times(query.boost if isinstance(query, Match) else 1.0)
 
-    def _column(self, name: str) -> TextColumn:
+    def _column(self, name: str) -> SearchedColumn:
         found = self.columns.get(name)
         if found is None:
             found = self.columns[name] = text_column(self.snapshot, name, self.fragments)
         return found
 
     def _indexed(
-        self, column: TextColumn, query: Match | Phrase, most: int | None
+        self, column: SearchedColumn, query: Match | Phrase, most: int | None
     ) -> list[ScoredRows]:
         """Search the index of a column."""
         if not column.sources:
@@ -129,7 +129,7 @@ class TextSearch:
 
     def _flat(
         self,
-        column: TextColumn,
+        column: SearchedColumn,
         query: Match | Phrase,
         fragments: BitMap,
         most: int | None,

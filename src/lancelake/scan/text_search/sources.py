@@ -32,7 +32,7 @@ from lancelake.scan.stream import run
 
 
 @dataclass(frozen=True, slots=True)
-class TextColumn:
+class SearchedColumn:
     """A column of texts, and the segments of its index."""
 
     name: str
@@ -92,7 +92,7 @@ class TextColumn:
                 yield pa.RecordBatch.from_arrays([values, batch.column(1)], [VALUE, ROW_ID])
 
 
-def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> TextColumn:
+def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> SearchedColumn:
     """Return a column of texts; raise if there is none of that name."""
     schema = snapshot.manifest.schema
     trail = schema.find(name)
@@ -108,7 +108,7 @@ def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> TextColumn:
     found = [s for s in IndexSources(snapshot).of(column) if isinstance(s.segment, TextSegment)]
     # Segments of two indices cover the same rows.
     chosen = tuple(source for source in found if source.index == found[0].index)
-    return TextColumn(name, snapshot, chosen, fragments)
+    return SearchedColumn(name, snapshot, chosen, fragments)
 
 
 def indexed_columns(snapshot: Snapshot) -> list[str]:
