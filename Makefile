@@ -54,6 +54,7 @@ types: setup
 
 layers: setup
 	$(BIN)/lint-imports --no-logo
+	$(BIN)/python scripts/figures.py --check
 
 sizes: setup
 	$(BIN)/python scripts/check_sizes.py

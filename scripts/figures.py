@@ -4,7 +4,8 @@ Run `python scripts/figures.py` for the working tree. For another commit:
 
     git archive COMMIT src | tar -x -C FOLDER && python scripts/figures.py FOLDER
 
-`--list` names what is counted.
+`--list` names what is counted. `--check` prints only cycles and repeated names, and fails if there
+are any.
 """
 
 from __future__ import annotations
@@ -41,6 +42,16 @@ def main(root: Path, *, lists: bool = False) -> None:
         print(f"{title}: {len(names)}")
         if lists:
             print("".join(f"  {name}\n" for name in names), end="")
+
+
+def check(root: Path) -> int:
+    """Print import cycles and repeated class names; return 1 if there are any."""
+    trees = parsed(root / "src")
+    imports = {name: set(imported(name, tree, trees)) for name, tree in trees.items()}
+    found = [f"import cycle in {cycle}" for cycle in cycles(imports)]
+    found += [f"class name defined more than once: {name}" for name in repeated_classes(trees)]
+    print("".join(f"{line}\n" for line in found), end="")
+    return 1 if found else 0
 
 
 def parsed(src: Path) -> dict[str, ast.Module]:
@@ -124,5 +135,8 @@ if __name__ == "__main__":
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("root", nargs="?", type=Path, default=Path(__file__).parent.parent)
     arguments.add_argument("--list", action="store_true", dest="lists")
+    arguments.add_argument("--check", action="store_true")
     given = arguments.parse_args(sys.argv[1:])
+    if given.check:
+        sys.exit(check(given.root))
     main(given.root, lists=given.lists)
