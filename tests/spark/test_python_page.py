@@ -43,6 +43,14 @@ def orders(*ids: int) -> pa.Table:
     return pa.table(columns)
 
 
+def articles() -> pa.Table:
+    """Return articles with a text and an embedding, as the page describes them."""
+    words = ("harbour night", "the night train", "a quiet harbour", "ships at night")
+    embeddings = pa.array([[0.1 * i, 0.7, 0.2] for i in range(4)], pa.list_(pa.float32(), 3))
+    columns = {"id": [0, 1, 200, 201], "topic": ["ships", "trains", "ships", "ships"]}
+    return pa.table({**columns, "text": words, "embedding": embeddings})
+
+
 @pytest.fixture
 def warehouse_of_page(
     spark: SparkSession, warehouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -54,6 +62,8 @@ def warehouse_of_page(
             mode = "append" if number else "create"
             rows = orders(2 * number, 2 * number + 1)
             lancelake.write_dataset(rows, path, mode=mode, enable_stable_row_ids=True)
+    found = lancelake.write_dataset(articles(), "warehouse/db/articles.lance")
+    found.create_scalar_index("text", "INVERTED", with_position=True)
     yield
     for query in spark.streams.active:
         query.stop()
@@ -65,7 +75,9 @@ def test_the_blocks_of_the_page_run(spark: SparkSession, tmp_path: Path) -> None
     blocks = BLOCK.findall(PATH.sub(rf'"{tmp_path}/\1"', PAGE.read_text(encoding="utf-8")))
     assert blocks
     late = spark.createDataFrame(orders(3, 5, 900).to_pandas())
-    given = {"F": f, "embed": embed, "late": late, "pa": pa, "__name__": "page"}
+    queries = spark.createDataFrame([([0.1, 0.7, 0.2],)], "asked array<float>")
+    given = {"F": f, "embed": embed, "late": late, "pa": pa, "queries": queries}
+    given["__name__"] = "page"
     new = spark.createDataFrame(orders(901, 902).to_pandas())
     for block in blocks:
         exec(compile(block, str(PAGE), "exec"), given)
