@@ -12,7 +12,7 @@ from pyroaring import AbstractBitMap, BitMap
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.row_meta import META_NAMES, MetaColumn
-from lancelake.errors import LanceTableError
+from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.expr.predicate import Predicate
 from lancelake.format import roaring
 from lancelake.format.computed_once import computed_once
@@ -33,6 +33,8 @@ _BATCH_BYTES = 32 << 20
 # decode in parallel.
 _CHUNK_BYTES = 4 << 20
 _CHUNK_ROWS = 1 << 16
+# Share of live rows above which all rows are evaluated.
+_MOST_LIVE = 0.5
 # Each column of a chunk has a fixed cost, so many columns need larger chunks.
 _CHUNK_COLUMN_BYTES = 8 << 10
 # The codec fetches a whole request as fast as it can and keeps it in memory.
@@ -268,9 +270,13 @@ class _TaskRun:
         rows = self._with_meta(predicate, batch, offsets)
         if live is None:
             return to_mask(predicate(rows))
-        if not predicate.needs_datafusion:
-            return to_mask(predicate(rows)) & live
-        # Deleted values must not make an expression fail, nor appear in its result.
+        try:
+            # To copy the live rows is slower than to evaluate some that are deleted.
+            if not predicate.needs_datafusion or np.count_nonzero(live) > _MOST_LIVE * len(live):
+                return to_mask(predicate(rows)) & live
+        except InvalidExpressionError:
+            # A deleted value may be why; with a live one, the next evaluation fails, too.
+            pass
         keep = np.zeros(batch.num_rows, dtype=np.bool_)
         keep[live] = to_mask(predicate(rows.filter(pa.array(live))))
         return keep
