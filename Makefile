@@ -17,7 +17,7 @@ TESTS ?= tests
 
 .PHONY: help
 help: ## Print this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: setup
 setup: $(ENVIRONMENTS) ## Build every environment (the other targets do it when needed)
@@ -30,6 +30,15 @@ test: setup ## Run the tests (TESTS=path for a part of them)
 test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## Run the Spark tests on an older Spark
 	.interop/spark-$*/bin/pytest -n 2 --dist worksteal tests/spark
 
+.PHONY: test-python-3.12 test-python-3.13
+test-python-3.12 test-python-3.13: test-python-%: setup .interop/python-%/.synced ## Run the tests on a newer Python (TESTS=tests/unit for a part)
+	.interop/python-$*/bin/pytest -n 2 --dist worksteal $(TESTS)
+
+.PHONY: test-ui
+test-ui: setup ## Run the tests of the explorer in Chromium, which it installs as root (LARGE=10000 versions)
+	command -v chromium chromedriver >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
+	LANCELAKE_UI_LARGE=$(or $(LARGE),10000) $(BIN)/pytest -n0 tests/ui
+
 .PHONY: java
 java: setup .interop/spark-4.1/.synced .interop/spark-4.2/.synced ## Run the tests of the Java classes on each supported Spark
 	for python in .interop/spark-4.1 .interop/spark-4.2 .venv; do $$python/bin/pytest -n0 tests/spark/test_java_classes.py; done
@@ -38,9 +47,25 @@ java: setup .interop/spark-4.1/.synced .interop/spark-4.2/.synced ## Run the tes
 faults: setup ## Kill parts of Spark applications, each in turn, many times (ROUNDS=20)
 	LANCELAKE_FAULT_ROUNDS=$(or $(ROUNDS),20) $(BIN)/pytest -n0 tests/spark_faults
 
+.PHONY: memwal
+memwal: setup ## Kill processes of a MemWAL, and try all orders of its writers and collectors (KILLS=200 SEEDS=300)
+	LANCELAKE_MEMWAL_KILLS=$(or $(KILLS),200) LANCELAKE_MODEL_SEEDS=$(or $(SEEDS),300) LANCELAKE_MODEL_RUNS=0 $(BIN)/pytest -n0 tests/fault/test_memwal_storm.py tests/model/test_memwal_collection.py
+
 .PHONY: random-spark
 random-spark: setup ## Random queries and statements of Spark against Parquet and a model (QUERIES=4000 SEED=1)
 	LANCELAKE_RANDOM_SPARK=$(or $(QUERIES),4000) LANCELAKE_RANDOM_SEED=$(SEED) $(BIN)/pytest -n0 tests/spark/test_random_sql.py
+
+.PHONY: text-parity
+text-parity: setup ## Random text queries of a large corpus against official Lance (DOCUMENTS=1000000 QUERIES=2000)
+	LANCELAKE_TEXT_DOCUMENTS=$(or $(DOCUMENTS),1000000) LANCELAKE_TEXT_QUERIES=$(or $(QUERIES),2000) $(BIN)/pytest -n0 tests/interop/test_text_corpus.py
+
+.PHONY: random-indices
+random-indices: setup ## Random filters by indices against scans and official Lance (PREDICATES=10000)
+	LANCELAKE_INDEX_PREDICATES=$(or $(PREDICATES),10000) $(BIN)/pytest -n 2 tests/property/test_index_search.py tests/interop/test_index_search.py
+
+.PHONY: vector-recall
+vector-recall: setup ## Recall of vector indices against official Lance (ROWS=1000000)
+	LANCELAKE_RECALL_ROWS=$(or $(ROWS),1000000) $(BIN)/pytest -n0 tests/interop/test_vector_recall.py
 
 .PHONY: check lint types layers sizes mirrors public-api locks
 check: lint types layers sizes mirrors public-api locks ## Lint, format, types, layers, sizes, mirrors, public API, lock files
@@ -87,7 +112,7 @@ proto: .venv/.installed ## Generate src/lancelake/proto from protos/
 
 .PHONY: docs
 docs: .venv/.installed ## Build the documentation site into site/
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .PHONY: bench
 bench: setup .interop/spark-4.2/.synced ## Run the benchmarks (ARGS="--only tpch" for a part of them)
@@ -111,8 +136,20 @@ demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 
 	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/spark-$*/bin/python --editable .
 	@touch $@
 
+.interop/python-%/.synced: requirements/dev.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
+	@echo "setting up .interop/python-$*"
+	@mkdir -p .interop
+	@PYTHON=python$* scripts/install.sh .interop/python-$* $<
+	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/python-$*/bin/python --editable .
+	@touch $@
+
+.PHONY: dist
+dist: .venv/.installed ## Build the wheel and the source archive into dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+
 .PHONY: lock
-lock: .venv/.uv/.ready ## Resolve the lock files anew
+lock: .venv/.uv/.ready ## Resolve the lock files again
 	scripts/lock.sh
 
 .PHONY: clean

@@ -37,6 +37,8 @@ class Case:
     note: str = ""
     before: Callable[[], object] | None = None
     """Done before each answer, and not timed."""
+    notes_cpu: bool = False
+    """Whether the ratio of processor time is noted; other work on the machine changes it less."""
 
 
 def compare(case: Case) -> Comparison:
@@ -47,21 +49,27 @@ def compare(case: Case) -> Comparison:
         raise AssertionError(msg)
     ours: list[float] = []
     official: list[float] = []
+    cpu = {id(ours): 0.0, id(official): 0.0}
     for turn in range(case.rounds):
         order = [(case.ours, ours), (case.official, official)]
         for work, times in order if turn % 2 else reversed(order):
             if case.before is not None:
                 case.before()
-            start = time.perf_counter()
+            start, busy = time.perf_counter(), time.process_time()
             work()
             times.append(time.perf_counter() - start)
+            cpu[id(times)] += time.process_time() - busy
+    note = case.note
+    if case.notes_cpu:
+        ratio = cpu[id(ours)] / cpu[id(official)]
+        note = ", ".join(filter(None, (note, f"ratio of processor time {ratio:.2f}")))
     return Comparison(
         name=case.name,
         target=case.target,
         ours_s=statistics.median(ours),
         official_s=statistics.median(official),
         rounds=case.rounds,
-        note=case.note,
+        note=note,
     )
 
 

@@ -6,8 +6,10 @@ import argparse
 import json
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from itertools import chain
 from pathlib import Path
@@ -17,10 +19,12 @@ from benchmarks import (
     columns,
     committing,
     contention,
+    index_builds,
     indices,
     maintenance,
     many,
     memory,
+    memwal,
     reading,
     rows,
     small_tables,
@@ -31,6 +35,7 @@ from benchmarks import (
     writing,
 )
 from benchmarks.measure import Case, Comparison, compare
+from lancelake.suggest import suggestion
 
 _HERE = Path(__file__).parent
 _OLDER_SPARK = _HERE.parent / ".interop" / "spark-4.2" / "bin" / "python"
@@ -41,25 +46,39 @@ _Sections = dict[str, Callable[[], _Results]]
 
 
 def main() -> None:
-    """Measure what is asked for, print it, and keep it in results.json and results.md."""
+    """Measure what is asked for and print it; what is measured is kept after each section."""
     options = _options()
     tables.ROOT.mkdir(exist_ok=True)
-    document = _known()
     sections = _sections(options)
+    _ensure_known(options.only or (), sections)
+    folder = _HERE if options.update else tables.ROOT
+    document = _known(folder)
     for name in options.only or sections:
         measured = [_shown(each) for each in sections[name]()]
         document["sections"][name] = [asdict(r) | {"ratio": round(r.ratio, 3)} for r in measured]
+        _keep(folder, document)
     for name, peak in _peaks(options).items():
         asked_by = {name.split()[0].rstrip(":"), name.partition(":")[0]}
         if not options.only or asked_by & set(options.only):
             document["memory"][name] = peak()
             print(name, document["memory"][name], flush=True)
-    document |= {
-        "versions": {name: version(name) for name in ("lancelake", "pylance", "pyarrow")},
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
-    }
-    (_HERE / "results.json").write_text(json.dumps(document, indent=2) + "\n")
-    (_HERE / "results.md").write_text(_page(document))
+            _keep(folder, document)
+    print(f"results are in {folder / 'results.md'}")
+
+
+def _ensure_known(names: Iterable[str], sections: _Sections) -> None:
+    """Stop if a section is unknown."""
+    for name in names:
+        if name not in sections:
+            sys.exit(f"unknown section {name!r}. {suggestion(name, sections, 'sections') or ''}")
+
+
+def _keep(folder: Path, document: dict[str, dict[str, object]]) -> None:
+    document["versions"] = {name: version(name) for name in ("lancelake", "pylance", "pyarrow")}
+    document["machine"] = {"system": f"{platform.system()} {platform.machine()}"}
+    document["machine"]["cores"] = os.cpu_count()
+    (folder / "results.json").write_text(json.dumps(document, indent=2) + "\n")
+    (folder / "results.md").write_text(_page(document))
 
 
 def _options() -> argparse.Namespace:
@@ -67,10 +86,16 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--gigabytes", type=float, default=2.0)
     parser.add_argument("--stream-gigabytes", type=float, default=5.0)
     parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--vectors", type=int, default=1_000_000)
     parser.add_argument(
         "--only",
         nargs="+",
         help="sections of results.md, in lower case; the figures of others stay",
+    )
+    parser.add_argument(
+        "--update",
+        action="store_true",
+        help="write the committed results; otherwise they are written to .benchdata",
     )
     return parser.parse_args()
 
@@ -83,8 +108,10 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "contention": contention.comparisons,
         "rows": lambda: rows.cases(options.rows),
         "indices": lambda: indices.cases(options.rows),
+        "index builds": lambda: index_builds.cases(options.rows),
         "text search": text_search.cases,
-        "vector search": lambda: vector_search.cases(options.rows),
+        "vector search": lambda: vector_search.cases(options.vectors),
+        "memwal": lambda: memwal.cases(options.rows // 10),
         "columns": lambda: columns.cases(options.rows),
         "maintenance": maintenance.cases,
         "many": many.cases,
@@ -95,6 +122,8 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "spark merging": lambda: spark_runs.measured("spark_merging", _OLDER_SPARK),
         "spark contention": lambda: spark_runs.measured("spark_contention"),
         "tpch": lambda: spark_runs.measured("tpch"),
+        "spark memwal": lambda: spark_runs.measured("spark_memwal"),
+        "spark search": lambda: spark_runs.measured("spark_search"),
         "spark indices": lambda: spark_runs.measured("spark_indices"),
     }
 
@@ -124,10 +153,16 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
             "ours_mb": rows.merge_peak_mb("lancelake", target, source),
             "official_mb": rows.merge_peak_mb("lance", target, source),
         },
-        f"spark indices: embedded build of a BTREE of {indices.BUILD_ROWS:,} rows": lambda: {
-            "target_mb": indices.BUILD_TARGET_MB,
-            "ours_mb": indices.build_peak_mb("lancelake"),
-            "official_mb": indices.build_peak_mb("lance"),
+        f"index builds: a BTREE of {index_builds.BUILD_ROWS:,} rows": lambda: {
+            "target_mb": index_builds.BUILD_TARGET_MB,
+            "ours_mb": index_builds.build_peak_mb("lancelake"),
+            "official_mb": index_builds.build_peak_mb("lance"),
+        },
+        **{
+            f"vector search: build of {kind} of {vector_search.BUILD_ROWS:,} x 128": partial(
+                _vector_build, kind
+            )
+            for kind in ("IVF_PQ", "IVF_HNSW_SQ")
         },
         f"columns of {columns.VECTORS:,} vectors": lambda: {
             "target_mb": columns.BACKFILL_TARGET_MB,
@@ -141,6 +176,14 @@ def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, floa
     }
 
 
+def _vector_build(kind: str) -> dict[str, float]:
+    return {
+        "target_mb": vector_search.BUILD_TARGET_MB,
+        "ours_mb": vector_search.build_peak_mb("lancelake", kind),
+        "official_mb": vector_search.build_peak_mb("lance", kind),
+    }
+
+
 def _filtered(uri: str, condition: str) -> dict[str, float]:
     return {
         "target_mb": _STREAM_TARGET_MB,
@@ -149,9 +192,9 @@ def _filtered(uri: str, condition: str) -> dict[str, float]:
     }
 
 
-def _known() -> dict[str, dict[str, object]]:
+def _known(folder: Path) -> dict[str, dict[str, object]]:
     """Return the figures of the last run, for what is not measured now."""
-    path = _HERE / "results.json"
+    path = folder / "results.json"
     found = json.loads(path.read_text()) if path.exists() else {}
     return {name: found.get(name, {}) for name in ("versions", "machine", "sections", "memory")}
 
@@ -183,13 +226,31 @@ def _page(document: dict[str, object]) -> str:
         "leaves that to the system. Where nothing is said, Lancelake ran with",
         "`LANCELAKE_FSYNC=off`, so that both do the same; `ours waits` is Lancelake as it comes.",
         "",
-        f"Versions: {document['versions']}. Machine: {document['machine']}.",
+        *_pairs("version of", document["versions"]),  # type: ignore[arg-type]
+        "",
+        *_pairs("machine", document["machine"]),  # type: ignore[arg-type]
     ]
     for name, results in sections.items():
         lines += ["", f"## {name.capitalize()}", "", *_rows(results)]
-    lines += ["", "## Peak memory", ""]
-    lines += [f"- {name}: {peak}" for name, peak in peaks.items()]
+    lines += ["", "## Peak memory", "", *_peak_rows(peaks)]
     return "\n".join([*lines, ""])
+
+
+def _pairs(what: str, values: object) -> list[str]:
+    """Return a table of names and values; earlier files have a sentence for the machine."""
+    found = values if isinstance(values, dict) else {"system": values}
+    return [f"| {what} | |", "|---|---|", *(f"| {key} | {value} |" for key, value in found.items())]
+
+
+def _peak_rows(peaks: dict[str, object]) -> list[str]:
+    head = ["| what | target MB | measured MB |", "|---|---|---|"]
+    rows = []
+    for name, peak in peaks.items():
+        found = dict(peak)  # type: ignore[call-overload]
+        target = found.pop("target_mb", "")
+        measured = ", ".join(f"{k.removesuffix('_mb')} {v:,.0f}" for k, v in found.items())
+        rows.append(f"| {name} | {target} | {measured} |")
+    return head + rows
 
 
 def _rows(results: Iterable[dict[str, object]]) -> list[str]:

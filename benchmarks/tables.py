@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -72,6 +73,32 @@ def indexed(rows: int) -> str:
         made = lance.write_dataset(table, str(path), max_rows_per_file=max(1, rows // 10))
         made.create_scalar_index("id", "BTREE")
         made.create_scalar_index("k", "BITMAP")
+    return str(path)
+
+
+def grown(rows: int) -> str:
+    """The indexed table with 1 % more rows, which its indices do not cover."""
+    path = ROOT / f"grown-{rows}.lance"
+    if not path.exists():
+        shutil.copytree(indexed(rows), path)
+        more = np.arange(rows, rows + rows // 100)
+        texts = pa.array(more % 1_000_003).cast(pa.string())
+        table = pa.table({"id": more, "k": more % 1000, "v": more / rows, "s": texts})
+        lance.write_dataset(table, str(path), mode="append")
+    return str(path)
+
+
+def labelled(rows: int) -> str:
+    """The columns of the indexed table and one of labels, without indices."""
+    path = ROOT / f"labelled-{rows}.lance"
+    if not path.exists():
+        table = lance.dataset(indexed(rows)).to_table(["id", "k", "s"])
+        key = table["k"].to_numpy()
+        labels = pa.array([f"label {number}" for number in range(1000)])
+        pairs = labels.take(pa.array(np.column_stack([key, (key * 7 + 1) % 1000]).ravel()))
+        ends = pa.array(np.arange(0, 2 * rows + 1, 2, dtype=np.int32))
+        table = table.append_column("l", pa.ListArray.from_arrays(ends, pairs))
+        lance.write_dataset(table, str(path), max_rows_per_file=max(1, rows // 10))
     return str(path)
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Resolve every lock file anew; the result names no index, host or path.
+# Resolve every lock file again; the result names no index, host or path.
 set -euo pipefail
 
 export UV_SYSTEM_CERTS=1

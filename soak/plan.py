@@ -35,8 +35,12 @@ class RoundPlan:
     retention_s: float = 20.0
     least: int = 0
     """How often each kind of operation must be done before the round ends."""
+    is_wal: bool = False
+    """Whether writers, mergers and collectors of a MemWAL work on the table."""
 
     def __str__(self) -> str:
+        if self.is_wal:
+            return f"{self.store}, MemWAL{', store faults' if self.faults else ''}"
         key = "declared key" if self.is_keyed else "no declared key"
         ids = "stable row ids" if self.is_stable else "row addresses"
         faults = ", store faults" if self.faults or self.endpoint_faults else ""
@@ -57,6 +61,8 @@ class SoakOptions:
     has_faults: bool = True
     retention_s: float = 20.0
     least: int = 0
+    has_wal: bool = True
+    """Whether rounds on tables with a MemWAL follow."""
 
 
 # Whether a key is declared, whether row ids are stable.
@@ -89,6 +95,24 @@ def plans(options: SoakOptions) -> Iterator[RoundPlan]:
             endpoint_faults=dict(_ENDPOINT) if has_faults and store == "s3" else {},
             retention_s=options.retention_s,
             least=options.least,
+        )
+
+
+def wal_plans(options: SoakOptions, first: int) -> Iterator[RoundPlan]:
+    """Yield rounds on a table with a MemWAL, one for each store."""
+    for place, store in enumerate(options.stores):
+        yield RoundPlan(
+            number=first + place,
+            seed=f"{options.seed}/wal/{place}",
+            seconds=options.round_seconds,
+            store=store,
+            is_keyed=True,
+            is_stable=False,
+            crew=(OURS,) * 5,
+            kills=(),
+            faults=dict(_FAULTS) if options.has_faults else {},
+            endpoint_faults=dict(_ENDPOINT) if options.has_faults and store == "s3" else {},
+            is_wal=True,
         )
 
 

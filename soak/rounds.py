@@ -9,8 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lancelake.memwal.check import check_table
 from lancelake.storage.location import Location
-from lancelake.table.check import Severity, check
+from lancelake.table.check import Severity
 from soak.actor import OURS as OUR_LIBRARY
 from soak.checker import Verdict, judge
 from soak.history import Audit, Final, lines, load
@@ -18,6 +19,7 @@ from soak.plan import OURS, RELEASES, RoundPlan, as_json
 from soak.players import SparkHost, run_module
 from soak.stage import Place, Stage, Tally, place_of
 from soak.table import ACCOUNTS
+from soak.wal_round import storm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,8 @@ def play(
     """Play a round in a folder; what it wrote is removed when all is well."""
     folder.mkdir(parents=True)
     (folder / "plan.json").write_text(json.dumps(as_json(plan), indent=2))
+    if plan.is_wal:
+        return _play_wal(plan, folder, keep=keep)
     with place_of(plan, folder) as place:
         stage = Stage(plan, place, folder, report, spark)
         stage.run()
@@ -58,6 +62,20 @@ def play(
         verdict=verdict,
         kills=stage.tally.kills,
         faults=stage.tally.faults,
+        folder=folder,
+    )
+
+
+def _play_wal(plan: RoundPlan, folder: Path, *, keep: bool) -> RoundResult:
+    with place_of(plan, folder) as place:
+        outcome = storm(plan, place, folder)
+    if not outcome.verdict.findings and not keep:
+        shutil.rmtree(folder)
+    return RoundResult(
+        plan=plan,
+        verdict=outcome.verdict,
+        kills=outcome.kills,
+        faults=outcome.faults,
         folder=folder,
     )
 
@@ -83,7 +101,7 @@ def _final(plan: RoundPlan, place: Place, folder: Path, stage: Stage) -> Final:
                 audits.append(Audit(**{**line, "library": who}))
         if process.returncode:
             stage.tally.crashes.append(f"auditor {who}: {errors.read_text()[-600:]}")
-    found = check(Location.parse(place.uri, place.calm), data=True, versions="all")
+    found = check_table(Location.parse(place.uri, place.calm), data=True, versions="all")
     grave = tuple(str(each) for each in found if each.severity is Severity.ERROR)
     crashes = tuple(stage.tally.crashes)
     return Final(tags=tags, audits=tuple(audits), findings=grave, crashes=crashes)

@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.live import Live
 
 from soak import report
-from soak.plan import CREW, SPARK, RoundPlan, SoakOptions, plans
+from soak.plan import CREW, SPARK, RoundPlan, SoakOptions, plans, wal_plans
 from soak.players import SparkHost
 from soak.rounds import RoundResult, play
 
@@ -64,6 +64,8 @@ def run(
     """Play the rounds of a run, or one of them; what is known is recorded after each."""
     results: list[RoundResult] = []
     rounds = list(plans(options))
+    if options.has_wal:
+        rounds += wal_plans(options, len(rounds))
     chosen = [plan for plan in rounds if only in (None, plan.number)]
     with (
         _spark(chosen, root) as spark,

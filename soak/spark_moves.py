@@ -160,7 +160,7 @@ def changes(place: SparkPlace, ds: Any, op: str, args: dict[str, Any]) -> Outcom
     begin, end = args["begin"], args["end"]
     if begin < end:
         # Spark counts from the first version whose changes are included.
-        found = place.table().changes(begin + 1, end).select(*_FEED).toArrow()
+        found = place.table().changes(begin, end).select(*_FEED).toArrow()
         columns = [found[name].to_pylist() for name in _FEED]
         place.journal.feed(begin, end, [list(row) for row in zip(*columns, strict=True)])
     return None, {}

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
 
+from tests.support.late_workers import run_until_workers_connect
 from tests.support.official import RELEASES, Official, OfficialPool, is_installed
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -70,3 +73,16 @@ def _installed(officials: OfficialPool, release: str) -> Official:
     if not is_installed(release):
         pytest.skip(f"official release {release} is not installed under .interop/")
     return officials(release)
+
+
+def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> bool | None:
+    """Run tests of Spark again if Spark gave up waiting for a Python worker."""
+    if not {"spark", "spark_faults"} & set(item.path.parts):
+        return None
+    return run_until_workers_connect(item, nextitem)
+
+
+def pytest_runtest_teardown() -> None:
+    """Undo the registration of a type of the codec, which other tests of the process would see."""
+    with contextlib.suppress(pa.ArrowKeyError):
+        pa.unregister_extension_type("lance.bfloat16")

@@ -245,6 +245,13 @@ class UnsupportedError(LanceTableError, NotImplementedError, ValueError, OSError
     exit_code = 5
 
 
+class MissingPackageError(LanceTableError, ModuleNotFoundError):
+    """The call needs a package that is not installed; the error names the command that does."""
+
+    code = "missing_package"
+    exit_code = 5
+
+
 class ReleaseMismatchError(UnsupportedError):
     """The driver and a worker run different releases of this library."""
 

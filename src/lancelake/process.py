@@ -13,7 +13,15 @@ from lancelake.errors import UnsupportedError
 Item = TypeVar("Item")
 Arguments = ParamSpec("Arguments")
 
-_ACTION = 'Start processes with "spawn" or "forkserver" instead of "fork".'
+SPAWN = 'Start processes with "spawn" or "forkserver" instead of "fork".'
+"""Advice where a forked process cannot do what was asked."""
+
+
+def before_fork(action: Callable[[], None]) -> Callable[[], None]:
+    """Register an action that runs in this process before each fork."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(before=action)
+    return action
 
 
 def after_fork(action: Callable[[], None]) -> Callable[[], None]:
@@ -54,7 +62,7 @@ class NativeThreads:
         self.started()
         if self._pid != os.getpid():
             msg = f"a forked process cannot use {self._what} that its parent has used"
-            raise UnsupportedError(msg, action=_ACTION)
+            raise UnsupportedError(msg, action=SPAWN)
 
 
 def within_process(items: Iterator[Item], what: str) -> Iterator[Item]:

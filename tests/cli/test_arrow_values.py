@@ -10,7 +10,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 
-from lancelake.cli.arrow_values import is_right_aligned, to_cell, to_json
+from lancelake.cli.arrow_values import is_right_aligned, to_cell
+from lancelake.table.describe.arrow_json import to_json
 from tests.strategies.tables import schemas, tables
 from tests.strategies.target import Target
 
@@ -52,13 +53,17 @@ def test_json_of(value: Any, dtype: pa.DataType, expected: Any) -> None:
     [
         (None, pa.int64(), "null"),
         (1234567, pa.int64(), "1234567"),
-        (0.123456789, pa.float64(), "0.12346"),
+        (123456.78, pa.float64(), "123456.78"),
+        (0.1, pa.float32(), "0.1"),
+        (7.0, pa.float32(), "7.0"),
+        (0.1, pa.float16(), "0.09998"),
         (True, pa.bool_(), "true"),
         ("two\nlines", pa.string(), "two\\nlines"),
         ("\x1b[31mred", pa.string(), "\\u001b[31mred"),
         (b"\x89PNG", pa.binary(), "89504e47 4 B"),
         (b"\x00" * 5000, pa.binary(), "0000000000000000… 4.9 KiB"),
         ([0.5] * 768, pa.list_(pa.float32(), 768), "[0.5, 0.5, 0.5, …] 768d"),
+        ([0.123456789, 2], pa.list_(pa.float32(), 2), "[0.12346, 2] 2d"),
         ([1, 2], pa.list_(pa.int8(), 2), "[1, 2] 2d"),
         (["a", "b", "c", "d", "e"], pa.list_(pa.string()), '["a", "b", "c", "d", … 5]'),
         ({"a": 1, "b": "x"}, STRUCT, '{a: 1, b: "x"}'),

@@ -53,7 +53,7 @@ def test_programs_get_all_rows(document: Document, sound: Path) -> None:
 
 
 def test_output_says_that_there_are_more_rows(output: Output, sound: Path) -> None:
-    shown = output("changes", sound, "--from", "0").splitlines()[-1]
+    shown = output("changes", sound, "--from", "0", "-n", "20").splitlines()[-1]
     assert shown == "20 rows; more rows available, use --rows"
 
 

@@ -15,7 +15,9 @@ from types import ModuleType
 
 import pytest
 
+import lancelake.pylance as lance
 from lancelake.cli.group import COMMANDS
+from tests.support.memwal_tables import rows
 
 REPO = Path(__file__).parents[2]
 PAGE = REPO / "docs" / "cli.md"
@@ -26,7 +28,7 @@ WIDTH = 100
 VOLATILE = (
     (r"/\S*\.lance", "<uri>"),
     (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC|\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>"),
-    (r"[\d,]+ ms\b", "<duration>"),
+    (r"[\d,.]+ (ms|s)\b(?! ago)", "<duration>"),
     (r'"manifest_size": \d+', "<size>"),
     (r"just now|\d+ (s|min|h|seconds?|minutes?|hours?) ago", "<age>"),
     (r"[01]{24}[0-9a-f]{10,26}…?", "<file>"),
@@ -51,7 +53,20 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     _tour().write(str(path / "photos.lance"))
     for name, text in FILES.items():
         (path / name).write_text(text, encoding="utf-8")
+    _write_users(path / "users.lance")
     return path
+
+
+def _write_users(path: Path) -> None:
+    """Write a table whose MemWAL has rows that are flushed, and rows that are only in the log."""
+    users = lance.write_dataset(rows((1, "Ada"), (2, "Grace")), path)
+    users.wal.initialize(buckets=1)
+    writer = users.wal.writer()
+    writer.put(rows((2, "Grace H."), (3, "Edsger")))
+    writer.flush()
+    writer.put(rows((4, "Barbara")))
+    writer.delete([1])
+    writer.close(flush=False)
 
 
 def test_the_page_is_current(

@@ -125,7 +125,7 @@ def test_debug_anywhere_shows_where_a_bug_is(
 
 def test_a_message_names_the_table_once(run: Run, tmp_path: Path) -> None:
     shown = run("info", tmp_path / "nothing", width=300).stderr
-    assert shown.startswith("error: ")
+    assert shown.startswith("Error: ")
     assert shown.count(str(tmp_path / "nothing")) == 1
 
 
@@ -145,7 +145,7 @@ def test_help_loads_neither_arrow_nor_a_command() -> None:
         "from lancelake.cli.main import app\n"
         "try:\n    app(['--help'])\n"
         "except SystemExit:\n    pass\n"
-        "heavy = {'pyarrow', 'numpy', 'datafusion', 'lance', 'obstore', 'lancelake.table'}\n"
+        "heavy = {'pyarrow', 'numpy', 'datafusion', 'lance', 'obstore', 'lancelake.table.open'}\n"
         "sys.exit(','.join(heavy & set(sys.modules)) or 0)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=False)

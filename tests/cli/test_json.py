@@ -56,7 +56,7 @@ def test_info(document: Document, sound: Path) -> None:
 
 def test_info_has_warnings(document: Document, sound: Path) -> None:
     (warning,) = document("info", sound, "--at", "side:")["warnings"]
-    assert set(warning) == {"code", "message", "advice"}
+    assert set(warning) == {"code", "message", "advice", "command"}
 
 
 def test_schema(document: Document, sound: Path) -> None:
@@ -116,7 +116,7 @@ def test_files(document: Document, sound: Path) -> None:
 
 def test_head(document: Document, sound: Path) -> None:
     body = document("head", sound, "-n", "1")
-    assert set(body) == {"version", "columns", "rows"}
+    assert set(body) == {"version", "columns", "rows", "complete"}
     assert body["columns"][0] == {"name": "id", "type": "int64"}
     assert body["rows"] == [{"id": 0, "text": "row 0", "meta": {"a": 0, "b": "b"}}]
 

@@ -20,8 +20,8 @@ from pyarrow import csv
 from typer.testing import Result
 
 import lancelake.pylance as lance
-from lancelake.cli import source_files
-from lancelake.cli.commands import write
+from lancelake.cli import write_run
+from lancelake.cli.sources import readers
 from lancelake.errors import IncompatibleConflictError
 from tests.support.official import Official
 
@@ -247,7 +247,7 @@ def test_a_bar_is_shown_at_a_terminal(source: Path, tmp_path: Path) -> None:
         (["{tmp}/nothing.parquet", "{tmp}/t.lance"], 3),
         (["{tmp}/nothing-*.parquet", "{tmp}/t.lance"], 3),
         (["{tmp}", "{tmp}/t.lance"], 2),
-        (["s3://bucket/rows.parquet", "{tmp}/t.lance"], 2),
+        (["s3://bucket/*.parquet", "{tmp}/t.lance"], 2),
         (["{tmp}/rows.dat", "{tmp}/t.lance"], 2),
         (["{tmp}/rows.parquet", "-", "{tmp}/t.lance"], 2),
         (["{tmp}/rows.parquet", "{tmp}/t.lance", "--format", "arrow"], 2),
@@ -300,7 +300,7 @@ def test_an_overwrite_changes_the_format_of_data_files(
 def test_text_that_changes_its_type_is_refused(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(source_files, "_BLOCK_BYTES", 64)
+    monkeypatch.setattr(readers, "_BLOCK_BYTES", 64)
     lines = ["a", *("1" for _ in range(1000)), "oops"]
     (tmp_path / "late.csv").write_text("\n".join(lines))
     result = run("write", tmp_path / "late.csv", tmp_path / "t.lance", width=300)
@@ -319,7 +319,7 @@ def test_a_conflict_exits_with_8(
             mine="Append", theirs="Restore", version=2, reason=""
         )
 
-    monkeypatch.setattr(write, "write_onto", refuse)
+    monkeypatch.setattr(write_run, "write_onto", refuse)
     assert run("write", source, tmp_path / "t.lance", "--mode", "append").exit_code == 8
 
 

@@ -22,7 +22,7 @@ from tests.hostile.mutations import Leaf, leaves, unset
 from tests.support.table_surgery import edit_manifest, edit_transaction
 
 Tamper = Callable[[Path], object]
-_SIZES = (1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
+SIZES = (1 << 20, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, 1 << 40, (1 << 63) - 1, (1 << 64) - 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +60,13 @@ class Outside:
 
 def manifest_cases(sample: table_pb2.Manifest, outside: Outside) -> Iterator[tuple[str, Tamper]]:
     """Yield every field of a manifest with places and sizes that it should not have."""
-    for path, value in _values(sample, outside):
+    for path, value in values(sample, outside):
         yield f"manifest {path} = {value!r:.70}", _in_manifest(path, value)
 
 
 def transaction_cases(sample: Any, outside: Outside) -> Iterator[tuple[str, Tamper]]:
     """Yield every field of the newest transaction with places and sizes it should not have."""
-    for path, value in _values(sample, outside):
+    for path, value in values(sample, outside):
         yield f"transaction {path} = {value!r:.70}", _in_transaction(path, value)
 
 
@@ -110,7 +110,7 @@ def blob_cases(outside: Outside) -> Iterator[tuple[str, Tamper]]:
     """Yield external blobs at places outside, and of sizes and positions beyond reason."""
     for place in outside.places:
         yield f"blob {place}", _blob(Blob(uri=place))
-    for size in _SIZES:
+    for size in SIZES:
         yield f"blob of size {size}", _blob_inside(0, size)
         yield f"blob at {size}", _blob_inside(size, 8)
 
@@ -135,7 +135,7 @@ def _blob_inside(position: int, size: int) -> Tamper:
     return write
 
 
-def _values(sample: Any, outside: Outside) -> Iterator[tuple[str, object]]:
+def values(sample: Any, outside: Outside) -> Iterator[tuple[str, object]]:
     seen = set()
     for leaf in (*leaves(sample), *unset(sample)):
         # One element of each list stands for the others.
@@ -149,20 +149,20 @@ def _values(sample: Any, outside: Outside) -> Iterator[tuple[str, object]]:
 
 def _hostile(leaf: Leaf, outside: Outside) -> Iterator[object]:
     if leaf.bounds is not None:
-        yield from (size for size in _SIZES if size <= leaf.bounds[1])
+        yield from (size for size in SIZES if size <= leaf.bounds[1])
     elif leaf.field.type == FieldDescriptor.TYPE_STRING:
         yield from outside.places
 
 
 def _in_manifest(path: str, value: object) -> Tamper:
-    return lambda root: edit_manifest(root, lambda message: _set(message, path, value))
+    return lambda root: edit_manifest(root, lambda message: set_leaf(message, path, value))
 
 
 def _in_transaction(path: str, value: object) -> Tamper:
-    return lambda root: edit_transaction(root, lambda message: _set(message, path, value))
+    return lambda root: edit_transaction(root, lambda message: set_leaf(message, path, value))
 
 
-def _set(message: Any, path: str, value: object) -> None:
+def set_leaf(message: Any, path: str, value: object) -> None:
     found = next(leaf for leaf in (*leaves(message), *unset(message)) if leaf.path == path)
     found.set(value)
 

@@ -17,7 +17,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.hostile.actions import READS, WRITES, attempt
+from tests.hostile import actions, indexed_table, memwal_table
+from tests.hostile.actions import attempt
+
+_ACTIONS = {"rows": actions, "indices": indexed_table, "memwal": memwal_table}
 
 _OPENS = {"open": 0, "os.remove": 0, "os.rename": 1, "os.mkdir": 0, "os.rmdir": 0, "os.link": 1}
 _SOCKETS = {"socket.connect", "socket.getaddrinfo", "socket.gethostbyname", "urllib.Request"}
@@ -67,12 +70,15 @@ def main() -> None:
     )
     for line in sys.stdin:
         asked = json.loads(line)
+        tried = _ACTIONS[asked["actions"]]
         guard.allowed = (*own, *asked["allowed"])
         guard.reached = []
         began = time.process_time()
         outcomes = [
             attempt(name, act, asked["uri"], **asked["how"])
-            for name, act in (READS | WRITES if asked["writes"] else READS).items()
+            for name, act in (
+                tried.READS | tried.WRITES if asked["writes"] else tried.READS
+            ).items()
         ]
         guard.allowed = None
         answer = {

@@ -71,6 +71,25 @@ CASES = {
         "lance.write_dataset(rows, uri + '/v', data_storage_version='9.9')",
         "Unknown Lance storage version: 9.9",
     ),
+    "a tag of no version": ("ds.tags.create('y', 9)", "version main:9 does not exist"),
+    "a tag that exists": (
+        "ds.tags.create('x', 1) or ds.tags.create('x', 1)",
+        "Ref conflict error: tag x already exists",
+    ),
+    "a time before the table": (
+        "lance.dataset(ds.uri, asof='2001-01-01 00:00:00')",
+        "earlier than the first version of this dataset",
+    ),
+    "nulls of a column that shall have none": (
+        "lance.write_dataset(pa.table({'a': [None, 1]}), uri + '/m')"
+        ".alter_columns({'path': 'a', 'nullable': False})",
+        "contains NULL values and cannot be made non-nullable",
+    ),
+    "a stream that is too short": (
+        "ds.add_columns(pa.table({'z': [1]}).to_reader())",
+        "Stream ended before producing values for all rows in dataset",
+    ),
+    "a filter that is no condition": ("ds.to_table(filter='a')", "does not return a boolean"),
     "an unknown mode of data frames": ("ds.to_pandas(blob_mode='x')", "blob_mode must be one of"),
 }
 REMOTE = """

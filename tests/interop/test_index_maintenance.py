@@ -10,6 +10,8 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.scan.planner import plan
+from lancelake.scan.request import ScanRequest
 from lancelake.table.check import Severity
 from tests.support.official import Official, OfficialPool
 from tests.support.scalar_index_tables import rows
@@ -81,7 +83,7 @@ class Writer:
 
 COVERED = ("append", "optimize", "optimize again")
 """Steps after which indices cover rows."""
-UPDATES = {"i": "i + 1", "k": "3", "m": "m + 1"}
+UPDATES = {"i": "i + 1", "k": "3", "m": "m + 1", "s": "'abcabc'", "l": "make_array('new')"}
 STEPS: Mapping[str, Callable[[Writer, str], None]] = {
     "append": lambda by, uri: by.append(uri, data(300, 1, 900)),
     "delete": lambda by, uri: by.run(uri, "ds.delete('n % 11 = 3')"),
@@ -101,6 +103,26 @@ def data(count: int, seed: int, first: int = 0) -> pa.Table:
     numbers = [first + n for n in range(count)]
     found = found.set_column(0, "n", [numbers]).drop_columns(["f", "b", "t", "g"])
     return found.append_column("m", [[n % 50 for n in numbers]])
+
+
+def wrong_answers_of_ours(uri: str, kinds: tuple[str, ...]) -> list[str]:
+    """Return the conditions that our indices answer otherwise than a scan."""
+    table = lance.dataset(uri)
+
+    def found(text: str, *, by_index: bool) -> list[int]:
+        answer = table.to_table(["n"], text, use_scalar_index=by_index)
+        return sorted(answer["n"].to_pylist())
+
+    return [t for t in texts(kinds) if found(t, by_index=True) != found(t, by_index=False)]
+
+
+def unused_by_ours(uri: str, kinds: tuple[str, ...]) -> list[str]:
+    """Return the conditions about which we ask no index."""
+    snapshot = lance.dataset(uri)._snapshot
+    requests = {
+        text: ScanRequest(columns=("n",), filter=text, fast_search=True) for text in texts(kinds)
+    }
+    return [text for text, asked in requests.items() if plan(snapshot, asked).index_search is None]
 
 
 def texts(kinds: tuple[str, ...]) -> list[str]:
@@ -137,7 +159,44 @@ def test_every_release_answers_by_an_index_after_every_change(
             assert wrong == [], (step, release)
             if step in COVERED and not (stable and release == OLD):
                 assert scanned == [], (step, release)
+        assert wrong_answers_of_ours(tmp_table, kinds) == [], step
+        if step in COVERED:
+            assert unused_by_ours(tmp_table, kinds) == [], step
         assert [f for f in findings(Path(tmp_table)) if f.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize("builder", WRITERS)
+def test_we_answer_right_by_indices_of_stable_ids_that_the_old_release_changed(
+    builder: str, officials: OfficialPool, tmp_table: str
+) -> None:
+    """Release 4.0.2 leaves old values of updated rows in them, and extends those of zones."""
+    kinds = tuple(COLUMNS) if builder != "ours" else tuple(k for k in COLUMNS if k not in OF_ZONES)
+    args = {"max_rows_per_file": 300, "data_storage_version": "2.0"}
+    officials(OLD).write(tmp_table, data(900, 0), enable_stable_row_ids=True, **args)
+    build, change = Writer(builder, officials), Writer(OLD, officials)
+    for kind in kinds:
+        build.run(tmp_table, f"ds.create_scalar_index({COLUMNS[kind]!r}, {kind!r})")
+    for step, make in STEPS.items():
+        make(change, tmp_table)
+        assert wrong_answers_of_ours(tmp_table, kinds) == [], step
+
+
+@pytest.mark.parametrize("release", READERS)
+def test_a_refresh_of_ours_removes_old_values_that_the_old_release_left(
+    release: str, officials: OfficialPool, tmp_table: str
+) -> None:
+    args = {"max_rows_per_file": 300, "data_storage_version": "2.0"}
+    officials(OLD).write(tmp_table, data(900, 0), enable_stable_row_ids=True, **args)
+    old = Writer(OLD, officials)
+    old.run(tmp_table, "ds.create_scalar_index('k', 'BITMAP')")
+    for step in ("update", "compact", "optimize"):
+        STEPS[step](old, tmp_table)
+    wrong, _ = officials(release).run(tmp_table, ASK, texts=texts(("BITMAP",)))
+    assert wrong
+    ours = Writer("ours", officials)
+    ours.append(tmp_table, data(10, 5, 5000))
+    ours.run(tmp_table, "ds.optimize.optimize_indices()")
+    assert officials(release).run(tmp_table, ASK, texts=texts(("BITMAP",))) == [[], []]
 
 
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
@@ -233,3 +292,33 @@ def test_entries_that_an_old_release_loses_are_found_by_a_scan(
     found = lance.dataset(uri)
     assert sorted(found.to_table(["n"], "n IN (3, 4, 5, 6, 7)")["n"].to_pylist()) == [3, 4, 5, 6, 7]
     assert found.count_rows("n < 9") == 9
+
+
+COMPACT_BRANCH = """
+b = ds.create_branch("side")
+b.delete("n % 11 = 3")
+b.optimize.compact_files()
+"""
+
+
+@pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
+@pytest.mark.parametrize("writer", WRITERS)
+def test_indices_of_a_branch_answer_after_its_compaction(
+    writer: str, stable: bool, officials: OfficialPool, tmp_table: str
+) -> None:
+    """Official releases record a rewritten segment as one of the source."""
+    kinds = tuple(kind for kind in COLUMNS if kind not in OF_ZONES)
+    by = Writer(writer, officials)
+    officials(OLD).write(
+        tmp_table, data(900, 0), max_rows_per_file=300, enable_stable_row_ids=stable
+    )
+    for kind in kinds:
+        by.run(tmp_table, f"ds.create_scalar_index({COLUMNS[kind]!r}, {kind!r})")
+    by.run(tmp_table, COMPACT_BRANCH)
+    side = f"{tmp_table}/tree/side"
+    assert wrong_answers_of_ours(side, kinds) == []
+    assert unused_by_ours(side, kinds) == []
+    assert [f for f in findings(Path(side)) if f.severity is Severity.ERROR] == []
+    if writer == "ours":
+        for release in READERS:
+            assert officials(release).run(side, ASK, texts=texts(kinds)) == [[], []], release

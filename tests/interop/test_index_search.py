@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from pathlib import Path
 
@@ -31,16 +32,22 @@ INDICES = {
     "n": "BLOOMFILTER",
 }
 AT_ONCE = 40
+# Releases take it for a bound above all others when they ask a zone map, of their own, too.
+NEGATIVE_NAN = "-CAST('NaN' AS DOUBLE)"
 ASK = """
 ds = lance.dataset(uri)
 result = []
 for text in texts:
     try:
-        tables = [ds.to_table(["n"], text, use_scalar_index=use) for use in (True, False)]
-        found = [table["n"].to_pylist() for table in tables]
+        scanned = ds.to_table(["n"], text, use_scalar_index=False)["n"].to_pylist()
     except (ValueError, OSError) as error:
-        found = [str(error), None]
-    result.append(found)
+        result.append([str(error), None])
+        continue
+    try:
+        by_index = ds.to_table(["n"], text)["n"].to_pylist()
+    except (ValueError, OSError) as error:
+        by_index = [str(error)]
+    result.append([by_index, scanned])
 """
 CHANGE = """
 ds = lance.dataset(uri)
@@ -66,17 +73,38 @@ def drawn(count: int) -> list[str]:
     return found
 
 
+def joins_lists_with_null(text: str) -> bool:
+    """Whether releases join two lists for a column into one, and forget the null in one of them.
+
+    For `d NOT IN (0, NULL)` they find no row, for `d NOT IN (0, NULL) AND d IN (0, 1)` they do.
+    """
+    with_null = re.findall(r"([\w.]+) IN \([^()]*(?:\([^()]*\)[^()]*)*NULL\)", text)
+    lists = re.findall(r"([\w.]+) (?:NOT )?IN \(", text)
+    return any(lists.count(column) > 1 for column in with_null)
+
+
 def differences(official: Official, uri: str, texts: list[str]) -> list[str]:
     """Return the conditions that we answer by index otherwise than the release by a scan."""
     table = lance.dataset(uri)
     found: list[str] = []
     for text, (by_index, scanned) in zip(texts, official.run(uri, ASK, texts=texts), strict=True):
-        if scanned is None:
+        if scanned is None or joins_lists_with_null(text):
             continue  # the release does not understand it
         mine = table.to_table(["n"], text)["n"].to_pylist()
         if sorted(mine) != sorted(scanned):
             found.append(f"{text}: {mine} instead of {scanned} (by its index: {by_index})")
     return found
+
+
+def own_differences(official: Official, uri: str, texts: list[str]) -> list[str]:
+    """Return the conditions that the release answers by our index otherwise than by a scan."""
+    answers = zip(texts, official.run(uri, ASK, texts=texts), strict=True)
+    return [
+        f"{text}: {by_index} instead of {scanned}"
+        for text, (by_index, scanned) in answers
+        if scanned is not None and NEGATIVE_NAN not in text
+        if sorted(by_index) != sorted(scanned)
+    ]
 
 
 def names_used(uri: str, texts: list[str]) -> set[str]:
@@ -93,9 +121,9 @@ def test_tables_of_ours_answer_as_the_release_scans(
     official_14: Official, life: Life, texts: list[str]
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        uri = str(Path(folder) / "t.lance")
-        live(life, uri)
+        uri = live(life, str(Path(folder) / "t.lance")).uri
         assert differences(official_14, uri, texts) == []
+        assert own_differences(official_14, uri, texts) == []
 
 
 @pytest.mark.parametrize(
@@ -145,3 +173,9 @@ def test_updated_structs_are_not_found_by_the_old_values_of_their_members(
         release.merge_insert(tmp_table, table(5, 15, "b"), ["n"])
     assert differences(officials("14.0.2"), tmp_table, ["st.s = 'a'", "st.s = 'b'"]) == []
     assert names_used(tmp_table, ["st.s = 'b'"]) == {"members"}
+
+
+def test_lists_with_a_null_beside_others_are_recognized() -> None:
+    assert joins_lists_with_null("NOT ((d IN (DATE '1970-01-03', NULL) OR d NOT IN (2)))")
+    assert joins_lists_with_null("f IN (CAST('NaN' AS DOUBLE), NULL) AND f IN (1.5)")
+    assert not joins_lists_with_null("d IN (1, NULL) OR i IN (2)")

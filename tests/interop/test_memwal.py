@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -13,9 +14,12 @@ import lancelake.pylance as lance
 from lancelake.format.ids import FieldId
 from lancelake.format.memwal import bucket_hash
 from lancelake.format.memwal.region_spec import Bucketed, Unsharded
-from lancelake.memwal.initialize import details_of, initialize
+from lancelake.memwal.collect import collect_garbage
+from lancelake.memwal.generations import open_generation, read_generation
+from lancelake.memwal.initialize import bucketed, details_of, initialize
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.region_files import RegionFiles
+from lancelake.memwal.shape import RowShape
 from lancelake.memwal.view import Freshness, open_view, unmerged_generations
 from lancelake.memwal.writer import RegionWriter
 from lancelake.storage import disk_sync
@@ -59,6 +63,17 @@ for generation, path in generations:
     snapshot = snapshot.with_sstable(generation, path)
 snapshot = snapshot.with_current_generation(current)
 result = LsmScanner.from_snapshots(ds, [snapshot]).to_table().to_pylist()
+"""
+MERGE = """
+import pyarrow as pa
+from lance.mem_wal import CompactedSsTable
+ds = lance.dataset(uri)
+if deleted:
+    ds.delete(f"id IN ({', '.join(map(str, deleted))})")
+upsert = ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+upsert = upsert.mark_sstables_as_compacted([CompactedSsTable(region, generation)])
+upsert.execute(pa.table([[k for k, _ in kept], [v for _, v in kept]], schema=ds.schema))
+result = None
 """
 REFUSED = """
 ds = lance.dataset(uri)
@@ -143,7 +158,8 @@ class Turns:
 
     def step(self) -> None:
         closes = self.chance.random() < 0.6
-        self.chance.choice([self.ours, self.theirs, self.merge])(closes=closes)
+        steps = [self.ours, self.theirs, self.merge, self.their_merge, self.collect]
+        self.chance.choice(steps)(closes=closes)
 
     def ours(self, *, closes: bool) -> None:
         mine = writer(newest(self.uri))
@@ -161,6 +177,27 @@ class Turns:
 
     def merge(self, *, closes: bool) -> None:
         merge_generations(newest(self.uri))
+
+    def their_merge(self, *, closes: bool) -> None:
+        """Merge the first generation as the release does: deletes, then upserts with the mark."""
+        base = newest(self.uri)
+        manifest = RegionFiles.at(base.location, REGION).latest()
+        progress = details_of(base).progress().get(REGION, 0)
+        for generation in unmerged_generations(manifest, progress)[:1] if manifest else ():
+            opened = open_generation(base.location, REGION, generation)
+            batches = read_generation(opened, RowShape.of(base))
+            found = [row for batch in batches for row in batch.to_pylist()]
+            self.official.run(
+                self.uri,
+                MERGE,
+                region=str(REGION),
+                generation=generation.generation,
+                deleted=[row["id"] for row in found if row["_tombstone"]],
+                kept=[(row["id"], row["name"]) for row in found if not row["_tombstone"]],
+            )
+
+    def collect(self, *, closes: bool) -> None:
+        collect_garbage(newest(self.uri), older_than=timedelta(0))
 
     def check(self) -> None:
         now = newest(self.uri)
@@ -243,3 +280,125 @@ def test_official_4_works_beside_a_mem_wal(tmp_path: Path, official_4: Official)
     merge_generations(newest(uri))
     expected = [{"id": 1, "name": "ours"}, {"id": 3, "name": "theirs"}]
     assert official_4.read(uri).sort_by("id").to_pylist() == expected
+
+
+NEIGHBOUR = """
+import pyarrow as pa
+from datetime import timedelta
+ds = lance.dataset(uri)
+ds.create_scalar_index("id", "BTREE")
+row = pa.table([[4], ["theirs"]], schema=ds.schema)
+ds.merge_insert("id").when_matched_update_all().when_not_matched_insert_all().execute(row)
+ds.update({"name": "'updated'"}, where="id = 3")
+ds.optimize.optimize_indices()
+ds.optimize.compact_files(defer_index_remap=True)
+ds.cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
+result = sorted((r["id"], r["name"]) for r in lance.dataset(uri).to_table().to_pylist())
+"""
+
+
+def test_official_4_maintains_a_table_with_a_mem_wal(tmp_path: Path, official_4: Official) -> None:
+    uri = tmp_path / "t"
+    base = new_table(uri, (1, "base"), (2, "base"), (3, "base"))
+    mine = writer(base)
+    mine.put(rows((1, "merged")))
+    mine.flush()
+    merge_generations(newest(uri))
+    mine.put(rows((2, "flushed")))
+    mine.flush()
+    mine.put(rows((5, "tail")))
+    before = details_of(newest(uri)).progress()
+    found = official_4.run(uri, NEIGHBOUR)
+    assert [tuple(row) for row in found] == [
+        (1, "merged"),
+        (2, "base"),
+        (3, "updated"),
+        (4, "theirs"),
+    ]
+    assert details_of(newest(uri)).progress() == before
+    expected = {1: "merged", 2: "flushed", 3: "updated", 4: "theirs", 5: "tail"}
+    assert seen(newest(uri)) == expected
+    mine.close()
+    merge_generations(newest(uri))
+    assert seen(newest(uri), Freshness.BASE) == expected
+
+
+AGAIN = """
+lance.dataset(uri).create_scalar_index("name", "BTREE", name="name_idx", replace=True)
+result = None
+"""
+
+
+def test_index_coverage_is_recorded_as_by_the_release(
+    tmp_path: Path, official_14: Official
+) -> None:
+    uri = tmp_path / "t"
+    with writer(new_table(uri, (1, "base"))) as mine:
+        mine.put(rows((2, "new")))
+    merge_generations(newest(uri))
+    lance.dataset(uri).create_scalar_index("name", "BTREE")
+    ours = details_of(newest(uri)).index_catchup
+    official_14.run(uri, AGAIN)
+    assert details_of(newest(uri)).index_catchup == ours
+    assert [c.index_name for c in ours] == ["name_idx"]
+
+
+def test_a_restored_table_is_continued_by_the_release(
+    tmp_path: Path, official_14: Official
+) -> None:
+    uri = tmp_path / "t"
+    mine = writer(new_table(uri, (1, "base")))
+    mine.put(rows((1, "merged")))
+    mine.flush()
+    merge_generations(newest(uri))
+    lance.dataset(uri, version=2).restore()
+    changes = [("put", [(2, "theirs")])]
+    official_14.run(uri, WRITE, region=str(REGION), changes=changes, closes=True)
+    assert seen(newest(uri)) == {1: "base", 2: "theirs"}
+    assert _official_rows(official_14, uri) == {1: "base", 2: "theirs"}
+    merge_generations(newest(uri))
+    assert seen(newest(uri), Freshness.BASE) == {1: "base", 2: "theirs"}
+
+
+def test_retired_regions_are_continued_by_the_release(
+    tmp_path: Path, official_14: Official
+) -> None:
+    uri = tmp_path / "t"
+    mine = writer(new_table(uri, (1, "base")))
+    mine.put(rows((1, "merged")))
+    mine.flush()
+    merge_generations(newest(uri))
+    mine.put(rows((7, "discarded")))
+    lance.write_dataset(rows((9, "new")), uri, mode="overwrite")
+    base = newest(uri)
+    initialize(base, bucketed(base, "id", 1))
+    changes = [("put", [(2, "theirs")])]
+    official_14.run(uri, WRITE, region=str(REGION), changes=changes, closes=True)
+    assert seen(newest(uri)) == {9: "new", 2: "theirs"}
+    assert _official_rows(official_14, uri) == {9: "new", 2: "theirs"}
+
+
+def test_details_are_stored_as_the_official_release_stores_them(
+    tmp_path: Path, official_14: Official
+) -> None:
+    initialize_code = """
+ds = lance.dataset(uri)
+ds.initialize_mem_wal(**options)
+result = ds.mem_wal_index_details()
+"""
+    read = "result = lance.dataset(uri).mem_wal_index_details()"
+    choices = (
+        {"bucket_column": "id", "num_buckets": 3, "max_memtable_rows": 5, "durable_write": False},
+        {"identity_column": "id", "maintained_indexes": []},
+        {"unsharded": True},
+        {},
+    )
+    for number, options in enumerate(choices):
+        lance.write_dataset(rows((1, "a")), tmp_path / f"theirs{number}")
+        ours = lance.write_dataset(rows((1, "a")), tmp_path / f"ours{number}")
+        theirs = official_14.run(
+            str(tmp_path / f"theirs{number}"), initialize_code, options=options
+        )
+        ours.initialize_mem_wal(**options)
+        assert ours.mem_wal_index_details() == theirs
+        assert official_14.run(str(tmp_path / f"ours{number}"), read) == theirs

@@ -297,7 +297,7 @@ def test_many_scans_at_once_do_not_wait_for_each_other(path: Path) -> None:
 
 def test_the_plan_says_what_the_scan_filters(path: Path) -> None:
     text = lance.dataset(path).sql("SELECT i FROM dataset WHERE f > 3").build().explain_plan()
-    assert "LanceScan" in text
+    assert "LanceRead" in text
     assert "Filter: __version_rows.f > Float64(3)" in text or "Filter: f > Float64(3)" in text
 
 
@@ -341,3 +341,11 @@ def test_blobs_can_be_read(tmp_path: Path) -> None:
     query = "SELECT b, octet_length(CAST(b AS string)) AS n FROM dataset WHERE b IS NOT NULL"
     found = lance.dataset(tmp_path / "t.lance").sql(query).blob_handling("all_binary").build()
     assert found.to_stream_reader().read_all().to_pydict() == {"b": [b"ab", b""], "n": [2, 0]}
+
+
+def test_a_query_that_would_overflow_the_stack_is_refused(path: Path) -> None:
+    types = "[]" * 20_000
+    with pytest.raises(InvalidExpressionError, match="chains more than"):
+        lance.dataset(path).sql(
+            f"SELECT CAST(i AS INT{types}) FROM dataset"
+        ).build().to_batch_records()

@@ -5,12 +5,14 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
 import lancelake.pylance as lance
 from lancelake.errors import WriterFencedError
+from lancelake.memwal.collect import collect_garbage
 from lancelake.memwal.lookup import find_rows
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.view import Freshness, open_view
@@ -55,7 +57,7 @@ class History:
 
     def step(self) -> None:
         steps = [self.put, self.put, self.delete, self.flush, self.reopen, self.merge]
-        self.chance.choice([*steps, self.late_put, self.change_base])()
+        self.chance.choice([*steps, self.late_put, self.change_base, self.collect, self.search])()
 
     def put(self) -> None:
         self.written += 1
@@ -93,6 +95,18 @@ class History:
     def merge(self) -> None:
         merge_generations(newest(self.uri))
         self.base = dict(self.flushed)
+
+    def collect(self) -> None:
+        collect_garbage(newest(self.uri), older_than=timedelta(0))
+
+    def search(self) -> None:
+        """A filter applies to the newest row of each key."""
+        key = self.chance.randrange(KEYS)
+        view = open_view(newest(self.uri), Freshness.DURABLE)
+        value = self.durable.get(key, "base")
+        found = view.to_table(filter=f"name = '{value}'").to_pylist()
+        expected = [(k, v) for k, v in self.durable.items() if v == value]
+        assert sorted((r["id"], r["name"]) for r in found) == sorted(expected)
 
     def change_base(self) -> None:
         """Change rows directly, where no unmerged row hides the change."""

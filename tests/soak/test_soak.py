@@ -34,6 +34,7 @@ def test_a_minute_of_everything_leaves_nothing_wrong(tmp_path: Path) -> None:
         stores=("disk",),
         retention_s=8.0,
         least=LEAST,
+        has_wal=False,
     )
     results = run(options, tmp_path, Console(quiet=True))
     assert [str(f) for result in results for f in result.verdict.findings] == []

@@ -52,7 +52,7 @@ def test_a_range_has_its_first_and_its_last_version(spark: SparkSession, place: 
 
 def test_columns_are_those_of_the_embedded_feed(spark: SparkSession, place: Path) -> None:
     embedded = lancelake.LanceDataset(place).changes(2, 4).read_all()
-    frame = LanceTable.forPath(spark, str(place)).changes(3, 4)
+    frame = LanceTable.forPath(spark, str(place)).changes(2, 4)
     assert frame.columns == embedded.schema.names
     ours = {field.name: embedded[field.name].to_pylist() for field in embedded.schema}
     keys = ("_commit_version", "_change_type")
@@ -110,8 +110,13 @@ def test_times_bound_a_range(spark: SparkSession, place: Path) -> None:
     assert shown(table.changes(third + timedelta(microseconds=1))) == DELETED
 
 
+def test_the_newest_version_has_no_changes_after_it(spark: SparkSession, place: Path) -> None:
+    newest = lancelake.LanceDataset(place).version
+    assert shown(LanceTable.forPath(spark, str(place)).changes(newest)) == []
+
+
 def test_net_changes_leave_out_what_came_between(spark: SparkSession, place: Path) -> None:
-    found = shown(LanceTable.forPath(spark, str(place)).changes(1, 4, net=True))
+    found = shown(LanceTable.forPath(spark, str(place)).changes(0, 4, net=True))
     assert [row[1:] for row in found] == [
         ("insert", 0, "n0"),
         ("insert", 1, "x"),
@@ -138,7 +143,7 @@ def test_options_of_a_range_need_the_feed(spark: SparkSession, place: Path) -> N
 def test_tables_without_stable_row_ids_say_why_not(spark: SparkSession, tmp_path: Path) -> None:
     place = tmp_path / "t.lance"
     lancelake.write_dataset(pa.table({"id": [1, 2]}), place)
-    frame = LanceTable.forPath(spark, str(place)).changes(1)
+    frame = LanceTable.forPath(spark, str(place)).changes(0)
     with pytest.raises(PySparkException) as caught:
         frame.collect()
     assert isinstance(error_of(caught.value), UnsupportedError)

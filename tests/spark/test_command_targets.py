@@ -21,6 +21,8 @@ QUERIES = {
     "limit": f"SELECT * FROM {TABLE} LIMIT 2",
     "distinct": f"SELECT DISTINCT * FROM {TABLE}",
     "count": f"SELECT count(*) AS id, 'a' AS v FROM {TABLE}",
+    "union": f"SELECT * FROM {TABLE} UNION ALL SELECT * FROM {TABLE}",
+    "join": f"SELECT a.* FROM {TABLE} a JOIN {TABLE} b ON a.id = b.id",
     "computed": f"SELECT id, upper(v) AS v FROM {TABLE}",
 }
 COMMANDS = {

@@ -21,7 +21,14 @@ from lancelake.spark.jvm.gateway import KNOWN_VERSIONS, Gateway, open_gateway
 from tests.support import java_lifecycle
 
 EVALUATOR = "org.apache.spark.sql.execution.python.MapInBatchEvaluatorFactory$MapInBatchEvaluator"
-ON_DRIVER = ["RowCommands", "RowExpressions", "SafePredicates", "SelectiveScans", "Statements"]
+ON_DRIVER = [
+    "RowCommands",
+    "RowExpressions",
+    "SafePredicates",
+    "SelectiveScans",
+    "SessionTables",
+    "Statements",
+]
 EVERY = sorted(["ColumnarReaderFactory", "PythonWork", "RowWork", *ON_DRIVER])
 AT_START = sorted({*EVERY} - {"RowExpressions"})
 

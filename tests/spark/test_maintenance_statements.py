@@ -98,3 +98,10 @@ def test_options_of_other_formats_select_a_version(spark: SparkSession, warehous
     assert spark.read.option("versionAsOf", 2).table(NAME).count() == 10
     with pytest.raises(InvalidRequestError):
         spark.read.format("lance").option("versionAsOf", 2).option("version", 2).load(place)
+
+
+def test_a_path_in_quotes_is_a_table(spark: SparkSession, warehouse: Path) -> None:
+    path = warehouse / "m" / "t.lance"
+    assert spark.sql(f"OPTIMIZE '{path}'").first().fragments_added == 1
+    assert spark.sql(f"VACUUM '{path}' DRY RUN").first().is_dry_run
+    assert spark.sql(f"DESCRIBE HISTORY '{path}' LIMIT 1").count() == 1

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
@@ -89,6 +90,29 @@ def test_a_batch_equals_the_embedded_search(
             expected.to_pylist(), key=lambda r: (r["query_index"], r["_distance"], r["id"])
         )
     ]
+
+
+@pytest.mark.parametrize("kind", [None, "IVF_PQ"])
+def test_thousands_of_queries_equal_the_embedded_search(
+    spark: SparkSession, tmp_path: Path, kind: str | None
+) -> None:
+    chance = np.random.default_rng(6)
+    values = chance.random((600, 8), dtype=np.float32)
+    lists = pa.FixedSizeListArray.from_arrays(pa.array(values.reshape(-1)), 8)
+    rows = pa.table({"id": range(600), "v": lists})
+    made = lancelake.write_dataset(rows, str(tmp_path / "t.lance"), max_rows_per_file=200)
+    if kind is not None:
+        made.create_index("v", kind, num_partitions=4, num_sub_vectors=4)
+    asked = chance.random((5000, 8), dtype=np.float32)
+    frame = spark.createDataFrame(pa.table({"asked": asked.tolist()}).to_pandas())
+    table = LanceTable.forPath(spark, made.uri)
+    found = table.search(frame.coalesce(1), "v", 3, columns=["id"], nprobes=2)
+    near = {"column": "v", "q": asked, "k": 3, "nprobes": 2}
+    expected = made.to_table(["id"], nearest=near).to_pylist()
+    ordered = found.orderBy("query_index", "_distance", "id").collect()
+    assert [row.asDict() for row in ordered] == sorted(
+        expected, key=lambda row: (row["query_index"], row["_distance"], row["id"])
+    )
 
 
 def test_vectors_are_not_shuffled(table: LanceTable, queries: DataFrame) -> None:

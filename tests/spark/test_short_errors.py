@@ -75,3 +75,8 @@ def test_a_procedure_suggests_a_close_table(spark: SparkSession, table: str) -> 
     found = failure(lambda: spark.sql("CALL lance.system.tag('short.tt', 'x')").collect())
     assert "Did you mean t" in str(found)
     assert table
+
+
+def test_a_procedure_suggests_a_close_procedure(spark: SparkSession) -> None:
+    found = failure(lambda: spark.sql("CALL lance.system.optimise('short.t')"))
+    assert "Did you mean optimize" in str(found)

@@ -183,7 +183,7 @@ def test_a_table_is_found_by_name(spark: SparkSession, table: str) -> None:
         spark.catalog.setCurrentCatalog("spark_catalog")
     with pytest.raises(TableNotFoundError):
         LanceTable.forName(spark, "lance.d.nothing")
-    with pytest.raises(InvalidRequestError, match="lance"):
+    with pytest.raises(TableNotFoundError, match="spark_catalog"):
         LanceTable.forName(spark, "d.t")
 
 
@@ -265,3 +265,10 @@ def test_options_do_not_choose_versions_of_named_tables(spark: SparkSession, tab
     found = failure(lambda: spark.sql(f"SELECT * FROM {table} WITH (version = 1)").collect())
     assert isinstance(found, InvalidRequestError)
     assert "VERSION AS OF" in str(found)
+
+
+def test_a_column_that_cannot_be_placed_is_not_added(spark: SparkSession, table: str) -> None:
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN placed STRUCT<a: INT>")
+    found = failure(lambda: spark.sql(f"ALTER TABLE {table} ADD COLUMN placed.b INT FIRST"))
+    assert isinstance(found, UnsupportedError)
+    assert spark.table(table).schema["placed"].dataType.names == ["a"]

@@ -16,12 +16,14 @@ import lancelake
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.spark import error_of
+from lancelake.spark.jvm.catalyst import items
 from lancelake.spark.merge import bound_rows
 from lancelake.spark.merge.row_maker import addressed_frame
 from lancelake.spark.planning.writable_table import WritableTable
 from lancelake.table.merge.key_index import KeyLookup
 
 COLUMNS = "id, concat('n', id) AS name, id / 2 AS score, named_struct('a', id, 'b', 'x') AS s"
+KINDS = ("inserted", "updated", "deleted")
 
 
 @pytest.fixture(params=["true", "false"], ids=["stable_row_ids", "addresses"])
@@ -306,3 +308,36 @@ def test_a_column_that_a_command_does_not_name_may_go_meanwhile(
     change_meanwhile(monkeypatch, lambda ds: ds.drop_columns(["score"]))
     spark.sql(statement)
     assert names(warehouse) == plain(*range(10)) | {1: "new"}
+
+
+def counts(spark: SparkSession, statement: str) -> list[int]:
+    """Return the numbers of inserted, updated and deleted rows that Spark's UI shows."""
+    spark.sql(statement)
+    store = spark._jsparkSession.sharedState().statusStore()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    # The jobs of a command are executions of their own.
+    for execution in reversed(items(store.executionsList())):
+        found = {m.name(): m.accumulatorId() for m in items(execution.metrics())}
+        if all(f"number of {k} rows" in found for k in KINDS):
+            break
+    values = store.executionMetrics(execution.executionId())
+    return [int(values.apply(found[f"number of {k} rows"])) for k in KINDS]
+
+
+@pytest.mark.parametrize(
+    ("statement", "expected"),
+    [
+        ("DELETE FROM {t} WHERE id = 3", [0, 0, 1]),
+        ("UPDATE {t} SET score = 0 WHERE id IN (1, 2)", [0, 2, 0]),
+        (
+            "MERGE INTO {t} USING (SELECT * FROM VALUES (1), (99) AS s(k)) ON id = k "
+            "WHEN MATCHED THEN UPDATE SET score = 7 WHEN NOT MATCHED THEN INSERT (id) VALUES (k)",
+            [1, 1, 0],
+        ),
+    ],
+    ids=["delete", "update", "merge"],
+)
+def test_a_command_reports_its_numbers_of_rows(
+    spark: SparkSession, table: str, statement: str, expected: list[int]
+) -> None:
+    assert counts(spark, statement.format(t=table)) == expected

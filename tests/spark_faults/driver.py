@@ -44,6 +44,18 @@ class Driver:
 
         WORKS[name].run(self._spark, Path(place))
 
+    def index(self, uri: str, kind: str) -> None:
+        """Build an index."""
+        from tests.spark_faults.index_builds import build
+
+        build(self._spark, uri, kind)
+
+    def upsert(self, place: str) -> None:
+        """Run the stream of upserts."""
+        from tests.spark_faults.wal_stream import run
+
+        run(self._spark, Path(place))
+
     def increment(self, uri: str, steps: list[list[int]], patience_s: float) -> int:
         """Add one to the rows of each step's keys, or insert them; return how often it failed."""
         from lancelake.errors import ConflictError, ContentionError

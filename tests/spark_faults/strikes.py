@@ -5,7 +5,9 @@ passed before. Points are detected as accesses to files of tables, so that no co
 
 - `source`: a task has made some of its rows
 - `file`: a task has finished a data file, and has not reported it
+- `index`: a task has finished a file of an index, and has not reported it
 - `before`, `during`, `after`: the manifest is not written; is written and has no name; has it
+- `entry before`, `entry during`, `entry after`: the same, of an entry of a MemWAL
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ DRIVER = "LANCELAKE_DRIVER_PID"
 EXECUTOR = "CoarseGrainedExecutorBackend"
 PATIENCE_S = 120.0
 _POLL_S = 0.02
+_STEPS = {"open": "before", "os.link": "during", "os.remove": "after"}
 
 
 def install() -> None:
@@ -47,7 +50,7 @@ def struck(folder: Path) -> bool:
     return (folder / "struck").exists()
 
 
-def passing(point: str) -> None:
+def passing(point: str, where: str = "") -> None:
     """Strike if this is the point, and enough others have passed."""
     folder = Path(os.environ[FOLDER])
     try:
@@ -58,9 +61,15 @@ def passing(point: str) -> None:
         return
     if armed["victim"] == "slow":
         _hold(folder)
+    elif armed["victim"] == "zombie" and struck(folder):
+        if (folder / "struck").read_text() == where:
+            (folder / "followed").touch()
     elif _number(folder) == armed["skips"]:
-        (folder / "struck").touch()
-        _kill(armed["victim"])
+        (folder / "struck").write_text(where)
+        if armed["victim"] == "zombie":
+            _outlive(folder)
+        else:
+            _kill(armed["victim"])
 
 
 def middle(batches: Iterable[Any]) -> Iterator[Any]:
@@ -78,17 +87,21 @@ def _watch(event: str, details: tuple[Any, ...]) -> None:
     point = None
     if event == "open" and ".lance/data/" in path and path.endswith(".lance"):
         point = "file"
+    elif event == "open" and ".lance/_indices/" in path and path.endswith((".idx", ".lance")):
+        point = "index"
     elif ".lance/_versions/" in path and ".manifest#" in path:
-        point = {"open": "before", "os.link": "during", "os.remove": "after"}[event]
+        point = _STEPS[event]
+    elif "/wal/" in path and ".arrow#" in path:
+        point = f"entry {_STEPS[event]}"
     # The first file of a folder is opened in vain, and again when the folder is made.
     if point is not None and Path(path).parent.exists():
-        passing(point)
+        passing(point, str(Path(path).parent))
 
 
 def _is_in_reach(victim: str) -> bool:
     """Tasks do not strike drivers, nor drivers tasks."""
     on_executor = EXECUTOR in _command(_parent(os.getppid()))
-    return on_executor == (victim in {"worker", "daemon", "executor", "slow"})
+    return on_executor == (victim in {"worker", "daemon", "executor", "slow", "zombie"})
 
 
 def _number(folder: Path) -> int:
@@ -133,6 +146,16 @@ def _hold(folder: Path) -> None:
         return
     until = time.monotonic() + PATIENCE_S
     while not struck(folder) and time.monotonic() < until:
+        time.sleep(_POLL_S)
+
+
+def _outlive(folder: Path) -> None:
+    """Kill the executor of this task, and wait until its next attempt has come as far."""
+    for ending in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(ending, signal.SIG_IGN)
+    _kill("executor")
+    until = time.monotonic() + PATIENCE_S
+    while not (folder / "followed").exists() and time.monotonic() < until:
         time.sleep(_POLL_S)
 
 

@@ -20,6 +20,7 @@ from lancelake.table.open import Latest, open_snapshot
 
 TABLES = Path(__file__).resolve().parents[1] / "golden" / "memwal" / "tables"
 SIMPLE, COMPOSITE = TABLES / "simple", TABLES / "composite"
+CAUGHT_UP = TABLES / "caught_up"
 BUCKET = uuid.UUID("4a388480-a25b-59a8-b058-24217f980256")
 UNSHARDED = uuid.UUID("aa48498d-ac91-59e2-8452-69f46010ace2")
 

@@ -20,11 +20,18 @@ Surface = dict[str, "list[Parameter] | None"]
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
 
 
-def surface(root: str, *, hidden: tuple[str, ...] = (), members_once: bool = False) -> Surface:
+def surface(
+    root: str,
+    *,
+    hidden: tuple[str, ...] = (),
+    members_once: bool = False,
+    owners: tuple[str, ...] = (),
+) -> Surface:
     """Return the parameters of every public name of a package; None for what is not called.
 
     Names are `module:name` and `module:Class.member`; those of `hidden` modules are left out.
     With `members_once`, a class that several modules export has its members in the first only.
+    Names that the packages `owners` define count as its own.
     """
     found: Surface = {}
     seen: list[object] = []
@@ -32,11 +39,11 @@ def surface(root: str, *, hidden: tuple[str, ...] = (), members_once: bool = Fal
         name = module.__name__
         for key in dir(module):
             value = getattr(module, key)
-            if _is_public(key) and _is_own(value, root):
+            if _is_public(key) and any(_is_own(value, owner) for owner in (root, *owners)):
                 is_repeated = any(value is other for other in seen)
                 found[f"{name}:{key}"] = None if is_repeated else parameters(value)
                 if inspect.isclass(value) and not is_repeated:
-                    found |= _members(f"{name}:{key}", value, root)
+                    found |= _members(f"{name}:{key}", value, (root, *owners))
                 if members_once and callable(value):
                     seen.append(value)
     return found
@@ -89,7 +96,7 @@ def _is_own(value: Any, root: str) -> bool:
     return module.split(".")[0] in (root.split(".", maxsplit=1)[0], "builtins", "_lib")
 
 
-def _members(name: str, owner: type, root: str) -> Surface:
+def _members(name: str, owner: type, roots: tuple[str, ...]) -> Surface:
     found: Surface = {}
     if issubclass(owner, BaseException | dict):
         return found
@@ -98,6 +105,6 @@ def _members(name: str, owner: type, root: str) -> Surface:
     for key in dir(owner):
         value = getattr(owner, key, None)
         home = next((cls for cls in owner.__mro__ if key in vars(cls)), object)
-        if _is_public(key) and home is not object and _is_own(home, root):
+        if _is_public(key) and home is not object and any(_is_own(home, r) for r in roots):
             found[f"{name}.{key}"] = None if inspect.isclass(value) else parameters(value)
     return found

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -64,12 +65,28 @@ def table_of(count: int, seed: int = 0, first: int = 0) -> pa.Table:
     return pa.table(columns)
 
 
-def leaf(chance: random.Random, *, fuzzy: bool = True) -> Query:
+def common_words(chance: random.Random) -> list[str]:
+    """Return words that follow each other somewhere."""
+    return [f"word{chance.randrange(4)}" for _ in range(chance.randint(1, 3))]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """Words of queries: single ones, and some that follow each other in a text."""
+
+    word: Callable[[random.Random], str] = word
+    phrase: Callable[[random.Random], list[str]] = common_words
+
+
+SMALL = Vocabulary()
+
+
+def leaf(chance: random.Random, *, fuzzy: bool = True, words_of: Vocabulary = SMALL) -> Query:
     """Return a match or phrase query.
 
     Phrases of three and more terms have no slop: official releases do not find all of them.
     """
-    words = [word(chance) for _ in range(chance.randint(1, 4))]
+    words = [words_of.word(chance) for _ in range(chance.randint(1, 4))]
     if chance.random() < 0.2:
         words.insert(chance.randrange(len(words)), chance.choice(["the", "absent"]))
     kind = chance.randrange(4 if fuzzy else 3)
@@ -78,7 +95,7 @@ def leaf(chance: random.Random, *, fuzzy: bool = True) -> Query:
     if kind == 1:
         return ["match", " ".join(words[:2]), "t", {"all": True}]
     if kind == 2:
-        near = [f"word{chance.randrange(4)}" for _ in range(chance.randint(1, 3))]
+        near = words_of.phrase(chance)
         slop = chance.choice([0, 1, 2]) if len(near) < 3 else 0
         return ["phrase", " ".join(near), "t", slop]
     options = {
@@ -90,13 +107,15 @@ def leaf(chance: random.Random, *, fuzzy: bool = True) -> Query:
     return ["match", " ".join(words[:2]), "t", options]
 
 
-def query(chance: random.Random, *, fuzzy: bool = True, depth: int = 0) -> Query:
+def query(
+    chance: random.Random, *, fuzzy: bool = True, depth: int = 0, words_of: Vocabulary = SMALL
+) -> Query:
     """Return a query of any kind."""
     if depth > 1 or chance.random() < 0.6:
-        return leaf(chance, fuzzy=fuzzy)
+        return leaf(chance, fuzzy=fuzzy, words_of=words_of)
 
     def part() -> Query:
-        return query(chance, fuzzy=fuzzy, depth=depth + 1)
+        return query(chance, fuzzy=fuzzy, depth=depth + 1, words_of=words_of)
 
     kind = chance.randrange(3)
     if kind == 0:
@@ -104,7 +123,7 @@ def query(chance: random.Random, *, fuzzy: bool = True, depth: int = 0) -> Query
     if kind == 1:
         return [
             "multi",
-            f"{word(chance)} {word(chance)}",
+            f"{words_of.word(chance)} {words_of.word(chance)}",
             ["t", "u"],
             chance.choice([None, [1, 3]]),
         ]
@@ -116,7 +135,9 @@ def _occur(chance: random.Random) -> str:
     return chance.choice(["MUST", "SHOULD", "MUST_NOT"])
 
 
-def asked(count: int, seed: int = 0, *, fuzzy: bool = True) -> list[list[Any]]:
+def asked(
+    count: int, seed: int = 0, *, fuzzy: bool = True, words_of: Vocabulary = SMALL
+) -> list[list[Any]]:
     """Return queries with options of the scan."""
     found = []
     for number in range(count):
@@ -128,7 +149,7 @@ def asked(count: int, seed: int = 0, *, fuzzy: bool = True) -> list[list[Any]]:
             options["filter"] = chance.choice(["id % 3 = 0", "id > 500", "id < 20"])
             # Which of the last rows of equal score a filter gets to see is open.
             options["prefilter"] = "limit" in options or chance.random() < 0.5
-        found.append([query(chance, fuzzy=fuzzy), options])
+        found.append([query(chance, fuzzy=fuzzy, words_of=words_of), options])
     return found
 
 

@@ -1,1 +1,7 @@
 """Command line interface."""
+
+from __future__ import annotations
+
+from lancelake.memwal import follow_commits
+
+follow_commits()

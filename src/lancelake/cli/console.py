@@ -14,10 +14,19 @@ _PIPE_WIDTH = 120
 
 
 class OutputFormat(Enum):
-    """Table for people, or JSON for programs."""
+    """A table for people, or JSON for programs."""
 
     TABLE = "table"
     JSON = "json"
+
+
+class RowFormat(Enum):
+    """Rows as a table for people, or as JSON, JSON lines or CSV for programs."""
+
+    TABLE = "table"
+    JSON = "json"
+    JSONL = "jsonl"
+    CSV = "csv"
 
 
 class _PlainConsole(Console):

@@ -16,14 +16,18 @@ from typer.core import TyperCommand, TyperGroup
 
 from lancelake.cli.console import stderr
 from lancelake.cli.words import printable
-from lancelake.errors import InternalError, LanceTableError
+from lancelake.errors import InternalError, LanceTableError, TableNotFoundError
+from lancelake.suggest import suggestion
 
 # A command's module is loaded when the command runs: listing commands loads nothing.
 COMMANDS = {
+    "ls": "List the tables below a folder, with rows, size and version.",
     "info": "Show a summary: size, versions, columns, indices.",
     "schema": "Show the columns, with ids, types and metadata.",
     "log": "Show the versions and their operations, newest first.",
     "show": "Show a stored manifest, transaction or ref.",
+    "profile": "Show nulls, distinct values, bounds and distribution of columns.",
+    "stats": "Show sizes of fragments, deleted rows and growth by version.",
     "files": "List the fragments and their files.",
     "diff": "Compare two versions.",
     "changes": "Show row-level changes between two versions.",
@@ -32,9 +36,12 @@ COMMANDS = {
     "take": "Show rows by position.",
     "search": "Search by text, by vector, or by both.",
     "sql": "Run a SQL query.",
+    "ui": "Explore tables in the browser.",
     "check": "Check a table, its tags and branches for damage.",
     "repair": "Repair damage.",
     "write": "Write files to a table.",
+    "convert": "Create a table from a folder of Parquet files or from a Delta table.",
+    "export": "Write the rows of a table to a Parquet, CSV, JSON lines or Arrow file.",
     "delete": "Delete the rows that match a filter.",
     "update": "Set columns of the rows that match a filter.",
     "merge": "Merge files into a table by key.",
@@ -42,6 +49,7 @@ COMMANDS = {
     "index": "List, create, refresh, measure and drop indices.",
     "optimize": "Compact, refresh indices and clean up, if worthwhile.",
     "cleanup": "Remove old versions, and files that are no longer referenced.",
+    "wal": "Set up, show, merge and clean up the MemWAL, a log of upserts.",
     "columns": "Add, drop, rename and alter columns.",
     "config": "Show and change config and metadata.",
     "tag": "List, create, move and delete tags.",
@@ -49,6 +57,45 @@ COMMANDS = {
     "clone": "Clone a version of a table.",
     "restore": "Restore an old version as the newest.",
     "matrix": "Show which operations conflict if they run at the same time.",
+}
+
+EXAMPLES = {
+    "ls": ".",
+    "info": "photos.lance",
+    "schema": "photos.lance --at 1",
+    "log": "photos.lance -n 5",
+    "show": "photos.lance transaction",
+    "profile": "photos.lance -c id",
+    "stats": "photos.lance --versions 10",
+    "files": "photos.lance",
+    "diff": "photos.lance 1 2",
+    "changes": "photos.lance --from 1 -o jsonl",
+    "head": "photos.lance -n 3 -c id",
+    "count": "photos.lance --filter 'id > 3'",
+    "take": "photos.lance 0,2",
+    "search": "photos.lance 'harbour' -k 3",
+    "sql": "photos.lance 'SELECT count(*) FROM dataset'",
+    "ui": "photos.lance",
+    "check": "photos.lance --all-versions",
+    "repair": "photos.lance",
+    "write": "day-1.csv days.lance --mode append",
+    "convert": "sales/ sales.lance",
+    "export": "photos.lance photos.csv -c id",
+    "delete": "photos.lance --where 'id = 3'",
+    "update": "photos.lance --set id=4 --where 'id = 3'",
+    "merge": "days.lance day-1.csv --on station",
+    "compact": "photos.lance",
+    "index": "create photos.lance id --kind BTREE",
+    "optimize": "photos.lance",
+    "cleanup": "photos.lance --dry-run",
+    "columns": "drop photos.lance caption",
+    "config": "list photos.lance",
+    "tag": "create photos.lance release-1",
+    "branch": "create photos.lance experiment",
+    "clone": "photos.lance copy.lance",
+    "restore": "photos.lance --at 1",
+    "wal": "init photos.lance --key id",
+    "matrix": "",
 }
 
 _BROKEN_PIPE = 141
@@ -72,6 +119,9 @@ class LazyGroup(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # typer's type is private
         """Load the command to run."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            advice = suggestion(args[0], COMMANDS, "commands") or "`lancelake -h` lists them."
+            ctx.fail(f"No such command {args[0]!r}. {advice}")
         name, known, rest = super().resolve_command(ctx, args)
         return name, known and load_command(known.name or ""), rest
 
@@ -106,6 +156,7 @@ def load_command(name: str) -> Any:  # typer's type is private
     module = importlib.import_module(f"lancelake.cli.commands.{name}")
     command = typer.main.get_command(module.app)
     command.name = name
+    command.epilog = f"Example: lancelake {name} {EXAMPLES[name]}".rstrip()
     return command
 
 
@@ -130,11 +181,24 @@ def _print_error(error: LanceTableError, *, is_debug: bool) -> None:
     console = stderr()
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))
-    console.print(Text.assemble(("error: ", "bold red"), printable(error.problem)))
+    console.print(Text.assemble(("Error: ", "bold red"), printable(error.problem)))
     if place := error.place():
         console.print(Text(f"  in {printable(place)}", style="dim"))
-    if error.next_step:
-        console.print(Text(f"  {printable(error.next_step)}"))
+    advice = error.next_step or _place_advice(error)
+    if advice:
+        console.print(Text(f"  {printable(advice)}"))
+
+
+def _place_advice(error: LanceTableError) -> str | None:
+    """Return what is at the place of a table that does not exist."""
+    if not isinstance(error, TableNotFoundError) or error.table is None:
+        return None
+    # Only an error needs these modules.
+    from lancelake.cli.foreign import advice_for  # noqa: PLC0415
+    from lancelake.cli.table_location import named_location  # noqa: PLC0415
+
+    place = named_location(error.table)
+    return None if place is None else advice_for(place)
 
 
 def _print_internal_error(error: BaseException, *, is_debug: bool) -> None:
@@ -142,7 +206,7 @@ def _print_internal_error(error: BaseException, *, is_debug: bool) -> None:
     if is_debug:
         console.print(Text(traceback.format_exc(), style="dim"))
     what = f"{type(error).__name__}: {error}".splitlines()[0]
-    console.print(Text.assemble(("internal error: ", "bold red"), printable(what)))
+    console.print(Text.assemble(("Internal error: ", "bold red"), printable(what)))
     advice = (
         InternalError.action if is_debug else f"Run it again with {_DEBUG} to see the traceback."
     )

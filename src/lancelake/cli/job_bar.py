@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
+import pyarrow as pa
 from rich.progress import BarColumn, TaskProgressColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 
@@ -29,3 +31,32 @@ def job_bar(unit: str) -> Iterator[Progress | None]:
             bar.update(task, total=progress.total, completed=progress.done, description=done)
 
         yield step
+
+
+@dataclass(slots=True)
+class CountedRows:
+    """Rows that were passed on so far."""
+
+    bar: Bar | None = None
+    rows: int = 0
+
+    def counted(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Pass batches on, and count their rows."""
+        task = None if self.bar is None else self.bar.add_task("", total=None)
+        for batch in batches:
+            yield batch
+            self.rows += batch.num_rows
+            if self.bar is not None and task is not None:
+                self.bar.update(task, description=words.plural(self.rows, "row"))
+
+
+@contextmanager
+def row_bar() -> Iterator[CountedRows]:
+    """Count rows, shown on a terminal."""
+    console = stderr()
+    if not console.is_terminal:
+        yield CountedRows()
+        return
+    shown = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    with Bar(*shown, console=console, transient=True) as bar:
+        yield CountedRows(bar)

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from lancelake import __version__
-from lancelake.cli import options
+from lancelake.cli import table_location
 from lancelake.cli.console import stdout
 from lancelake.cli.group import LazyGroup
 
@@ -57,4 +57,4 @@ def _root(
         ),
     ] = None,
 ) -> None:
-    options.confine_to.set(confine_to or None)
+    table_location.confine_to.set(confine_to or None)

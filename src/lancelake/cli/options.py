@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextvars import ContextVar
+from datetime import timedelta
 from typing import Annotated
 
 import typer
 
-from lancelake.cli.console import OutputFormat
-from lancelake.storage.location import Location
+from lancelake.cli.completion import complete_branches, complete_columns, complete_refs
+from lancelake.cli.console import OutputFormat, RowFormat
+from lancelake.cli.table_location import location as location  # noqa: PLC0414  # for commands
+from lancelake.format.durations import parse_duration
 
 Uri = Annotated[
     str, typer.Argument(metavar="URI", show_default=False, help="Path or URI of the table.")
@@ -19,6 +21,7 @@ At = Annotated[
         "--at",
         metavar="WHEN",
         show_default=False,
+        autocompletion=complete_refs,
         help="A version, TAG, BRANCH:VERSION, BRANCH:, or a time such as 2026-01-31T12:00. "
         "By default, the latest version.",
     ),
@@ -36,6 +39,23 @@ StorageOptions = Annotated[
 Output = Annotated[
     OutputFormat, typer.Option("--output", "-o", help="Table for people, or JSON for programs.")
 ]
+RowOutput = Annotated[
+    RowFormat,
+    typer.Option(
+        "--output", "-o", help="Table for people, or a format for programs, with all rows."
+    ),
+]
+MaxRows = Annotated[
+    int | None,
+    typer.Option(
+        "--rows",
+        "-n",
+        min=0,
+        show_default=False,
+        help="Maximum number of rows; 0 for all. By default, those that fit a screen in a table, "
+        "and all in other formats.",
+    ),
+]
 Columns = Annotated[
     str | None,
     typer.Option(
@@ -43,6 +63,7 @@ Columns = Annotated[
         "-c",
         metavar="A,B.C",
         show_default=False,
+        autocompletion=complete_columns,
         help="Columns to show, separated by commas; B.C is field C of struct B.",
     ),
 ]
@@ -85,6 +106,7 @@ Branch = Annotated[
         "--branch",
         metavar="NAME",
         show_default=False,
+        autocompletion=complete_branches,
         help="Change this branch. By default, the main line.",
     ),
 ]
@@ -106,21 +128,12 @@ Partitions = Annotated[
 ]
 
 
-confine_to: ContextVar[list[str] | None] = ContextVar("confine_to", default=None)
-"""Roots that tables of this run may access; None is unlimited."""
-
-
-def location(uri: str, options: list[str] | None) -> Location:
-    """Parse the location of a table."""
-    pairs: dict[str, str] = {}
-    for option in options or ():
-        key, separator, value = option.partition("=")
-        if not key or not separator:
-            raise typer.BadParameter(
-                f"{option!r} is not of the form KEY=VALUE", param_hint="'--storage-option'"
-            )
-        pairs[key] = value
-    return Location.parse(uri, pairs, confine_to=confine_to.get())
+def age(text: str, hint: str) -> timedelta:
+    """Parse an age such as `12h`, the value of the option `hint`."""
+    try:
+        return timedelta(microseconds=parse_duration(text) // 1000)
+    except (ValueError, OverflowError) as error:
+        raise typer.BadParameter(str(error), param_hint=hint) from error
 
 
 def column_names(text: str | None) -> tuple[str, ...] | None:

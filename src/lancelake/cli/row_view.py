@@ -4,79 +4,101 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import assert_never
 
 import pyarrow as pa
 from rich.console import Console
 from rich.text import Text
 
 from lancelake.cli import words
-from lancelake.cli.arrow_values import is_right_aligned, to_cell, to_json
-from lancelake.cli.console import OutputFormat, print_json, stdout
+from lancelake.cli.arrow_values import is_right_aligned, to_cell
+from lancelake.cli.console import RowFormat, stderr, stdout
+from lancelake.cli.row_text import json_lines, write_csv, write_json_lines
 from lancelake.cli.tables import Listing, TextColumn, facts
 from lancelake.commit.snapshot import Snapshot
+from lancelake.table.describe.first_rows import first_rows
 
 _LEAST_WIDTH = 8
 _MOST_WIDTH = 60
+_SCREEN = 100
+_MORE = "more rows available, use --rows"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FirstRows:
-    """The first rows of a result, and whether there are more."""
-
-    table: pa.Table
-    has_more: bool
-
-
-def first_rows(batches: Iterable[pa.RecordBatch], schema: pa.Schema, most: int | None) -> FirstRows:
-    """Read the rows to show, and one more to know whether there are more."""
-    kept: list[pa.RecordBatch] = []
-    left = most
-    for batch in batches:
-        kept.append(batch if left is None else batch.slice(0, left))
-        if left is not None:
-            if batch.num_rows > left:
-                return FirstRows(table=pa.Table.from_batches(kept, schema), has_more=True)
-            left -= batch.num_rows
-    return FirstRows(table=pa.Table.from_batches(kept, schema), has_more=False)
-
-
-def print_json_rows(
-    batches: Iterable[pa.RecordBatch], schema: pa.Schema, snapshot: Snapshot, most: int | None
+def print_stream(
+    batches: Iterable[pa.RecordBatch],
+    schema: pa.Schema,
+    snapshot: Snapshot,
+    output: RowFormat,
+    rows: int | None,
+    styled: Callable[[pa.Table], tuple[pa.Table, Sequence[str] | None]] = lambda t: (t, None),
 ) -> None:
-    """Print rows as one document, row by row; `complete` is whether these are all."""
-    head = {"version": snapshot.version, "columns": _columns(schema)}
+    """Print the rows of a result, at most as many as `--rows` states.
+
+    Formats for programs are written batch by batch. `styled` prepares a table for people.
+    """
+    if output is RowFormat.TABLE:
+        first = first_rows(batches, schema, _SCREEN if rows is None else rows or None)
+        table, styles = styled(first.table)
+        _print_table(table, styles, has_more=first.has_more)
+        return
+    limited = _Limited(batches, rows or None)
+    match output:
+        case RowFormat.JSON:
+            _write_json(limited, schema, snapshot)
+        case RowFormat.JSONL:
+            write_json_lines(limited, sys.stdout)
+        case RowFormat.CSV:
+            write_csv(limited, schema, sys.stdout)
+        case _:
+            assert_never(output)
+    if limited.has_more and output is not RowFormat.JSON:
+        stderr().print(Text(_MORE, style="dim"))
+
+
+def print_rows(table: pa.Table, snapshot: Snapshot, output: RowFormat) -> None:
+    """Print all rows of a table."""
+    print_stream(table.to_batches(), table.schema, snapshot, output, 0)
+
+
+class _Limited:
+    """The first rows of a stream; `has_more` is whether it was cut."""
+
+    def __init__(self, batches: Iterable[pa.RecordBatch], most: int | None) -> None:
+        self._batches = batches
+        self._left = most
+        self.has_more = False
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for batch in self._batches:
+            if self._left is None:
+                yield batch
+                continue
+            if batch.num_rows > self._left:
+                self.has_more = True
+                yield batch.slice(0, self._left)
+                return
+            self._left -= batch.num_rows
+            yield batch
+
+
+def _write_json(batches: _Limited, schema: pa.Schema, snapshot: Snapshot) -> None:
+    """Write rows as one document, row by row; `complete` is whether these are all."""
+    columns = [{"name": f.name, "type": str(f.type)} for f in schema]
+    head = {"version": snapshot.version, "columns": columns}
     opening = json.dumps(head, indent=2, ensure_ascii=False).removesuffix("\n}")
     sys.stdout.write(f'{opening},\n  "rows": [')
-    written, complete = 0, True
+    separator = "\n    "
     for batch in batches:
-        rows = _json_rows(batch)
-        if most is not None and written + len(rows) > most:
-            rows, complete = rows[: most - written], False
-        for row in rows:
-            separator = ",\n    " if written else "\n    "
-            sys.stdout.write(separator + json.dumps(row, ensure_ascii=False, allow_nan=False))
-            written += 1
-        if not complete:
-            break
-    end = "\n  ]" if written else "]"
-    sys.stdout.write(f'{end},\n  "complete": {json.dumps(complete)}\n}}\n')
+        for line in json_lines(batch):
+            sys.stdout.write(separator + line)
+            separator = ",\n    "
+    end = "\n  ]" if separator.startswith(",") else "]"
+    sys.stdout.write(f'{end},\n  "complete": {json.dumps(not batches.has_more)}\n}}\n')
 
 
-def print_rows(
-    table: pa.Table,
-    snapshot: Snapshot,
-    output: OutputFormat,
-    styles: Sequence[str] | None = None,
-    *,
-    has_more: bool = False,
-) -> None:
-    """Print rows of a version, optionally each in its own style."""
-    if output is OutputFormat.JSON:
-        print_json(_document(table, snapshot))
-        return
+def _print_table(table: pa.Table, styles: Sequence[str] | None, *, has_more: bool) -> None:
+    """Print rows for people, optionally each in its own style."""
     console = stdout()
     cells = [[to_cell(value) for value in column] for column in table.columns]
     rows = [list(row) for row in zip(*cells, strict=True)]
@@ -87,8 +109,7 @@ def print_rows(
     else:
         _print_records(console, table.column_names, rows, looks)
     amount = words.plural(table.num_rows, "row")
-    more = "; more rows available, use --rows" if has_more else ""
-    console.print(Text(amount + more, style="dim"))
+    console.print(Text(f"{amount}; {_MORE}" if has_more else amount, style="dim"))
 
 
 def _side_by_side(schema: pa.Schema, rows: list[list[Text]], styles: Sequence[str]) -> Listing:
@@ -116,21 +137,3 @@ def _print_records(
     for number, (row, style) in enumerate(zip(rows, styles, strict=True), start=1):
         console.print(Text(f"{number} of {len(rows)}", style=style or "bold"))
         console.print(facts(zip(labels, row, strict=True)))
-
-
-def _document(table: pa.Table, snapshot: Snapshot) -> dict[str, Any]:  # JSON
-    return {
-        "version": snapshot.version,
-        "columns": _columns(table.schema),
-        "rows": _json_rows(table),
-    }
-
-
-def _columns(schema: pa.Schema) -> list[dict[str, str]]:
-    return [{"name": f.name, "type": str(f.type)} for f in schema]
-
-
-def _json_rows(rows: pa.Table | pa.RecordBatch) -> list[dict[str, Any]]:  # JSON
-    values = [[to_json(value) for value in column] for column in rows.columns]
-    names = rows.schema.names
-    return [dict(zip(names, row, strict=True)) for row in zip(*values, strict=True)]

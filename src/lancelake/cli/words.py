@@ -6,10 +6,10 @@ import re
 from datetime import datetime
 
 from lancelake.format.counts import plural as plural  # noqa: PLC0414  # for commands
+from lancelake.format.counts import size as size  # noqa: PLC0414  # for commands
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
-_STEP = 1024
-_ROUND_FROM = 100
+_SECOND_MS = 1000
+_MINUTE_MS = 60_000
 _AGES = (
     ("year", "y", 365 * 86400),
     ("month", "mo", 30 * 86400),
@@ -23,18 +23,6 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 _SHORT = {"\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def size(count: int) -> str:
-    """Format a number of bytes: `0 B`, `1.5 KiB`, `120 MiB`."""
-    value = float(count)
-    unit = 0
-    while value >= _STEP and unit < len(_UNITS) - 1:
-        value /= _STEP
-        unit += 1
-    if unit == 0 or value >= _ROUND_FROM:
-        return f"{value:.0f} {_UNITS[unit]}"
-    return f"{value:.1f} {_UNITS[unit]}"
 
 
 def number(count: int | None) -> str:
@@ -51,6 +39,16 @@ def age(written_ns: int, now_ns: int, *, is_short: bool = False) -> str:
             text = f"{count} {abbreviation}" if is_short else plural(count, unit)
             return f"{text} ago" if seconds > 0 else f"in {text}"
     return "just now"
+
+
+def duration(milliseconds: float) -> str:
+    """Format a duration: `12 ms`, `3.99 s`, `2 min 5 s`."""
+    if milliseconds < _SECOND_MS:
+        return f"{milliseconds:.0f} ms"
+    if milliseconds < _MINUTE_MS:
+        return f"{milliseconds / _SECOND_MS:.2f} s"
+    minutes, rest = divmod(round(milliseconds / _SECOND_MS), 60)
+    return f"{minutes:,} min {rest} s"
 
 
 def moment(when: datetime) -> str:

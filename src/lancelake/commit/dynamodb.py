@@ -16,8 +16,8 @@ from lancelake.errors import (
     StorageDeniedError,
     StorageError,
     StorageUnavailableError,
-    UnsupportedError,
 )
+from lancelake.extras import optional
 from lancelake.format.ids import DETACHED_BIT
 from lancelake.storage.aws_profile import profile_settings
 from lancelake.storage.location import Location
@@ -214,12 +214,7 @@ def _from_client(error: Exception, table: str) -> LanceTableError:
 def _client(
     endpoint: str | None, region: str | None, key: str | None, secret: str | None, token: str | None
 ) -> Any:  # boto3 makes its classes at run time
-    try:
-        import boto3  # type: ignore[import-untyped]  # noqa: PLC0415  # it has no stubs; it is an extra
-    except ImportError as error:
-        raise UnsupportedError(
-            "s3+ddb:// tables need boto3", action="Install lancelake[dynamodb]."
-        ) from error
+    boto3 = optional("boto3", extra="dynamodb", purpose="a table at s3+ddb://")
     with _Errors("client"):
         return boto3.client(
             "dynamodb",

@@ -169,7 +169,9 @@ def _create(store: ObjectStore, path: str, data: bytes, what: str) -> None:
         except AlreadyExistsError as error:
             if _is_there(store, path, data, what):
                 return
-            raise AlreadyExistsError(f"{what} already exists", path=path) from error
+            raise AlreadyExistsError(
+                f"Ref conflict error: {what} already exists", path=path
+            ) from error
         except StorageUnavailableError:
             if _is_there(store, path, data, what):
                 return

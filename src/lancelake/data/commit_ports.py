@@ -15,6 +15,7 @@ from lancelake.format.fragment import DataFile, DeletionFile, DeletionFileType, 
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import FragmentId, Version
 from lancelake.format.index_meta import IndexFile
+from lancelake.storage import disk_sync
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt, TableFiles
@@ -62,7 +63,7 @@ def write_deletions(
         fragment_id=fragment_id, read_version=read_version, unique=unique, suffix=encoding.value
     )
     open_store(root).put(path, deletion.encode(rows, encoding), durable=syncs_name)
-    if root.scheme == "file" and not syncs_name:
+    if root.scheme == "file" and not syncs_name and disk_sync.waits():
         durable.sync_file(Path(root.uri) / path)
     return DeletionFile(
         file_type=encoding, read_version=read_version, id=unique, num_deleted_rows=len(rows)

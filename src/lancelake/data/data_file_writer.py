@@ -11,7 +11,6 @@ from lancelake.data import durable
 from lancelake.data.blobs.files import BlobFiles
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_writer
-from lancelake.data.codec.threads import codec_threads
 from lancelake.data.file_schema import column_ids, file_schema
 from lancelake.data.write_task import WriteTask
 from lancelake.format.bases import BasePath
@@ -35,7 +34,6 @@ class DataFileWriter:
         self._address = CodecAddress.of(files.data_file(self._entry))
         self._blobs = BlobFiles(address=self._address, allow_external=task.allow_external_blobs)
         self._arrow = file_schema(schema)
-        codec_threads.ensure_alive()
         with writing(name):
             self._codec = file_writer(
                 self._address.uri,

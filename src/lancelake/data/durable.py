@@ -28,6 +28,8 @@ def sync_folder(folder: Path) -> None:
 
 
 def _sync(path: Path, flags: int) -> None:
+    if not disk_sync.waits():
+        return
     fd = os.open(path, flags)
     try:
         disk_sync.sync(fd)

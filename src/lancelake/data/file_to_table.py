@@ -28,6 +28,12 @@ class FileShape:
     raw_text: bool = False
     """Whether bytes become strings without a check that they are UTF-8."""
 
+    @property
+    def keeps_its_type(self) -> bool:
+        """Whether arrays of the target's type, at any depth, are returned unchanged."""
+        is_stored = self.positions_in is None and not pa.types.is_dictionary(self.target)
+        return is_stored and not _has_words(self.target)
+
     def apply(self, array: pa.Array) -> pa.Array:
         """Return a column of the file with the table's type."""
         if self.positions_in is not None:

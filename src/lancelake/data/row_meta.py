@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import assert_never
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.data.column_reader import RowOffsets
@@ -77,6 +79,10 @@ class RowMeta:
     def newest_update(self) -> int:
         """Return the last version in which a row was changed."""
         return int(self._last_updated.max()) if self.physical_rows else 0
+
+    def is_updated(self) -> npt.NDArray[np.bool_]:
+        """Return for each row whether it was changed since it was inserted."""
+        return self._last_updated > self._created
 
     @computed_once
     def _row_ids(self) -> U64Array:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NoReturn
 
 from lancelake.errors import InvalidExpressionError
 from lancelake.expr.tokens import BLANK, Token, TokenKind, shown
@@ -16,8 +17,22 @@ MAX_CHAIN = 2000
 """Maximum number of chained operators in one condition or value."""
 MAX_DEPTH = 100
 """Maximum nesting of parentheses around conditions."""
+MAX_REREADS = 16
+"""Maximum nesting of keywords whose content the SQL parser reads twice if it is wrong."""
+_MAX_TOKENS = 3 * MAX_CHAIN
+_PREFIXES = ("NOT", "INTERVAL")
+_EXAMPLES = ("CASE", "CAST")
+_REREAD = frozenset(
+    {
+        *("CAST", "TRY_CAST", "SAFE_CAST", "CONVERT", "TRY_CONVERT", "ARRAY", "POSITION"),
+        *("SUBSTRING", "SUBSTR", "OVERLAY", "FLOOR", "CEIL"),
+        *("CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "LOCALTIME", "LOCALTIMESTAMP"),
+    }
+)
+# Functions that parse a type from a text.
+_BY_TYPE = ("ARROW_CAST", "ARROW_TRY_CAST")
 _OPENING, _CLOSING = ("(", "["), (")", "]")
-_CHAINING = frozenset("+-*/%|&^=<>!~") | {"::"}
+_CHAINING = frozenset("+-*/%|&^=<>!~@#?.:") | {"::"}
 _CHAINING_WORDS = ("AND", "OR", "NOT", "LIKE", "ILIKE", "IS")
 
 
@@ -58,20 +73,71 @@ def structure(tokens: Sequence[Token], text: str, is_column: Callable[[int], boo
 
 
 def check_chains(tokens: Sequence[Token], text: str) -> None:
-    """Raise for a chain of operators that is too long to evaluate."""
-    counts = [0]
+    """Raise for an expression that would overflow the SQL parser's stack or take it for ever."""
+    limits = _Limits(text)
     for token in tokens:
-        if token.text in _OPENING:
-            counts.append(0)
-        elif token.text in _CLOSING and len(counts) > 1:
-            counts.pop()
-        elif token.text == ",":
-            counts[-1] = 0
-        elif token.text in _CHAINING or _is_word(token, _CHAINING_WORDS):
-            counts[-1] += 1
-            if counts[-1] > MAX_CHAIN:
-                problem = f"expression {shown(text)!r} chains more than {MAX_CHAIN} operators"
-                raise InvalidExpressionError(problem, text=shown(text))
+        if token.kind not in BLANK:
+            limits.read(token)
+
+
+class _Limits:
+    """Lengths of chains, and nesting of keywords, up to a token."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._levels = [_Level(opened_by="", rereads=0)]
+        self._before = ""
+        self._prefixes = 0
+        self._parses_types = False
+
+    def read(self, token: Token) -> None:
+        """Add a token."""
+        level, word = self._levels[-1], token.text
+        if token.kind is TokenKind.NAME:
+            word = word.upper()
+        level.tokens += 1
+        if word in _OPENING or word == "CASE":
+            self._open(word)
+        elif self._closes(word):
+            self._levels.pop()
+        elif word == ",":
+            level.tokens = level.operators = 0
+        elif word in _CHAINING or word in _CHAINING_WORDS:
+            level.operators += 1
+        elif word in _BY_TYPE:
+            self._parses_types = True
+        elif self._parses_types and token.kind is TokenKind.STRING and word.count("(") > MAX_DEPTH:
+            self._refuse(f"nests types more than {MAX_DEPTH} deep")
+        if level.operators > MAX_CHAIN or level.tokens > _MAX_TOKENS:
+            self._refuse(f"chains more than {MAX_CHAIN} operators")
+        self._prefixes = self._prefixes + 1 if word in _PREFIXES else 0
+        self._before = word
+        if self._levels[-1].rereads + self._prefixes > MAX_REREADS:
+            self._refuse(f"nests {' and '.join(_EXAMPLES)} more than {MAX_REREADS} deep")
+
+    def _open(self, word: str) -> None:
+        is_reread = word == "CASE" or self._before in _REREAD
+        rereads = self._levels[-1].rereads + self._prefixes + is_reread
+        self._levels.append(_Level(opened_by=word, rereads=rereads))
+
+    def _closes(self, word: str) -> bool:
+        """Whether a token ends the innermost level."""
+        opened_by = self._levels[-1].opened_by
+        return word == "END" if opened_by == "CASE" else bool(opened_by) and word in _CLOSING
+
+    def _refuse(self, problem: str) -> NoReturn:
+        text = shown(self._text)
+        raise InvalidExpressionError(f"expression {text!r} {problem}", text=text)
+
+
+@dataclass(slots=True)
+class _Level:
+    """What was read inside of a parenthesis, a bracket or a CASE, since the last comma."""
+
+    opened_by: str
+    rereads: int
+    tokens: int = 0
+    operators: int = 0
 
 
 class _Reader:

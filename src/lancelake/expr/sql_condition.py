@@ -155,5 +155,5 @@ def _columns(bound: BoundExpression, schema: pa.Schema) -> dict[str, Column]:
 
 
 def _no_condition(text: str, dtype: pa.DataType) -> InvalidExpressionError:
-    problem = f"the filter {shown(text)} returns {dtype}, not a boolean"
+    problem = f"the filter {shown(text)} does not return a boolean: it returns {dtype}"
     return InvalidExpressionError(problem, text=shown(text))

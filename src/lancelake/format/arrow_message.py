@@ -7,7 +7,11 @@ from __future__ import annotations
 
 import struct
 
-_HEADER, _ROWS, _BUFFERS, _COMPRESSION = 2, 0, 2, 3
+_KIND, _HEADER, _BODY = 1, 2, 3
+_ROWS, _BUFFERS, _COMPRESSION = 0, 2, 3
+# Numbers of dictionary and record batches among the kinds of messages.
+_BATCHES = (2, 3)
+_CONTINUES = 0xFFFFFFFF
 _RECORD_BATCHES = 3
 _BLOCK = struct.Struct("<qi4xq")
 _FILE_END = 10  # the length of the footer, and the magic bytes
@@ -35,6 +39,37 @@ def first_batch_size(data: bytes) -> tuple[int, int]:
         return _batch_size(message, body)
     except struct.error as error:
         raise ValueError("the file ends too early") from error
+
+
+def stream_size(data: bytes) -> int:
+    """Return the size in bytes of the decompressed record batches of a stream.
+
+    Raises ValueError for malformed bytes.
+    """
+    size, position = 0, 0
+    try:
+        while position + 8 <= len(data):
+            marker, length = struct.unpack_from("<Ii", data, position)
+            # A stream ends with a message without length, or with its bytes.
+            if marker != _CONTINUES or length <= 0:
+                break
+            start = position + 8
+            message = data[start : start + length]
+            body_at = _member(message, _pointed(message, 0), _BODY)
+            body = 0 if body_at is None else int(_LENGTH.unpack_from(message, body_at)[0])
+            if body < 0:
+                raise ValueError("a message with a negative length")
+            position = start + length + body
+            if _is_batch(message):
+                size += _batch_size(message, data[start + length : position])[1]
+    except struct.error as error:
+        raise ValueError("the stream ends too early") from error
+    return size
+
+
+def _is_batch(message: bytes) -> bool:
+    kind = _member(message, _pointed(message, 0), _KIND)
+    return kind is not None and message[kind] in _BATCHES
 
 
 def _batch_size(message: bytes, body: bytes) -> tuple[int, int]:

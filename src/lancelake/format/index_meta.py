@@ -16,6 +16,8 @@ from lancelake.proto import table_pb2
 FRAGMENT_REUSE = "__lance_frag_reuse"
 MEM_WAL = "__lance_mem_wal"
 _UUID_BYTES = 16
+# More do not fit into a manifest that can be read; callers expand the bitmap.
+_MAX_FRAGMENTS = 1 << 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,10 @@ class IndexMetadata:
         if not self.fragment_bitmap:
             return None
         what = f"fragment bitmap of index {self.name!r}"
-        return deletion.decode_bitmap(self.fragment_bitmap, what=what)
+        found = deletion.decode_bitmap(self.fragment_bitmap, what=what)
+        if len(found) > _MAX_FRAGMENTS:
+            raise CorruptTableError(f"{what} claims {len(found)} fragments")
+        return found
 
 
 def decode_section(data: bytes) -> tuple[IndexMetadata, ...]:

@@ -15,6 +15,8 @@ from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import BaseId, Version
 from lancelake.format.schema import Schema
 
+# The flag words are plain numbers, which are combined faster than flags.
+_STABLE_ROW_IDS = int(FeatureFlags.STABLE_ROW_IDS)
 _EMPTY: FrozenMap[str, str] = FrozenMap()
 
 
@@ -60,7 +62,7 @@ class Manifest:
     def has_stable_row_ids(self) -> bool:
         """Whether rows keep their ids when they move."""
         flags = self.reader_feature_flags | self.writer_feature_flags
-        return bool(flags & FeatureFlags.STABLE_ROW_IDS)
+        return bool(flags & _STABLE_ROW_IDS)
 
     def base_path(self, base_id: BaseId) -> BasePath | None:
         """Return the declared base of this id."""

@@ -62,20 +62,26 @@ def end_of(data: memoryview, start: int) -> int:
 
 def _size(view: memoryview) -> int:
     runs, position, count = _header(view)
-    heads = np.frombuffer(_slice(view, position, 4 * count), dtype="<u2").reshape(-1, 2)
-    if not _ascending(heads[:, 0]):
+    heads = _numbers(view, position, 2 * count)
+    if not _ascending(heads[::2]):
         raise ValueError("containers are out of order")
     position += 4 * count
     if runs is None or count >= _RUNS_WITHOUT_OFFSETS:
         position += len(_slice(view, position, 4 * count))
-    for index in range(count):
-        cardinality = int(heads[index, 1]) + 1
-        if runs is not None and runs[index // 8] >> (index % 8) & 1:
-            position += _ensure_runs(view, position, cardinality)
-        elif cardinality > _MAX_ARRAY:
-            position += _ensure_bitset(view, position, cardinality)
-        else:
-            position += _ensure_array(view, position, cardinality)
+    sizes = heads[1::2].astype(np.int64) + 1
+    if runs is None and not (sizes > _MAX_ARRAY).any():
+        return position + _ensure_arrays(view, position, sizes)
+    is_run = np.zeros(count, dtype=np.bool_)
+    if runs is not None:
+        is_run = np.unpackbits(np.frombuffer(runs, np.uint8), bitorder="little")[:count] == 1
+    others = np.flatnonzero(is_run | (sizes > _MAX_ARRAY)).tolist()
+    index = 0
+    for other in [*others, count]:
+        position += _ensure_arrays(view, position, sizes[index:other])
+        if other < count:
+            ensure = _ensure_runs if is_run[other] else _ensure_bitset
+            position += ensure(view, position, int(sizes[other]))
+        index = other + 1
     return position
 
 
@@ -92,11 +98,16 @@ def _header(view: memoryview) -> tuple[bytes | None, int, int]:
     raise ValueError("the header is not that of a bitmap")
 
 
-def _ensure_array(view: memoryview, start: int, cardinality: int) -> int:
-    values = np.frombuffer(_slice(view, start, 2 * cardinality), dtype="<u2")
-    if not _ascending(values):
+def _ensure_arrays(view: memoryview, start: int, sizes: npt.NDArray[np.int64]) -> int:
+    """Check containers that follow one another at once: there may be thousands of small ones."""
+    ends = np.cumsum(sizes)
+    total = int(ends[-1]) if len(ends) else 0
+    values = _numbers(view, start, total)
+    rises = values[1:] > values[:-1]
+    rises[ends[:-1] - 1] = True
+    if not rises.all():
         raise ValueError("values are out of order")
-    return 2 * cardinality
+    return 2 * total
 
 
 def _ensure_bitset(view: memoryview, start: int, cardinality: int) -> int:
@@ -108,7 +119,7 @@ def _ensure_bitset(view: memoryview, start: int, cardinality: int) -> int:
 
 def _ensure_runs(view: memoryview, start: int, cardinality: int) -> int:
     count = int.from_bytes(_slice(view, start, 2), "little")
-    pairs = np.frombuffer(_slice(view, start + 2, 4 * count), dtype="<u2").reshape(-1, 2)
+    pairs = _numbers(view, start + 2, 2 * count).reshape(-1, 2)
     firsts = pairs[:, 0].astype(np.int64)
     lasts = firsts + pairs[:, 1]
     fits = bool(np.all(lasts < 1 << 16)) and bool(np.all(firsts[1:] > lasts[:-1]))
@@ -118,7 +129,13 @@ def _ensure_runs(view: memoryview, start: int, cardinality: int) -> int:
 
 
 def _ascending(values: np.ndarray) -> bool:
-    return bool(np.all(values[1:] > values[:-1]))
+    return bool((values[1:] > values[:-1]).all())
+
+
+def _numbers(view: memoryview, start: int, count: int) -> npt.NDArray[np.uint16]:
+    if start + 2 * count > len(view):
+        raise ValueError("it ends too early")
+    return np.frombuffer(view, dtype="<u2", count=count, offset=start)
 
 
 def _slice(view: memoryview, start: int, size: int) -> memoryview:

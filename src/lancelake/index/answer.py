@@ -89,6 +89,25 @@ class Answer:
         surely_true, surely_false = sure
         return Answer(surely_true, true, surely_false, false)
 
+    def doubting(self, rows: RowIds) -> Answer:
+        """Return the answer of an index that may name these rows by values they no longer have.
+
+        It names them by their current values, too: only what it does not name is extended.
+        """
+        if not rows:
+            return self
+
+        def extended(mask: RowMask) -> RowMask:
+            return RowMask(mask.ids - rows, is_inverted=True) if mask.is_inverted else mask
+
+        certain = RowMask(rows, is_inverted=True)
+        return Answer(
+            self.surely_true & certain,
+            extended(self.maybe_true),
+            self.surely_false & certain,
+            extended(self.maybe_false),
+        )
+
     @property
     def is_exact(self) -> bool:
         """Whether the rows for which the condition is true are known."""

@@ -117,6 +117,15 @@ class CountableSegment(Protocol):
 
 
 @runtime_checkable
+class OneValueSegment(Protocol):
+    """A segment that stores each row under one value, unless another writer left an old one."""
+
+    def has_rows_twice(self) -> bool:
+        """Whether a row is stored under two values."""
+        ...
+
+
+@runtime_checkable
 class RangeSegment(Protocol):
     """A segment that answers several bounds on its column together, which is cheaper."""
 
@@ -143,6 +152,13 @@ class TrainedKind(Protocol):
 
     def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
         """Whether segments were encoded by the same model, so that they can be merged."""
+        ...
+
+    def estimated_recall(self, segment: SegmentFacts, values: pa.Array) -> float | None:
+        """Return the share of nearest rows that the model of a segment finds among a sample.
+
+        None if it cannot be estimated.
+        """
         ...
 
 

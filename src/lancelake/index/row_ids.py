@@ -6,7 +6,7 @@ For row addresses the high word is the fragment and the low word the row within 
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -62,19 +62,19 @@ class RowIds:
 
     def tester(self) -> Callable[[U64Array], BoolArray]:
         """Return a membership test for arrays of ids, fast for many calls."""
-        tables = {high: _bit_table(part) for high, part in self.parts.items()}
+        if not self.parts:
+            return lambda ids: np.zeros(len(ids), dtype=np.bool_)
+        highs = np.array(sorted(self.parts), dtype=np.uint64)
+        parts = [self.parts[int(high)] for high in highs]
+        ends = np.array([part.max() + 1 for part in parts], dtype=np.uint64)
+        has_gaps = any(len(part) <= part.max() for part in parts)
+        bits = _Bits.of(parts) if has_gaps else None
 
         def test(ids: U64Array) -> BoolArray:
             high, low = row_address.fragment_of(ids), row_address.offset_of(ids)
-            found = np.zeros(len(ids), dtype=np.bool_)
-            for word in np.unique(high).tolist():
-                table = tables.get(word)
-                if table is None:
-                    continue
-                rows = np.flatnonzero((high == word) & (low >> _BYTE < len(table)))
-                bits = low[rows]
-                found[rows] = (table[bits >> _BYTE] >> (bits & _BIT).astype(np.uint8)) & 1
-            return found
+            place = np.minimum(np.searchsorted(highs, high), len(highs) - 1)
+            found: BoolArray = (highs[place] == high) & (low < ends[place])
+            return found if bits is None else bits.test(place, low, found)
 
         return test
 
@@ -108,8 +108,28 @@ class RowIds:
         return RowIds.within(parts)
 
 
+@dataclass(frozen=True, slots=True)
+class _Bits:
+    """Bitmaps as one bit for each number up to the greatest, one after the other."""
+
+    starts: U64Array
+    bits: npt.NDArray[np.uint8]
+
+    @staticmethod
+    def of(parts: Sequence[BitMap]) -> _Bits:
+        tables = [_bit_table(part) for part in parts]
+        sizes = np.array([len(table) for table in tables], dtype=np.uint64)
+        return _Bits(np.cumsum(sizes) - sizes, np.concatenate(tables))
+
+    def test(self, place: npt.NDArray[np.int64], low: U64Array, is_known: BoolArray) -> BoolArray:
+        """Return which numbers are in the bitmap of their place, of those that can be."""
+        at = np.where(is_known, self.starts[place] + (low >> _BYTE), np.uint64(0))
+        bit = (self.bits[at] >> (low & _BIT).astype(np.uint8)) & 1
+        found: BoolArray = is_known & (bit == 1)
+        return found
+
+
 def _bit_table(part: BitMap) -> npt.NDArray[np.uint8]:
-    """Return a bitmap as one bit for each number up to its greatest."""
     numbers = np.frombuffer(part.to_array(), dtype=np.uint32)
     flags = np.zeros(int(numbers[-1]) + 1, dtype=np.bool_)
     flags[numbers] = True

@@ -20,6 +20,7 @@ from lancelake.index.coverage import Coverage, IndexedVersion
 from lancelake.index.kind import IndexKind, OpenSegment, SegmentFacts
 from lancelake.index.recorded_moves import with_inline_moves
 from lancelake.index.registry import kind_of, kind_of_files
+from lancelake.index.segment_place import segment_place
 from lancelake.storage.open import open_store
 
 
@@ -72,7 +73,7 @@ class StoredIndices:
             return found if found is not None and found.accepts(dtype) else None
         names = [file.path for file in entry.files]
         if not names:
-            folder = self._snapshot.files.index_dir(entry)
+            folder = segment_place(self._snapshot, entry)
             names = list(open_store(folder.root).list_names(folder.path))
         kind = kind_of_files(names, dtype)
         is_known = kind is not None and (entry.index_version or 0) <= kind.max_version
@@ -81,7 +82,7 @@ class StoredIndices:
     def facts(self, entry: IndexMetadata, dtype: pa.DataType) -> SegmentFacts:
         """Return what opens the files of an entry."""
         return SegmentFacts(
-            folder=SegmentFolder(place=self._snapshot.files.index_dir(entry)),
+            folder=SegmentFolder(place=segment_place(self._snapshot, entry)),
             dtype=dtype,
             details=entry.details,
             index_version=entry.index_version or 0,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lancelake.clock import Clock, SystemClock
 from lancelake.errors import (
     AlreadyExistsError,
     ContentionError,
@@ -13,16 +14,19 @@ from lancelake.errors import (
 )
 from lancelake.format.memwal import wal_entry
 from lancelake.format.memwal.region_manifest import RegionManifest
+from lancelake.memwal.elapsed import Elapsed
 from lancelake.memwal.region_files import RegionFiles
 
+_CLOCK: Clock = SystemClock()
 _ATTEMPTS = 20
 Change = Callable[[RegionManifest], RegionManifest]
 _FIRST_EPOCH = 1
 
 
-def claim(files: RegionFiles, new: RegionManifest) -> RegionManifest:
+def claim(files: RegionFiles, new: RegionManifest, *, clock: Clock = _CLOCK) -> RegionManifest:
     """Take a region over with the next epoch; `new` is its state if it does not exist yet."""
     for _ in range(_ATTEMPTS):
+        began = Elapsed(clock)
         current = files.latest() or new
         if not current.is_active:
             raise InvalidRequestError(
@@ -39,7 +43,8 @@ def claim(files: RegionFiles, new: RegionManifest) -> RegionManifest:
             # After a lost reply the claim may be ours, or another writer's with the same bytes:
             # only a further epoch is certain to be ours.
             continue
-        return claimed
+        if _is_newest(files, claimed, began):
+            return claimed
     msg = f"region {files.region} could not be claimed in {_ATTEMPTS} attempts"
     raise ContentionError(msg, region=str(files.region))
 
@@ -86,26 +91,41 @@ def fenced(files: RegionFiles) -> WriterFencedError:
     return WriterFencedError(msg, region=str(files.region), action=action)
 
 
-def ensure_epoch(files: RegionFiles, epoch: int) -> RegionManifest:
-    """Return the newest manifest; raise WriterFencedError unless it has this epoch."""
+def ensure_epoch(files: RegionFiles, epoch: int | None) -> RegionManifest:
+    """Return the newest manifest; raise WriterFencedError unless it has the epoch of a writer."""
     current = files.latest()
-    if current is None or current.writer_epoch != epoch:
+    if current is None or epoch not in (None, current.writer_epoch):
         raise fenced(files)
     return current
 
 
+def _is_newest(files: RegionFiles, made: RegionManifest, began: Elapsed) -> bool:
+    """Whether a manifest took effect.
+
+    After a long time its version may have been free only because later ones were collected.
+    """
+    if not began.is_long():
+        return True
+    newest = files.newest_listed()
+    files.write_hint(newest)
+    return newest == made.version
+
+
 def update_manifest(
     files: RegionFiles,
-    epoch: int,
+    epoch: int | None,
     change: Change,
     *,
     is_done: Callable[[RegionManifest], bool],
+    clock: Clock = _CLOCK,
 ) -> RegionManifest:
-    """Write the next manifest of a writer's region; `is_done` tells one that has the change.
+    """Write the next manifest of a region; `is_done` tells one that has the change.
 
-    Other versions may come in between: readers of official releases write some too.
+    A writer gives its epoch. Other versions may come in between: readers of official releases write
+    some too.
     """
     for _ in range(_ATTEMPTS):
+        began = Elapsed(clock)
         current = ensure_epoch(files, epoch)
         if is_done(current):
             return current
@@ -114,6 +134,7 @@ def update_manifest(
             files.create_manifest(changed)
         except (AlreadyExistsError, StorageUnavailableError):
             continue
-        return changed
+        if _is_newest(files, changed, began):
+            return changed
     msg = f"the manifest of region {files.region} could not be written in {_ATTEMPTS} attempts"
     raise ContentionError(msg, region=str(files.region))

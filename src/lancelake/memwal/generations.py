@@ -29,6 +29,7 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import CommitChoices, Surroundings, new_transaction, publish_first
 
+ADDRESS = pa.field("_rowaddr", pa.uint64())
 _INDEX_PAGE_ROWS = 8192
 _KEPT_FIRST = (7, 1)
 """Official releases before this one have the newest of several rows of a key first."""
@@ -64,13 +65,19 @@ def open_generation(location: Location, region: uuid.UUID, generation: Generatio
     return open_snapshot(location.child(folder), Latest())
 
 
-def read_generation(opened: Snapshot, shape: RowShape) -> Iterator[pa.RecordBatch]:
-    """Stream the rows of a generation with the table's columns, each key once."""
-    batches = _scanned(opened, shape)
+def read_generation(
+    opened: Snapshot, shape: RowShape, *, with_addresses: bool = False
+) -> Iterator[pa.RecordBatch]:
+    """Stream the rows of a generation with the table's columns, each key once.
+
+    With addresses, the last column has the address of each row in the generation's table.
+    """
+    batches = _scanned(opened, shape, with_addresses=with_addresses)
     if not _may_repeat(opened):
         yield from batches
         return
-    rows = pa.Table.from_batches(batches, schema=shape.arrow).combine_chunks()
+    schema = shape.arrow.append(ADDRESS) if with_addresses else shape.arrow
+    rows = pa.Table.from_batches(batches, schema=schema).combine_chunks()
     numbered = list(enumerate(key_values(shape, rows)))
     if _has_newest_first(opened):
         numbered.reverse()
@@ -78,10 +85,15 @@ def read_generation(opened: Snapshot, shape: RowShape) -> Iterator[pa.RecordBatc
     yield from rows.take(pa.array(sorted(newest.values()), pa.int64())).to_batches()
 
 
-def _scanned(opened: Snapshot, shape: RowShape) -> Iterator[pa.RecordBatch]:
+def _scanned(
+    opened: Snapshot, shape: RowShape, *, with_addresses: bool
+) -> Iterator[pa.RecordBatch]:
     stored = opened.manifest.schema
-    for batch in stream.run(plan(opened, ScanRequest())):
-        yield shape.adopted(batch, stored)
+    for batch in stream.run(plan(opened, ScanRequest(with_row_address=with_addresses))):
+        rows = shape.adopted(batch, stored)
+        if with_addresses:
+            rows = rows.append_column(ADDRESS, batch.column(ADDRESS.name))
+        yield rows
 
 
 def _may_repeat(opened: Snapshot) -> bool:

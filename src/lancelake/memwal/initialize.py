@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import assert_never
 
 import pyarrow as pa
@@ -9,6 +11,7 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format.arrow_schema import storage_field
+from lancelake.format.frozen import FrozenMap
 from lancelake.format.ids import Version
 from lancelake.format.index_meta import MEM_WAL, IndexMetadata
 from lancelake.format.memwal import bucket_hash, details, key_bytes, region_spec
@@ -16,7 +19,7 @@ from lancelake.format.memwal.details import MemWalDetails
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.format.operations import CreateIndex
 from lancelake.format.schema import Field
-from lancelake.memwal.region_files import list_regions
+from lancelake.memwal.carry import carried
 from lancelake.memwal.shape import RowShape
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, new_transaction, publish
 
@@ -41,26 +44,35 @@ def by_value(base: Snapshot, column: str) -> ByValue:
 
 @names_table
 def initialize(
-    base: Snapshot, spec: RegionSpec | None, choices: CommitChoices = DEFAULT_CHOICES
+    base: Snapshot,
+    spec: RegionSpec | None,
+    choices: CommitChoices = DEFAULT_CHOICES,
+    *,
+    writer_defaults: Mapping[str, str] | None = None,
+    maintain_all_indexes: bool = False,
 ) -> Snapshot:
-    """Add a MemWAL to a table; without a spec, writers choose regions themselves."""
+    """Add a MemWAL to a table; without a spec, writers choose regions themselves.
+
+    `maintain_all_indexes` asks writers of official releases to index the rows of generations.
+    """
     if any(index.name == MEM_WAL for index in base.indices):
         raise AlreadyExistsError("the table already has a MemWAL")
     RowShape.of(base)
-    left = list_regions(base.location)
-    if left:
-        # Their rows, merged or not, belong to what the table was before.
-        raise InvalidRequestError(
-            f"{base.location.uri} has files of region {left[0]} of an earlier MemWAL",
-            action="Remove the folder _mem_wal if its rows are not needed.",
-        )
+    merged = carried(base.location)
     around = choices.surroundings
     entry = IndexMetadata(
         uuid=around.ids.uuid4(),
         name=MEM_WAL,
         fields=(),
         dataset_version=Version(base.version),
-        details=details.encode(_details(spec)),
+        details=details.encode(
+            replace(
+                _details(spec),
+                merged=merged,
+                maintain_all_indexes=maintain_all_indexes,
+                writer_defaults=FrozenMap(dict(writer_defaults or {})),
+            )
+        ),
         index_version=0,
         created_at_ms=around.clock.now_ns() // _NS_PER_MS,
     )
@@ -79,10 +91,9 @@ def details_of(base: Snapshot) -> MemWalDetails:
 
 
 def _details(spec: RegionSpec | None) -> MemWalDetails:
-    # Generations have no indices but that of the key.
     match spec:
         case None:
-            return MemWalDetails(maintain_all_indexes=False)
+            return MemWalDetails()
         case Unsharded():
             regions = 1
         case Bucketed():
@@ -91,9 +102,7 @@ def _details(spec: RegionSpec | None) -> MemWalDetails:
             regions = 0
         case _:
             assert_never(spec)
-    return MemWalDetails(
-        num_regions=regions, specs=(region_spec.encode(spec),), maintain_all_indexes=False
-    )
+    return MemWalDetails(num_regions=regions, specs=(region_spec.encode(spec),))
 
 
 def _key_column(base: Snapshot, column: str) -> Field:

@@ -10,7 +10,12 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.engine.port import Engine
-from lancelake.errors import IncompatibleConflictError, InternalError, RetryableConflictError
+from lancelake.errors import (
+    CorruptTableError,
+    IncompatibleConflictError,
+    InternalError,
+    RetryableConflictError,
+)
 from lancelake.format.column_path import quoted_name
 from lancelake.format.frozen import FrozenMap
 from lancelake.format.index_meta import MEM_WAL
@@ -21,6 +26,8 @@ from lancelake.memwal.initialize import details_of
 from lancelake.memwal.region_files import RegionFiles, list_regions
 from lancelake.memwal.shape import TOMBSTONE, RowShape
 from lancelake.memwal.view import MemWalView, RegionRows, SeenKeys, unmerged_generations
+from lancelake.storage.open import open_store
+from lancelake.storage.store import ObjectStore
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, MergeSpec, UpdateSet
 from lancelake.table.merge.run import MergeCounts, prepare, with_changes
@@ -46,16 +53,24 @@ def merge_generations(
     engine: Engine | None = None,
     choices: CommitChoices = DEFAULT_CHOICES,
     retries: Retries = DEFAULT,
+    store: ObjectStore | None = None,
 ) -> MergedRegions:
     """Merge the flushed generations of regions, by default of all, and commit once.
 
     Generations are merged in order, starting after the last merged one of the version that the
     commit is based on; when another merge was faster, the rest is merged. Without any generation
-    to merge, no version is made.
+    to merge, no version is made. The manifests of regions are in the table's own store unless
+    another is given.
     """
 
     def work(version: Snapshot) -> MergedRegions:
-        todo = _todo(version, regions)
+        try:
+            todo = _todo(version, regions, store)
+        except CorruptTableError as error:
+            if not _is_replaced(version):
+                raise
+            # Generations that another merge has merged since may be collected already.
+            raise RetryableConflictError(error.problem) from error
         if not todo:
             none = MergeCounts(inserted=0, updated=0, deleted=0)
             return MergedRegions(snapshot=version, marks=(), counts=none)
@@ -70,11 +85,13 @@ def merge_generations(
     return until_it_lands(base, work, retries, choices.surroundings)
 
 
-def _todo(base: Snapshot, regions: Sequence[uuid.UUID] | None) -> tuple[RegionRows, ...]:
+def _todo(
+    base: Snapshot, regions: Sequence[uuid.UUID] | None, store: ObjectStore | None
+) -> tuple[RegionRows, ...]:
     progress = details_of(base).progress()
     found: list[RegionRows] = []
-    for region in list_regions(base.location) if regions is None else regions:
-        manifest = RegionFiles.at(base.location, region).latest()
+    for region in list_regions(base.location, store) if regions is None else regions:
+        manifest = RegionFiles(store=store or open_store(base.location), region=region).latest()
         if manifest is None:
             continue
         generations = unmerged_generations(manifest, progress.get(region, 0))
@@ -123,6 +140,11 @@ def _spec(shape: RowShape) -> MergeSpec:
 
 def _last(generations: Sequence[Generation]) -> int:
     return generations[-1].generation
+
+
+def _is_replaced(base: Snapshot) -> bool:
+    newest = open_snapshot(base.location, Latest(), main=base.main_location)
+    return newest.version > base.version
 
 
 def _was_merged(base: Snapshot, todo: Sequence[RegionRows]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lancelake.errors import (
@@ -34,9 +35,7 @@ class RegionFiles:
         """Read the newest manifest; None for a region without any."""
         found = self._hinted()
         if found is None:
-            listed = map(names.parse_manifest, self._names(names.manifest_dir(self.region)))
-            newest = max((version for version in listed if version is not None), default=None)
-            found = None if newest is None else self.manifest(newest)
+            found = self.manifest(self.newest_listed())
         while found is not None:
             following = self.manifest(found.version + 1)
             if following is None:
@@ -60,17 +59,27 @@ class RegionFiles:
         """Write a manifest, or raise AlreadyExistsError if its version is taken."""
         path = names.manifest(self.region, manifest.version)
         self.store.create(path, region_manifest.encode(manifest))
-        try:
-            hint = region_manifest.encode_hint(manifest.version)
+        self.write_hint(manifest.version)
+
+    def write_hint(self, version: int) -> None:
+        """Write the hint at the newest manifest, which only saves calls: it may fail."""
+        hint = region_manifest.encode_hint(version)
+        with suppress(LanceTableError):
             self.store.put(names.version_hint(self.region), hint, durable=False)
-        except LanceTableError:
-            # The hint only saves calls.
-            return
+
+    def newest_listed(self) -> int:
+        """Return the highest version in the folder of manifests; 0 for none."""
+        listed = map(names.parse_manifest, self._names(names.manifest_dir(self.region)))
+        return max((version for version in listed if version is not None), default=0)
+
+    def positions(self) -> list[int]:
+        """Return the positions in the WAL, in order."""
+        listed = map(names.parse_wal_entry, self._names(names.wal_dir(self.region)))
+        return sorted(position for position in listed if position is not None)
 
     def last_position(self) -> int:
         """Return the highest position in the WAL; 0 for an empty one."""
-        listed = map(names.parse_wal_entry, self._names(names.wal_dir(self.region)))
-        return max((position for position in listed if position is not None), default=0)
+        return max(self.positions(), default=0)
 
     def create_entry(self, position: int, data: bytes) -> None:
         """Write a WAL entry, or raise AlreadyExistsError if its position is taken."""
@@ -89,18 +98,23 @@ class RegionFiles:
             msg = f"the WAL of region {self.region} has no entry at position {position}"
             raise CorruptTableError(msg, path=path) from error
 
-    def _hinted(self) -> RegionManifest | None:
+    def hint(self) -> int | None:
+        """Read the hint at the newest manifest; None when it is missing or damaged."""
         try:
-            hint = region_manifest.decode_hint(self.store.get(names.version_hint(self.region)))
+            return region_manifest.decode_hint(self.store.get(names.version_hint(self.region)))
         except ObjectNotFoundError:
             return None
+
+    def _hinted(self) -> RegionManifest | None:
+        hint = self.hint()
         return None if hint is None else self.manifest(hint)
 
     def _names(self, directory: str) -> list[str]:
         return self.store.list_names(directory)
 
 
-def list_regions(location: Location) -> tuple[uuid.UUID, ...]:
+def list_regions(location: Location, store: ObjectStore | None = None) -> tuple[uuid.UUID, ...]:
     """Return the regions of a table, which are the folders below `_mem_wal`."""
-    found = map(names.parse_region_dir, open_store(location).list_dirs(names.ROOT))
+    listed = (store or open_store(location)).list_dirs(names.ROOT)
+    found = map(names.parse_region_dir, listed)
     return tuple(sorted((region for region in found if region is not None), key=str))

@@ -38,6 +38,27 @@ class Region:
         return RegionManifest(region_id=self.id, spec_id=SPEC_ID, field_values=values)
 
 
+def region_of(spec: RegionSpec | None, region: uuid.UUID) -> RegionManifest:
+    """Return the state before its first writer of a region that a caller named.
+
+    The value of a region is recorded where its id reveals it.
+    """
+    match spec:
+        case None:
+            return RegionManifest(region_id=region)
+        case Unsharded():
+            known = {names.unsharded_region(): 0}
+        case Bucketed():
+            known = {names.bucket_region(n): n for n in range(spec.buckets)}
+        case ByValue():
+            known = {}
+        case _:
+            assert_never(spec)
+    if region not in known:
+        return RegionManifest(region_id=region, spec_id=SPEC_ID)
+    return Region(id=region, value=known[region].to_bytes(4, "little")).new_manifest()
+
+
 def routed(
     spec: RegionSpec | None, shape: RowShape, rows: pa.RecordBatch
 ) -> Iterator[tuple[Region, pa.RecordBatch]]:

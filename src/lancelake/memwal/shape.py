@@ -178,9 +178,13 @@ def _with_id(field: pa.Field, field_id: int) -> pa.Field:
 
 
 def _columns_by_id(batch: pa.RecordBatch, stored: Schema | None) -> dict[int, pa.Array]:
-    """Return columns by the ids of a stored schema, or by those in the fields' metadata."""
+    """Return columns by the ids of a stored schema, or by those in the fields' metadata.
+
+    The mark has the id that the next column of the table gets.
+    """
     if stored is not None:
-        return {field.id: batch.column(field.name) for field in stored.fields}
+        columns = (field for field in stored.fields if field.name != TOMBSTONE)
+        return {field.id: batch.column(field.name) for field in columns}
     found: dict[int, pa.Array] = {}
     for place, field in enumerate(batch.schema):
         text = (field.metadata or {}).get(FIELD_ID.encode(), b"")

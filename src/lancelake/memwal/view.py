@@ -17,7 +17,7 @@ from lancelake.errors import CorruptTableError, InvalidRequestError, naming
 from lancelake.expr.predicate import Filter, Predicate, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
 from lancelake.format.memwal.region_manifest import Generation, RegionManifest
-from lancelake.memwal.generations import open_generation, read_generation
+from lancelake.memwal.generations import ADDRESS, open_generation, read_generation
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.memtable import MemTable
 from lancelake.memwal.region_files import RegionFiles, list_regions
@@ -25,10 +25,13 @@ from lancelake.memwal.replay import replayed
 from lancelake.memwal.shape import RowShape, live
 from lancelake.memwal.writer import RegionWriter
 from lancelake.scan import stream
+from lancelake.scan.count import count_rows
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
+from lancelake.suggest import suggestion
 
 _MOST_MARKS = 1 << 24
+_GENERATION = pa.field("_memtable_gen", pa.uint64(), nullable=False)
 
 
 class Freshness(Enum):
@@ -40,6 +43,47 @@ class Freshness(Enum):
     """Also rows of generations."""
     DURABLE = "durable"
     """Also rows of the WAL: every write that has returned."""
+
+    @staticmethod
+    def named(name: str | Freshness) -> Freshness:
+        """Return the freshness of a name."""
+        try:
+            return Freshness(name)
+        except ValueError as error:
+            known = ", ".join(each.value for each in Freshness)
+            raise InvalidRequestError(
+                f"invalid freshness {name!r}; valid values: {known}", freshness=str(name)
+            ) from error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ViewRequest:
+    """What a scan of a view returns."""
+
+    columns: tuple[str, ...] | None = None
+    """Columns of the table, by default all."""
+    filter: Filter | None = None
+    """Applies to the newest rows, not to rows that they replace."""
+    limit: int | None = None
+    offset: int = 0
+    with_generation: bool = False
+    """Add `_memtable_gen`: the generation of a row, 0 for rows of the table."""
+    with_row_address: bool = False
+    """Add `_rowaddr`: the address in the table or the generation, null for rows in memory."""
+
+    def __post_init__(self) -> None:
+        """Refuse negative numbers."""
+        if self.offset < 0 or (self.limit is not None and self.limit < 0):
+            raise InvalidRequestError("limit and offset must not be negative")
+
+    @property
+    def extra(self) -> list[pa.Field]:
+        """Columns that the table does not have."""
+        address = [ADDRESS] if self.with_row_address else []
+        return [*address, *([_GENERATION] if self.with_generation else [])]
+
+
+_EVERYTHING = ViewRequest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,47 +103,101 @@ class MemWalView:
     shape: RowShape
     regions: tuple[RegionRows, ...]
 
-    def scan(
-        self, columns: Sequence[str] | None = None, filter: Filter | None = None
-    ) -> pa.RecordBatchReader:
-        """Stream the newest rows; the filter applies to them, not to rows that they replace."""
-        names = list(self.shape.table.names if columns is None else columns)
-        unknown = [name for name in names if name not in self.shape.table.names]
-        if unknown:
-            raise InvalidRequestError(f"the table has no column {unknown[0]}", column=unknown[0])
-        shown = public_schema(self.shape.table.select(tuple(names)))
-        batches = (
-            pa.RecordBatch.from_arrays([batch.column(n) for n in names], schema=shown)
-            for batch in self._rows(names, filter)
-            if batch.num_rows
-        )
-        return pa.RecordBatchReader.from_batches(shown, batches)
+    def scan(self, request: ViewRequest = _EVERYTHING) -> pa.RecordBatchReader:
+        """Stream the newest rows."""
+        with naming(self.base.location.uri, self.base.version):
+            names = self._names(request)
+            table = public_schema(self.shape.table.select(tuple(names)))
+            shown = pa.schema([*table, *request.extra], table.metadata)
+            return pa.RecordBatchReader.from_batches(shown, self._shown(request, names, shown))
 
     def to_table(
         self, columns: Sequence[str] | None = None, filter: Filter | None = None
     ) -> pa.Table:
         """Return the newest rows."""
-        return self.scan(columns, filter).read_all()
+        chosen = None if columns is None else tuple(columns)
+        return self.scan(ViewRequest(columns=chosen, filter=filter)).read_all()
+
+    def count_rows(self, filter: Filter | None = None) -> int:
+        """Count the newest rows."""
+        if filter is None and not any(r.generations or r.memtables for r in self.regions):
+            return count_rows(self.base)
+        rows = self.scan(ViewRequest(columns=self.shape.keys, filter=filter))
+        return sum(batch.num_rows for batch in rows)
 
     def unmerged(self, region: RegionRows, seen: SeenKeys) -> Iterator[pa.RecordBatch]:
         """Stream the newest row of each key of a region, tombstones included."""
+        yield from (batch for _, batch in self._sources(region, seen))
+
+    def _sources(
+        self, region: RegionRows, seen: SeenKeys, *, with_addresses: bool = False
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """Yield the newest rows of a region, each batch with its generation."""
         for memtable in reversed(region.memtables):
-            yield from seen.unseen(memtable.newest().combine_chunks().to_batches())
+            for batch in seen.unseen(memtable.newest().combine_chunks().to_batches()):
+                rows = batch
+                if with_addresses:
+                    rows = batch.append_column(ADDRESS, pa.nulls(batch.num_rows, ADDRESS.type))
+                yield memtable.generation, rows
         for generation in reversed(region.generations):
             opened = open_generation(self.base.location, region.region, generation)
-            yield from seen.unseen(read_generation(opened, self.shape))
+            source = read_generation(opened, self.shape, with_addresses=with_addresses)
+            for batch in seen.unseen(source):
+                yield generation.generation, batch
 
-    def _rows(self, names: Sequence[str], filter: Filter | None) -> Iterator[pa.RecordBatch]:
-        condition = self._condition(filter)
+    def _names(self, request: ViewRequest) -> tuple[str, ...]:
+        own = self.shape.table.names
+        if request.columns is None:
+            return own
+        for name in request.columns:
+            if name not in own:
+                raise InvalidRequestError(
+                    f"the table has no column {name}",
+                    column=name,
+                    action=suggestion(name, own, "columns"),
+                )
+        return request.columns
+
+    def _shown(
+        self, request: ViewRequest, names: Sequence[str], shown: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        skip, left = request.offset, request.limit
+        if left == 0:
+            return
+        for generation, batch in self._rows(request, names):
+            rows = batch.slice(min(skip, batch.num_rows))
+            skip -= batch.num_rows - rows.num_rows
+            if left is not None:
+                rows = rows.slice(0, left)
+                left -= rows.num_rows
+            if not rows.num_rows:
+                continue
+            arrays = [rows.column(name) for name in names]
+            if request.with_row_address:
+                arrays.append(rows.column(ADDRESS.name))
+            if request.with_generation:
+                arrays.append(pa.repeat(pa.scalar(generation, _GENERATION.type), rows.num_rows))
+            yield pa.RecordBatch.from_arrays(arrays, schema=shown)
+            if left == 0:
+                return
+
+    def _rows(
+        self, request: ViewRequest, names: Sequence[str]
+    ) -> Iterator[tuple[int, pa.RecordBatch]]:
+        condition = self._condition(request.filter)
         seen = SeenKeys(self.shape)
         for region in self.regions:
             # A key belongs to one region, so that what other regions have does not matter.
-            for batch in self.unmerged(region, seen):
+            sources = self._sources(region, seen, with_addresses=request.with_row_address)
+            for generation, batch in sources:
                 kept = live(batch)
-                yield kept if condition is None else kept.filter(condition(kept))
+                yield generation, kept if condition is None else kept.filter(condition(kept))
         needed = [*names, *(key for key in self.shape.keys if key not in names)]
-        request = ScanRequest(columns=tuple(needed), filter=filter)
-        yield from seen.others(stream.run(plan(self.base, request)))
+        scan = ScanRequest(
+            columns=tuple(needed), filter=request.filter, with_row_address=request.with_row_address
+        )
+        for batch in seen.others(stream.run(plan(self.base, scan))):
+            yield 0, batch
 
     def _condition(self, filter: Filter | None) -> Predicate | None:
         if filter is None:
@@ -121,10 +219,11 @@ class SeenKeys:
         for batch in source:
             found.append(self._shape.key_array(batch))
             yield self._without_seen(batch, found[-1])
-        if found:
-            before = [] if self._keys is None else [self._keys]
-            self._keys = pa.concat_arrays([*before, *found])
-            self._table = _KeyTable.of(self._keys)
+        self._extend(found)
+
+    def add(self, source: Iterable[pa.RecordBatch]) -> None:
+        """Add the keys of rows."""
+        self._extend([self._shape.key_array(batch) for batch in source])
 
     def others(self, source: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows whose keys are not among these."""
@@ -133,6 +232,12 @@ class SeenKeys:
                 yield batch
             else:
                 yield self._without_seen(batch, self._shape.key_array(batch))
+
+    def _extend(self, found: Sequence[pa.Array]) -> None:
+        if found:
+            before = [] if self._keys is None else [self._keys]
+            self._keys = pa.concat_arrays([*before, *found])
+            self._table = _KeyTable.of(self._keys)
 
     def _without_seen(self, batch: pa.RecordBatch, keys: pa.Array) -> pa.RecordBatch:
         if self._keys is None:
@@ -192,6 +297,10 @@ def open_view(
                 if found is not None:
                     manifest, memtables = found
                     merged = progress.get(region, 0)
+                    if writer is not None:
+                        # Its last flush may be merged before the writer itself knows of it.
+                        memtables = tuple(t for t in memtables if t.generation > merged)
+                        merged = min(merged, manifest.current_generation - 1)
                     rows = RegionRows(
                         region=region,
                         generations=unmerged_generations(manifest, merged),
@@ -206,14 +315,25 @@ def unmerged_generations(manifest: RegionManifest, merged: int) -> tuple[Generat
     found = sorted(
         (g for g in manifest.generations if g.generation > merged), key=lambda g: g.generation
     )
-    expected = range(merged + 1, manifest.current_generation)
-    if [g.generation for g in found] != list(expected):
+    if merged >= manifest.current_generation:
         msg = (
-            f"generations {merged + 1} to {manifest.current_generation - 1} of region "
-            f"{manifest.region_id} are not merged, but its manifest lists "
-            f"{[g.generation for g in found]}"
+            f"generation {merged} of region {manifest.region_id} counts as merged, but the region "
+            f"is at generation {manifest.current_generation}"
         )
         raise CorruptTableError(msg, region=str(manifest.region_id))
+    numbers = [g.generation for g in found]
+    count = manifest.current_generation - merged - 1
+    if len(numbers) != count or numbers != list(range(merged + 1, manifest.current_generation)):
+        msg = (
+            f"generations {merged + 1} to {manifest.current_generation - 1} of region "
+            f"{manifest.region_id} are not merged into this version, but some have been removed "
+            f"since; left are {numbers}"
+        )
+        raise CorruptTableError(
+            msg,
+            region=str(manifest.region_id),
+            action="Read the newest version, or an old one without the MemWAL.",
+        )
     return tuple(found)
 
 
@@ -229,9 +349,14 @@ def _region(
         return state.manifest, state.memtables
     files = RegionFiles.at(base.location, region)
     manifest = files.latest()
-    if manifest is None:
-        return None
-    if freshness is Freshness.FLUSHED:
-        return manifest, ()
-    last = files.last_position()
-    return manifest, tuple(replayed(files, manifest, shape, last=last))
+    while manifest is not None:
+        if freshness is Freshness.FLUSHED:
+            return manifest, ()
+        try:
+            return manifest, tuple(replayed(files, manifest, shape, last=files.last_position()))
+        except CorruptTableError:
+            # Entries that were flushed since may be collected already.
+            seen, manifest = manifest, files.latest()
+            if manifest == seen:
+                raise
+    return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import TracebackType
 from typing import Self
 
@@ -15,7 +15,7 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, StorageError, WriterFencedError, naming
 from lancelake.format.memwal import wal_entry
-from lancelake.format.memwal.region_manifest import RegionManifest
+from lancelake.format.memwal.region_manifest import Generation, RegionManifest
 from lancelake.memwal.claim import (
     claim,
     ensure_epoch,
@@ -24,11 +24,14 @@ from lancelake.memwal.claim import (
     settled_put,
     update_manifest,
 )
+from lancelake.memwal.elapsed import Elapsed
 from lancelake.memwal.generations import write_generation
+from lancelake.memwal.initialize import details_of
 from lancelake.memwal.memtable import MemTable
 from lancelake.memwal.region_files import RegionFiles
 from lancelake.memwal.replay import replayed
 from lancelake.memwal.shape import RowShape
+from lancelake.memwal.writer_counts import WriterCounts, WriterMeter
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from lancelake.table.publish import SYSTEM, Surroundings
@@ -58,6 +61,7 @@ class _Write:
     """Rows of one call, until they are durable."""
 
     batches: Sequence[pa.RecordBatch]
+    units: Mapping[str, int] = field(default_factory=dict)
     is_done: bool = False
     error: BaseException | None = None
     rows: int = field(init=False)
@@ -100,7 +104,7 @@ class RegionWriter:
         self._location = base.location
         self._version = base.version
         self._options = options
-        self._files = RegionFiles(store=store or open_store(base.location), region=new.region_id)
+        self.files = RegionFiles(store=store or open_store(base.location), region=new.region_id)
         self._queue: deque[_Write] = deque()
         self._log_lock = threading.Lock()
         self._flush_lock = threading.Lock()
@@ -109,11 +113,14 @@ class RegionWriter:
         self._is_closed = False
         self._frozen: deque[MemTable] = deque()
         self._flusher: ThreadPoolExecutor | None = None
+        self._meter = WriterMeter(options.surroundings.clock)
+        self._clock = options.surroundings.clock
         with naming(base.location.uri, base.version):
             self._shape = RowShape.of(base)
-            self._manifest = claim(self._files, new)
+            self._checked = Elapsed(self._clock)
+            self._manifest = claim(self.files, _after_merged(base, new), clock=self._clock)
             self._epoch = self._manifest.writer_epoch
-            self._position = fence(self._files, self._manifest)
+            self._position = fence(self.files, self._manifest)
             self._memtable = MemTable(self._shape, self._manifest.current_generation)
             self._replay()
 
@@ -133,6 +140,16 @@ class RegionWriter:
         """Epoch of this writer."""
         return self._epoch
 
+    def counts(self) -> WriterCounts:
+        """Return how much was written since the writer was opened."""
+        return self._meter.counts()
+
+    @property
+    def tail_rows(self) -> int:
+        """Number of rows that are in no generation."""
+        with self._state:
+            return self._memtable.num_rows + sum(table.num_rows for table in self._frozen)
+
     def put(self, rows: pa.Table | pa.RecordBatch) -> None:
         """Insert rows, or replace those of the same key; durable when this returns."""
         with naming(self._location.uri, self._version):
@@ -143,19 +160,25 @@ class RegionWriter:
         with naming(self._location.uri, self._version):
             self.write(self._shape.tombstones(keys))
 
-    def write(self, batches: Sequence[pa.RecordBatch]) -> None:
-        """Write upserts and tombstones, as `RowShape` converts them, as one atomic change."""
+    def write(
+        self, batches: Sequence[pa.RecordBatch], units: Mapping[str, int] | None = None
+    ) -> None:
+        """Write upserts and tombstones, as `RowShape` converts them, as one atomic change.
+
+        `units` are the last batches of streaming queries, of which `once` keeps account.
+        """
         if not batches:
             self._ensure_usable()
             return
-        mine = _Write(batches=batches)
+        mine = _Write(batches=batches, units=units or {})
         with self._state:
             self._queue.append(mine)
-        with self._log_lock:
-            while not mine.is_done:
-                self._write_group()
-        if mine.error is not None:
-            raise mine.error
+        with self._meter.put():
+            with self._log_lock:
+                while not mine.is_done:
+                    self._write_group()
+            if mine.error is not None:
+                raise mine.error
 
     def flush(self) -> None:
         """Write all rows in memory as generations."""
@@ -172,10 +195,11 @@ class RegionWriter:
             self._freeze()
             self._flush_frozen()
             self._manifest = update_manifest(
-                self._files,
+                self.files,
                 self._epoch,
                 RegionManifest.sealed,
                 is_done=lambda found: not found.is_active,
+                clock=self._clock,
             )
             self._is_closed = True
 
@@ -198,7 +222,7 @@ class RegionWriter:
 
     def _replay(self) -> None:
         tables = replayed(
-            self._files, self._manifest, self._shape, last=self._position, epoch=self._epoch
+            self.files, self._manifest, self._shape, last=self._position, epoch=self._epoch
         )
         for table in tables:
             self._freeze()
@@ -211,7 +235,8 @@ class RegionWriter:
         try:
             self._ensure_usable()
             self._make_room(group)
-            self._append([batch for write in group for batch in write.batches])
+            units = {query: last for write in group for query, last in write.units.items()}
+            self._append([batch for write in group for batch in write.batches], units)
         except BaseException as error:
             for write in group:
                 write.error = error
@@ -259,17 +284,24 @@ class RegionWriter:
     def _unflushed_bytes(self) -> int:
         return self._memtable.nbytes + sum(table.nbytes for table in self._frozen)
 
-    def _append(self, batches: Sequence[pa.RecordBatch]) -> None:
+    def _append(self, batches: Sequence[pa.RecordBatch], units: Mapping[str, int]) -> None:
         position = self._position + 1
         data = wal_entry.encode(
             self._shape.arrow,
             batches,
             writer_epoch=self._epoch,
             generation=self._memtable.generation,
+            units=units,
         )
         try:
-            if not settled_put(self._files, position, data):
-                raise fenced(self._files)
+            with self._meter.entry(len(data)):
+                if not settled_put(self.files, position, data):
+                    raise fenced(self.files)
+            if self._checked.is_long():
+                # What stops a replaced writer may have been collected.
+                checked = Elapsed(self._clock)
+                ensure_epoch(self.files, self._epoch)
+                self._checked = checked
         except BaseException as error:
             # Whether the rows are durable is unknown; a new writer finds out by its replay.
             self._fail(error)
@@ -300,27 +332,36 @@ class RegionWriter:
                 self._ensure_usable()
                 table = self._frozen[0]
                 try:
-                    self._flush(table)
+                    with self._meter.flush(table.num_rows):
+                        self._flush(table)
                 except BaseException as error:
                     self._fail(error)
                     raise
 
     def _flush(self, table: MemTable) -> None:
-        ensure_epoch(self._files, self._epoch)
-        made = write_generation(
-            self._location, self.region, self._shape, table, self._options.surroundings
-        )
-
+        ensure_epoch(self.files, self._epoch)
+        made = self._written(table)
         manifest = update_manifest(
-            self._files,
+            self.files,
             self._epoch,
             lambda found: found.with_generation(made, covers=table.last_position),
             is_done=lambda found: made in found.generations,
+            clock=self._clock,
         )
         with self._state:
             self._frozen.popleft()
             self._manifest = manifest
             self._state.notify_all()
+
+    def _written(self, table: MemTable) -> Generation:
+        """Write a generation; again if it took so long that it may be collected as abandoned."""
+        while True:
+            began = Elapsed(self._clock)
+            made = write_generation(
+                self._location, self.region, self._shape, table, self._options.surroundings
+            )
+            if not began.is_long():
+                return made
 
     def _fail(self, error: BaseException) -> None:
         with self._state:
@@ -330,7 +371,7 @@ class RegionWriter:
     def _ensure_usable(self) -> None:
         if self._failure is not None:
             if isinstance(self._failure, WriterFencedError):
-                raise fenced(self._files) from self._failure
+                raise fenced(self.files) from self._failure
             raise StorageError(
                 f"the writer of region {self.region} has failed: {self._failure}",
                 region=str(self.region),
@@ -338,3 +379,12 @@ class RegionWriter:
             ) from self._failure
         if self._is_closed:
             raise InvalidRequestError(f"the writer of region {self.region} is closed")
+
+
+def _after_merged(base: Snapshot, new: RegionManifest) -> RegionManifest:
+    """Return the state of a new region, whose generations follow those that count as merged.
+
+    A clone has the progress of its source, but not the regions.
+    """
+    merged = details_of(base).progress().get(new.region_id, 0)
+    return replace(new, current_generation=max(new.current_generation, merged + 1))

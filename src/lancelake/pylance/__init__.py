@@ -9,6 +9,7 @@ from typing import Any
 
 from lancelake.commit.locked import CommitLock
 from lancelake.errors import UnsupportedError, naming
+from lancelake.memwal import follow_commits
 from lancelake.pylance._dataset.base_path import DatasetBasePath
 from lancelake.pylance._dataset.cleaning import (
     CleanupCandidateFile,
@@ -29,7 +30,9 @@ from lancelake.pylance._dataset.times import to_datetime
 from lancelake.pylance._dataset.transaction import Transaction
 from lancelake.pylance._dataset.uris import uri_of
 from lancelake.pylance._dataset.writing import commit_lock_of, ensure_openable
+from lancelake.pylance._values.counters import bytes_read_counter, iops_counter
 from lancelake.pylance._values.ordering import ColumnOrdering
+from lancelake.pylance._values.tokens import FtsToken, tokenize
 from lancelake.pylance.blob import (
     Blob,
     BlobArray,
@@ -42,12 +45,26 @@ from lancelake.pylance.blob import (
 from lancelake.pylance.dataset import LanceDataset, write_dataset
 from lancelake.pylance.fragment import FragmentMetadata, LanceFragment
 from lancelake.pylance.log import set_logger
+from lancelake.pylance.mem_wal import (
+    CompactedSsTable,
+    ExecutionPlan,
+    LsmPointLookupPlanner,
+    LsmScanner,
+    LsmVectorSearchPlanner,
+    ShardingField,
+    ShardingSpec,
+    ShardSnapshot,
+    ShardWriter,
+    evaluate_sharding_spec,
+)
 from lancelake.pylance.progress import IndexProgress
 from lancelake.pylance.schema import json_to_schema, schema_to_json
 from lancelake.pylance.udf import batch_udf
 from lancelake.pylance.util import sanitize_ts
 from lancelake.table.open import open_snapshot, time_reference
 from lancelake.version import __version__
+
+follow_commits()
 
 
 def dataset(
@@ -115,10 +132,13 @@ __all__ = [
     "CleanupReferencedBranch",
     "CleanupStats",
     "ColumnOrdering",
+    "CompactedSsTable",
     "DataStatistics",
     "DatasetBasePath",
+    "ExecutionPlan",
     "FieldStatistics",
     "FragmentMetadata",
+    "FtsToken",
     "Index",
     "IndexFile",
     "IndexProgress",
@@ -126,18 +146,29 @@ __all__ = [
     "LanceFragment",
     "LanceOperation",
     "LanceScanner",
+    "LsmPointLookupPlanner",
+    "LsmScanner",
+    "LsmVectorSearchPlanner",
     "MergeInsertBuilder",
     "ScanStatistics",
     "Session",
+    "ShardSnapshot",
+    "ShardWriter",
+    "ShardingField",
+    "ShardingSpec",
     "Transaction",
     "__version__",
     "batch_udf",
     "blob_array",
     "blob_field",
+    "bytes_read_counter",
     "dataset",
+    "evaluate_sharding_spec",
+    "iops_counter",
     "json_to_schema",
     "sanitize_ts",
     "schema_to_json",
     "set_logger",
+    "tokenize",
     "write_dataset",
 ]

@@ -30,14 +30,18 @@ from lancelake.pylance._dataset.file_tables import DatasetFiles
 from lancelake.pylance._dataset.guarded import lock_of, missing_lock
 from lancelake.pylance._dataset.index_values import (
     Index,
+    IndexConfig,
     IndexDescription,
     IndexFile,
     IndexInformation,
+    SupportedDistributedIndices,
 )
 from lancelake.pylance._dataset.indexing import DatasetIndices
 from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.mem_wal_methods import DatasetMemWal
 from lancelake.pylance._dataset.merge import MergeInsertBuilder, MergeStats
 from lancelake.pylance._dataset.namespace_tables import find_table
+from lancelake.pylance._dataset.notebook import dataset_html
 from lancelake.pylance._dataset.optimizing import DatasetMaintenance, DatasetOptimizer
 from lancelake.pylance._dataset.reading import DatasetReads
 from lancelake.pylance._dataset.reference import VersionLike, reference
@@ -57,6 +61,7 @@ from lancelake.pylance._dataset.stats import (
 )
 from lancelake.pylance._dataset.transaction import Transaction
 from lancelake.pylance._dataset.uris import uri_of
+from lancelake.pylance._dataset.vector_index_reader import VectorIndexReader
 from lancelake.pylance._dataset.vector_models import DatasetVectorModels
 from lancelake.pylance._dataset.version_values import Version, VersionRef, version_of
 from lancelake.pylance._dataset.writing import (
@@ -72,6 +77,7 @@ from lancelake.pylance.blob import DEFAULT_BLOB_BUFFER_SIZE, BlobFile
 from lancelake.pylance.fragment import DataFile, FragmentMetadata, LanceFragment
 from lancelake.pylance.optimize import Compaction, CompactionMetrics
 from lancelake.pylance.progress import FragmentWriteProgress
+from lancelake.pylance.query import DocumentGranularity, FullTextQuery
 from lancelake.pylance.schema import LanceSchema
 from lancelake.pylance.udf import BatchUDF, BatchUDFCheckpoint, batch_udf
 from lancelake.pylance.util import sanitize_ts, td_to_micros
@@ -106,11 +112,14 @@ __all__ = [
     "DatasetOptimizer",
     "DatasetStats",
     "DeleteResult",
+    "DocumentGranularity",
     "ExecuteResult",
     "FieldStatistics",
     "FragmentMetadata",
     "FragmentWriteProgress",
+    "FullTextQuery",
     "Index",
+    "IndexConfig",
     "IndexDescription",
     "IndexFile",
     "IndexInformation",
@@ -126,10 +135,12 @@ __all__ = [
     "Session",
     "SqlQuery",
     "SqlQueryBuilder",
+    "SupportedDistributedIndices",
     "Tag",
     "Tags",
     "Transaction",
     "UpdateResult",
+    "VectorIndexReader",
     "Version",
     "VersionRef",
     "__version__",
@@ -168,6 +179,7 @@ class LanceDataset(
     DatasetHistory,
     DatasetMaintenance,
     DatasetCleanup,
+    DatasetMemWal,
     ArrowMethods,
     pads.Dataset,  # type: ignore[misc]  # pyarrow has no types
 ):
@@ -244,6 +256,9 @@ class LanceDataset(
 
     def __repr__(self) -> str:
         return f"LanceDataset({self.uri!r}, version={self.version})"
+
+    def _repr_html_(self) -> str:
+        return dataset_html(self._snapshot)
 
     def session(self) -> Session:
         """Return the session of the dataset."""

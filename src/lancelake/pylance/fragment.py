@@ -20,6 +20,7 @@ from lancelake.format.ids import FragmentId
 from lancelake.pylance._dataset.columns import FragmentColumns
 from lancelake.pylance._dataset.fragment_deletes import FragmentDeletes
 from lancelake.pylance._dataset.namespace_tables import find_table
+from lancelake.pylance._dataset.notebook import fragment_html
 from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
 from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
@@ -62,6 +63,9 @@ class LanceFragment(FragmentDeletes, FragmentColumns, pads.Fragment):  # type: i
         deleted = self.deletion_file()
         rest = "" if deleted is None else f", deletion_file={deleted!r}"
         return f"LanceFileFragment(id={self.fragment_id}, data_files={paths}{rest})"
+
+    def _repr_html_(self) -> str:
+        return fragment_html(self._fragment)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (LanceFragment, (self._ds, self.fragment_id))

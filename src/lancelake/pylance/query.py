@@ -100,9 +100,11 @@ class MatchQuery(FullTextQuery):
     ) -> None:
         """Create a query.
 
-        `fuzziness` is the largest edit distance of a term; None derives it from the length of the
-        term. The first `prefix_length` characters of a term must be equal, and at most
-        `max_expansions` similar terms are searched. Scores are multiplied by `boost`.
+        `fuzziness` is the largest edit distance between words of the query, which are neither
+        stemmed nor put into lower case, and terms of the index; None derives it from the length
+        of the terms of the query, which official releases do not do. The first `prefix_length`
+        characters must be equal, and at most `max_expansions` similar terms are searched. Scores
+        are multiplied by `boost`.
         """
         _ensure_rows(document_granularity)
         self._inner = core.Match(

@@ -1,12 +1,18 @@
-"""Times and durations, as in pylance."""
+"""Helpers of pylance: times, durations, clusters and a check of vector indices."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
+
+import numpy as np
 
 from lancelake.pylance._dataset.times import to_datetime
+from lancelake.pylance._values.kmeans import KMeans
 
-__all__ = ["sanitize_ts", "td_to_micros"]
+__all__ = ["KMeans", "sanitize_ts", "td_to_micros", "validate_vector_index"]
+
+_NEAR = 1e-6
 
 
 def sanitize_ts(ts: datetime | str) -> datetime:
@@ -17,3 +23,30 @@ def sanitize_ts(ts: datetime | str) -> datetime:
 def td_to_micros(td: timedelta) -> int:
     """Return a duration in microseconds."""
     return round(td / timedelta(microseconds=1))
+
+
+def validate_vector_index(
+    dataset: Any,
+    column: str,
+    refine_factor: int = 5,
+    sample_size: int | None = None,
+    pass_threshold: float = 1.0,
+) -> None:
+    """Search for stored vectors and raise if fewer than this share find a vector equal to them."""
+    rows = dataset.to_table() if sample_size is None else dataset.sample(sample_size)
+    vectors = rows[column].to_numpy(zero_copy_only=False)
+    searched = [vector for vector in vectors if not np.isnan(vector).any()]
+    found = 0
+    for vector in searched:
+        nearest = {
+            "column": column,
+            "q": vector,
+            "k": 1,
+            "nprobes": 1,
+            "refine_factor": refine_factor,
+        }
+        distances = dataset.to_table(nearest=nearest)["_distance"].to_pylist()
+        found += bool(distances) and abs(distances[0]) < _NEAR
+    if found < pass_threshold * len(searched):
+        msg = f"Vector index failed sanity check, only {found}/{len(searched)} passed"
+        raise ValueError(msg)

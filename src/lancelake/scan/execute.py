@@ -57,14 +57,21 @@ def execute(
         raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
-def fetch(task: ScanTask) -> pa.RecordBatch:
-    """Return the selected rows of a task in one batch, including deleted rows."""
-    try:
-        rows = _TaskRun(task).rows_at(_offsets(task.rows or BitMap()))
-        parts = list(with_blob_values(task, iter([rows])))
-        return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-    except LanceTableError as error:
-        raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
+class RowFetcher:
+    """Reads single rows of a task's fragment; the fragment stays open."""
+
+    def __init__(self, task: ScanTask) -> None:
+        self._task = task
+        self._run = _TaskRun(task)
+
+    def fetch(self, offsets: RowOffsets) -> pa.RecordBatch:
+        """Return the rows at sorted, unique offsets in one batch, including deleted rows."""
+        task = self._task
+        try:
+            parts = list(with_blob_values(task, iter([self._run.rows_at(offsets)])))
+            return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+        except LanceTableError as error:
+            raise error.at(task.spec.files.root.uri, task.spec.version) from error.__cause__
 
 
 def count(
@@ -149,7 +156,7 @@ class _TaskRun:
                 continue
             for first in range(0, len(run.offsets), step):
                 part = run.offsets[first : first + step]
-                batch = self._with_meta(predicate, reader.take(part), partial(_same, part))
+                batch = self._with_meta(predicate, reader.take(part), partial(np.asarray, part))
                 yield part[to_mask(predicate(batch))]
 
     def _unfiltered(self) -> Iterator[pa.RecordBatch]:
@@ -363,10 +370,6 @@ def _mask(offsets: RowOffsets, start: int, stop: int) -> Mask:
     mask = np.zeros(stop - start, dtype=np.bool_)
     mask[offsets.astype(np.int64) - start] = True
     return mask
-
-
-def _same(offsets: RowOffsets) -> RowOffsets:
-    return offsets
 
 
 def _range(first: int, last: int) -> RowOffsets:

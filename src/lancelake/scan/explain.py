@@ -29,8 +29,8 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     count = "" if measure is None else f", {measured_scan(measure)}"
     read = ", ".join(dict.fromkeys(_paths(plan)))
     steps.append(
-        f"LanceScan: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
-        f"fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{read}]{count}"
+        f"LanceRead: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
+        f"num_fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{read}]{count}"
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
     below = [] if plan.index_search is None else [_asked(a) for a in plan.index_search.asked]

@@ -49,8 +49,8 @@ class StepIo:
         """Format as metrics of a plan."""
         account = self.account
         return (
-            f"rows_read={account.rows_read}, bytes_read{self.size}, requests={account.requests}, "
-            f"store_requests={account.store_requests}"
+            f"rows_scanned={account.rows_read}, bytes_read={self.size}, iops={account.requests}, "
+            f"requests={account.requests}, store_requests={account.store_requests}"
         )
 
 

@@ -25,6 +25,8 @@ class Finisher:
     outputs: tuple[Output, ...]
     schema: pa.Schema
     _evaluators: dict[str, Evaluator]
+    _are_columns: bool = False
+    """Whether the outputs are whole columns under their own names."""
 
     @staticmethod
     def of(spec: ScanSpec) -> Finisher:
@@ -34,10 +36,16 @@ class Finisher:
             for output in spec.outputs
             if isinstance(output, ExpressionOutput)
         }
-        return Finisher(spec.outputs, spec.output_schema, evaluators)
+        are_columns = all(
+            isinstance(output, ColumnOutput) and output.path == (output.name,)
+            for output in spec.outputs
+        )
+        return Finisher(spec.outputs, spec.output_schema, evaluators, are_columns)
 
     def __call__(self, batch: pa.RecordBatch, meta: MetaValues) -> pa.RecordBatch:
         """Return the outputs for the rows of a batch."""
+        if self._are_columns and batch.schema.equals(self.schema, check_metadata=True):
+            return batch
         if not self.outputs:
             return pa.RecordBatch.from_struct_array(
                 pa.Array.from_buffers(pa.struct([]), batch.num_rows, [None])

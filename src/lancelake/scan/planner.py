@@ -100,6 +100,9 @@ def _searched(
     if predicate is None or not request.use_scalar_index or request.include_deleted_rows:
         return None
     ids = request.fragment_ids
+    if ids is None and not snapshot.indices:
+        # Not even the ids of the fragments are decoded.
+        return None
     if ids is None:
         ids = tuple(FragmentList.of(snapshot.manifest.fragments).ids)
     try:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -12,14 +11,16 @@ from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.deletion_files import known_deletions
 from lancelake.data.projection import project
+from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import OutOfRangeError
-from lancelake.format import roaring
+from lancelake.format.computed_once import computed_once
 from lancelake.format.fragment import Fragment
+from lancelake.format.ids import FragmentId
 from lancelake.format.row_address import fragment_of, offset_of
 from lancelake.format.rowids.segment import U64Array
 from lancelake.process import ContextThreadPool
 from lancelake.scan.count import live_rows
-from lancelake.scan.execute import fetch
+from lancelake.scan.execute import RowFetcher
 from lancelake.scan.live_rows import LiveRows
 from lancelake.scan.outputs import ColumnOutput, resolve_outputs
 from lancelake.scan.plan import ScanPlan, ScanTask
@@ -27,14 +28,48 @@ from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 
 _THREADS = 4
+_CACHED_PLANS = 8
+_OPEN_FRAGMENTS = 64
+
+_Picks = list[tuple[RowFetcher, RowOffsets]]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """A version prepared for takes of some columns."""
+
+    snapshot: Snapshot
+    scan: ScanPlan
+
+    @computed_once
+    def tasks(self) -> dict[FragmentId, ScanTask]:
+        """Task of each fragment."""
+        return {task.fragment.id: task for task in self.scan.tasks}
+
+    @computed_once
+    def ends(self) -> U64Array:
+        """Number of live rows up to the end of each task, in scan order."""
+        snapshot = self.snapshot
+        places = snapshot.files, snapshot.manifest_at
+        rows = [live_rows(*places, task.fragment) for task in self.scan.tasks]
+        return np.cumsum(rows, dtype=np.uint64)
+
+    def fetcher(self, task: ScanTask) -> RowFetcher:
+        """Return what reads the rows of a task; recently used ones are open."""
+        return _fetchers.get(id(task), lambda: RowFetcher(task))
+
+
+# Programs take rows of the same columns again and again. A version is kept with its plan, so that
+# no other gets its id.
+_sources: RecentlyUsed[tuple[int, ScanRequest], _Source] = RecentlyUsed(_CACHED_PLANS)
+_fetchers: RecentlyUsed[int, RowFetcher] = RecentlyUsed(_OPEN_FRAGMENTS)
 
 
 def take(snapshot: Snapshot, numbers: RowOffsets, request: ScanRequest) -> pa.Table:
     """Return rows by their number among the live rows in scan order."""
-    scan = _plan(snapshot, request)
+    source = _source(snapshot, request)
     unique, inverse = _unique(numbers)
-    picks = _picks(snapshot, scan, unique)
-    return _gathered(scan.schema, picks, inverse)
+    return _gathered(source.scan.schema, _picks(source, unique), inverse)
 
 
 def take_from_fragment(
@@ -47,22 +82,33 @@ def take_from_fragment(
         raise OutOfRangeError(problem, table=snapshot.files.root.uri)
     scan = _plan(snapshot, request)
     unique, inverse = _unique(numbers)
-    picks = [_picked(task, _offsets(snapshot, fragment, unique)) for task in scan.tasks]
+    picks = [(RowFetcher(task), _offsets(snapshot, fragment, unique)) for task in scan.tasks]
     return _gathered(scan.schema, picks, inverse)
 
 
 def take_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa.Table:
     """Return the rows at these addresses, which must exist in the version."""
-    scan = _plan(snapshot, request)
+    source = _source(snapshot, request)
     unique, inverse = _unique(addresses)
-    tasks = {task.fragment.id: task for task in scan.tasks}
     numbers, starts = np.unique(fragment_of(unique), return_index=True)
     parts = np.split(offset_of(unique), starts[1:])
     picks = [
-        _picked(tasks[number], offsets)
+        (source.fetcher(source.tasks[number]), offsets)
         for number, offsets in zip(numbers.tolist(), parts, strict=False)
     ]
-    return _gathered(scan.schema, picks, inverse)
+    return _gathered(source.scan.schema, picks, inverse)
+
+
+def close_fragments() -> None:
+    """Close the fragments that takes left open; removed files use disk space while they are."""
+    _sources.forget(lambda _: True)
+    _fetchers.forget(lambda _: True)
+
+
+def _source(snapshot: Snapshot, request: ScanRequest) -> _Source:
+    """Prepare a version; what was prepared for the same request is used again."""
+    key = id(snapshot), request
+    return _sources.get(key, lambda: _Source(snapshot, _plan(snapshot, request)))
 
 
 @names_table
@@ -87,25 +133,26 @@ def _unique(numbers: U64Array) -> tuple[U64Array, np.ndarray | None]:
     return np.unique(numbers, return_inverse=True)
 
 
-def _picks(snapshot: Snapshot, scan: ScanPlan, numbers: RowOffsets) -> list[ScanTask]:
-    picks: list[ScanTask] = []
-    before, position = 0, 0
-    tasks = {task.fragment.id: task for task in scan.tasks}
-    for fragment in snapshot.manifest.fragments:
-        if position == len(numbers):
-            break
-        after = before + live_rows(snapshot.files, snapshot.manifest_at, fragment)
-        end = int(np.searchsorted(numbers, after, side="left"))
-        if end > position:
-            ranks = numbers[position:end] - np.uint64(before)
-            task = tasks[fragment.id]
-            picks.append(_picked(task, _offsets(snapshot, fragment, ranks)))
-        before, position = after, end
-    if position < len(numbers):
-        problem = f"row {int(numbers[-1])} is out of range: there are only {before} rows"
+def _picks(source: _Source, numbers: RowOffsets) -> _Picks:
+    """Assign sorted row numbers to tasks."""
+    ends = source.ends
+    rows = int(ends[-1]) if len(ends) else 0
+    snapshot = source.snapshot
+    if len(numbers) and int(numbers[-1]) >= rows:
+        problem = f"row {int(numbers[-1])} is out of range: there are only {rows} rows"
         raise OutOfRangeError(
             problem, table=snapshot.files.root.uri, version=snapshot.manifest.version
         )
+    picks: _Picks = []
+    position = 0
+    while position < len(numbers):
+        place = int(np.searchsorted(ends, numbers[position], side="right"))
+        end = int(np.searchsorted(numbers, ends[place], side="left"))
+        before = ends[place - 1] if place else np.uint64(0)
+        task = source.scan.tasks[place]
+        ranks = numbers[position:end] - before
+        picks.append((source.fetcher(task), _offsets(snapshot, task.fragment, ranks)))
+        position = end
     return picks
 
 
@@ -115,15 +162,11 @@ def _offsets(snapshot: Snapshot, fragment: Fragment, ranks: RowOffsets) -> RowOf
     return LiveRows(known_deletions(snapshot.files, fragment)).offsets_of(ranks)
 
 
-def _picked(task: ScanTask, offsets: RowOffsets) -> ScanTask:
-    return task.matching(roaring.of(offsets.astype(np.uint32)))
-
-
-def _gathered(schema: pa.Schema, picks: Sequence[ScanTask], order: np.ndarray | None) -> pa.Table:
+def _gathered(schema: pa.Schema, picks: _Picks, order: np.ndarray | None) -> pa.Table:
     if len(picks) <= 1:
-        batches = [fetch(pick) for pick in picks]
+        batches = [fetcher.fetch(offsets) for fetcher, offsets in picks]
     else:
         with ContextThreadPool(_THREADS) as pool:
-            batches = list(pool.map(fetch, picks))
+            batches = list(pool.map(RowFetcher.fetch, *zip(*picks, strict=True)))
     table = pa.Table.from_batches(batches, schema=schema)
     return table if order is None else table.take(pa.array(order))

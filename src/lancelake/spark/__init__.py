@@ -5,12 +5,16 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from lancelake.extras import optional
+from lancelake.memwal import follow_commits
+
 if TYPE_CHECKING:  # importing the package must not load Spark
     from lancelake.spark.jvm.failures import error_of
     from lancelake.spark.lance_table import LanceTable
     from lancelake.spark.planning.frames import read
     from lancelake.spark.registration.sessions import register, session
     from lancelake.spark.streaming.upserts import merge_batches
+    from lancelake.spark.streaming.wal_batches import upsert_batches
     from lancelake.spark.writing.write_plan import write
 
 _HOMES = {
@@ -20,6 +24,7 @@ _HOMES = {
     "read": "lancelake.spark.planning.frames",
     "register": "lancelake.spark.registration.sessions",
     "session": "lancelake.spark.registration.sessions",
+    "upsert_batches": "lancelake.spark.streaming.wal_batches",
     "write": "lancelake.spark.writing.write_plan",
 }
 
@@ -30,13 +35,17 @@ __all__ = [
     "read",
     "register",
     "session",
+    "upsert_batches",
     "write",
 ]
 
+follow_commits()
+
 
 def __getattr__(name: str) -> Any:
-    """Load a name on first use."""
+    """Load a name on first use; raise MissingPackageError without PySpark."""
     if name in _HOMES:
+        optional("pyspark", extra="spark", purpose="lancelake.spark")
         return getattr(importlib.import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'lancelake.spark' has no attribute {name!r}")
 

@@ -18,6 +18,7 @@ from lancelake.spark.catalog.alter import without_columns
 from lancelake.spark.columns.add_columns import add_function_columns, add_spark_columns
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.maintenance.table_methods import TableMaintenance
+from lancelake.spark.maintenance.wal_methods import TableWalMethods
 from lancelake.spark.merge.builder import (
     Expression,
     LanceMergeBuilder,
@@ -53,7 +54,7 @@ _TARGET = "target"
 NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.RecordBatch], Any]
 
 
-class LanceTable(TableMaintenance, TableSearch):
+class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
     """A table at a location; every call reads the newest version and commits a new one."""
 
     def __init__(
@@ -138,15 +139,17 @@ class LanceTable(TableMaintenance, TableSearch):
         return frame if self._alias is None else frame.alias(self._alias)
 
     def changes(
-        self, start: int | datetime, end: int | datetime | None = None, *, net: bool = False
+        self, begin: int | datetime, end: int | datetime | None = None, *, net: bool = False
     ) -> DataFrame:
-        """Return the row-level changes between two versions or times, both included.
+        """Return the row-level changes after version `begin`, up to and including `end`.
 
-        The range ends with the newest version by default. Each row has `_change_type`,
-        `_commit_version`, `_commit_timestamp` and `_rowid`. `net` returns only the net difference
-        between the first and the last version.
+        The range is that of `LanceDataset.changes`; `begin` may also be a time, from which on
+        changes are returned. It ends with the newest version by default. Each row has
+        `_change_type`, `_commit_version`, `_commit_timestamp` and `_rowid`. `net` returns only the
+        net difference between the first and the last version.
         """
-        given = {**self._bound("starting", start), "netChanges": str(net).lower()}
+        first = begin if isinstance(begin, datetime) else begin + 1
+        given = {**self._bound("starting", first), "netChanges": str(net).lower()}
         given |= {} if end is None else self._bound("ending", end)
         return self.toDF(readChangeFeed="true", **given)
 

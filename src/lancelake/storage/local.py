@@ -327,7 +327,7 @@ def _make_folder(folder: str) -> None:
 
 # Both remove the staged name, which another writer may use from then on.
 def _replace(staged: str, full: str) -> None:
-    Path(staged).replace(full)
+    os.replace(staged, full)  # noqa: PTH105  # paths are plain text here
 
 
 def _link(staged: str, full: str) -> None:
@@ -342,10 +342,12 @@ def _link(staged: str, full: str) -> None:
                 action="Store the table on another file system.",
             ) from error
         raise
-    Path(staged).unlink()
+    os.unlink(staged)  # noqa: PTH108  # paths are plain text here
 
 
 def _sync_folder(folder: str) -> None:
+    if not disk_sync.waits():
+        return
     fd = os.open(folder, _FOLDER)
     try:
         disk_sync.sync(fd)

@@ -13,6 +13,7 @@ from lancelake.format.ids import Version
 from lancelake.format.names import ensure_branch_name
 from lancelake.format.operations import Clone
 from lancelake.format.refs import Fork
+from lancelake.index.segment_place import segment_place
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectChunks, copy_across
@@ -124,7 +125,7 @@ def _files(source: Snapshot) -> list[tuple[FileAt, str]]:
             place = source.files.deletion_file(fragment.id, fragment.deletion_file)
             found.append((place, place.path))
     for index in source.indices:
-        folder = source.files.index_dir(index)
+        folder = segment_place(source, index)
         for info in open_store(folder.root).list(folder.path):
             path = f"{layout.index_dir(index.uuid)}/{info.path.removeprefix(folder.path + '/')}"
             found.append((FileAt(root=folder.root, path=info.path), path))

@@ -11,13 +11,15 @@ if TYPE_CHECKING:  # every import of a table module loads this one
     from lancelake.clock import Clock, Ids
     from lancelake.commit.locked import CommitLock
     from lancelake.commit.snapshot import Snapshot
+    from lancelake.format.operations import Operation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Committed:
-    """A version that was just committed, and what a further commit by a hook has to use."""
+    """A version that was just committed, its change, and what a further commit has to use."""
 
     snapshot: Snapshot
+    operation: Operation
     lock: CommitLock | None
     clock: Clock
     ids: Ids

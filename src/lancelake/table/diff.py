@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.fragment import Fragment
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.schema import Field, Schema
 from lancelake.table.refs import branch_location, list_branches, list_tags
@@ -93,7 +94,7 @@ def diff(before: Snapshot, after: Snapshot) -> Diff:
     return Diff(
         refs=Pair(name="refs", before=_refs(before), after=_refs(after)),
         rows=Pair(name="rows", before=live_rows(before), after=live_rows(after)),
-        columns=_columns(old.schema, new.schema),
+        columns=column_changes(old.schema, new.schema),
         config=_pairs(old.config, new.config),
         table_metadata=_pairs(old.table_metadata, new.table_metadata),
         schema_metadata=_pairs(_texts(old.schema.metadata), _texts(new.schema.metadata)),
@@ -111,7 +112,7 @@ def _pairs(old: Mapping[str, T], new: Mapping[str, T]) -> tuple[Pair[T], ...]:
     return tuple(pair for pair in pairs if pair.before != pair.after)
 
 
-def _columns(old: Schema, new: Schema) -> tuple[Pair[ColumnFacts], ...]:
+def column_changes(old: Schema, new: Schema) -> tuple[Pair[ColumnFacts], ...]:
     """Pair columns by id, so that a renamed column counts as changed."""
     before, after = _by_id(old), _by_id(new)
     pairs = (
@@ -137,8 +138,11 @@ def _column(schema: Schema, field: Field) -> ColumnFacts:
 
 def _fragments(before: Snapshot, after: Snapshot) -> tuple[Pair[FragmentFacts], ...]:
     """Pair fragments by id; fragments without a common file are different ones with the same id."""
-    old = {f.id: f for f in before.manifest.fragments}
-    new = {f.id: f for f in after.manifest.fragments}
+    earlier = FragmentList.of(before.manifest.fragments)
+    later = FragmentList.of(after.manifest.fragments)
+    # Entries that are identical in both versions are not decoded.
+    old = {f.id: f for f in earlier.changed_since(later)}
+    new = {f.id: f for f in later.changed_since(earlier)}
     found: list[Pair[FragmentFacts]] = []
     for number in sorted({*old, *new}):
         was, became = (_facts(f) for f in (old.get(number), new.get(number)))

@@ -6,6 +6,7 @@ from lancelake.commit.versions import list_versions
 from lancelake.data.codec.readers import forget_readers_below
 from lancelake.errors import TableNotFoundError
 from lancelake.format import layout
+from lancelake.scan.take import close_fragments
 from lancelake.storage.leftovers import remove_leftovers
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -32,6 +33,7 @@ def drop_table(location: Location, *, ignore_not_found: bool = False) -> None:
     store.delete_many(path for path in paths if not _is_transaction(path))
     store.delete_many(path for path in paths if _is_transaction(path))
     remove_leftovers(location)
+    close_fragments()
     forget_readers_below(location)
 
 

@@ -10,6 +10,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.errors import VersionNotFoundError
 from lancelake.format import layout
+from lancelake.index.segment_place import segment_place
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectInfo
@@ -60,7 +61,7 @@ def _files(snapshot: Snapshot) -> Iterator[TrackedFile]:
             place = files.deletion_file(fragment.id, fragment.deletion_file)
             yield tracked(place, "deletion file")
     for index in snapshot.indices:
-        folder = files.index_dir(index)
+        folder = segment_place(snapshot, index)
         names = [file.path for file in index.files]
         for name in names or open_store(folder.root).list_names(folder.path):
             yield tracked(FileAt(root=folder.root, path=f"{folder.path}/{name}"), "index file")

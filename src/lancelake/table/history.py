@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import repeat
 
@@ -16,6 +16,7 @@ from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import LanceTableError, ObjectNotFoundError, VersionNotFoundError
 from lancelake.format import layout
 from lancelake.format.flags import ensure_readable
+from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import is_detached
 from lancelake.format.names import parse_manifest_name
 from lancelake.format.unknown import parse
@@ -90,7 +91,7 @@ def history_in_numbers(location: Location) -> list[VersionFacts]:
         seen = (location.uri, info.path, info.e_tag)
         found[seen] = _KNOWN.peek(seen) if info.e_tag is not None else None
     unknown = [seen for seen, facts in found.items() if facts is None and _is_attached(seen[1])]
-    sums = _Sums()
+    sums = FragmentSums()
     for seen, data in _manifests(location, unknown):
         facts = _facts(location, seen[1], data, sums)
         found[seen] = _KNOWN.get(seen, partial(_same, facts))
@@ -122,14 +123,37 @@ def facts_of(snapshot: Snapshot) -> VersionFacts:
     )
 
 
-class _Sums:
+class FragmentSums:
     """Sums over fragments; those that many versions share are decoded once."""
 
     def __init__(self) -> None:
         self._known: dict[bytes, _Counts] = {}
+        self._last: tuple[frozenset[bytes], VersionSummary] = (
+            frozenset(),
+            self._total((), trusts=True),
+        )
+
+    def of_snapshot(self, snapshot: Snapshot) -> VersionSummary:
+        """Compute the statistics of a version from those of the one before in the calls."""
+        payloads = FragmentList.of(snapshot.manifest.fragments).payloads()
+        found = frozenset(payloads)
+        last, total = self._last
+        if len(found) < len(payloads):
+            return self._total(payloads, trusts=True)
+        come = self._total([*(found - last)], trusts=True)
+        gone = self._total([*(last - found)], trusts=True)
+        sums = {
+            f.name: getattr(total, f.name) + getattr(come, f.name) - getattr(gone, f.name)
+            for f in fields(VersionSummary)
+        }
+        self._last = found, VersionSummary(**sums)
+        return self._last[1]
 
     def of(self, outline: VersionOutline) -> VersionSummary:
-        fragments = outline.fragments
+        """Compute the statistics of an outline; counts of the oldest writers are ignored."""
+        return self._total(outline.fragments, trusts=outline.names_writer)
+
+    def _total(self, fragments: Sequence[bytes], *, trusts: bool) -> VersionSummary:
         found = [self._known.get(each) or self._counted(each) for each in fragments]
         columns = zip(*found, strict=True) if found else repeat((), _KINDS_OF_COUNTS)
         files, size, deletions, rows, deleted = map(sum, columns)
@@ -138,8 +162,8 @@ class _Sums:
             total_data_files=files,
             total_files_size=size,
             total_deletion_files=deletions,
-            total_data_file_rows=rows if outline.names_writer else 0,
-            total_deletion_file_rows=deleted if outline.names_writer else 0,
+            total_data_file_rows=rows if trusts else 0,
+            total_deletion_file_rows=deleted if trusts else 0,
         )
 
     def _counted(self, encoded: bytes) -> _Counts:
@@ -179,7 +203,7 @@ def _manifest(location: Location, seen: _Seen) -> tuple[_Seen, bytes] | None:
         return None
 
 
-def _facts(location: Location, path: str, data: bytes, sums: _Sums) -> VersionFacts:
+def _facts(location: Location, path: str, data: bytes, sums: FragmentSums) -> VersionFacts:
     try:
         outline = decode(data)
         ensure_readable(outline.reader_feature_flags)

@@ -111,5 +111,5 @@ def _as_of(location: Location, time_ns: int) -> Snapshot:
     if oldest is None:
         latest_version(location)
     since = f": the oldest was written {oldest.manifest.timestamp}" if oldest else ""
-    problem = f"the time is earlier than the first version of this table{since}"
+    problem = f"the time is earlier than the first version of this dataset{since}"
     raise VersionNotFoundError(problem, table=location.uri)

@@ -108,7 +108,7 @@ def publish(
     if choices.is_detached:
         return commit_detached(line, request, services, base=base).snapshot
     made = commit(line, request, services, base=base).snapshot
-    run_after(choices.after, _committed(made, choices))
+    run_after(choices.after, _committed(made, transaction, choices))
     return made
 
 
@@ -126,7 +126,7 @@ def publish_first(
             naming=choices.naming,
         )
     made = result.snapshot
-    run_after(choices.after, _committed(made, choices))
+    run_after(choices.after, _committed(made, transaction, choices))
     return made
 
 
@@ -150,9 +150,15 @@ def publish_clone(
     return result.snapshot
 
 
-def _committed(made: Snapshot, choices: CommitChoices) -> Committed:
+def _committed(made: Snapshot, transaction: Transaction, choices: CommitChoices) -> Committed:
     around = choices.surroundings
-    return Committed(snapshot=made, lock=choices.lock, clock=around.clock, ids=around.ids)
+    return Committed(
+        snapshot=made,
+        operation=transaction.operation,
+        lock=choices.lock,
+        clock=around.clock,
+        ids=around.ids,
+    )
 
 
 def _line(location: Location, choices: CommitChoices) -> VersionLine:

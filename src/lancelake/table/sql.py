@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -20,12 +20,15 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.retype import retype
 from lancelake.errors import InvalidExpressionError, LanceTableError
 from lancelake.expr.arrays import plain_type, type_without_views, without_views
+from lancelake.expr.chains import check_chains
 from lancelake.expr.engine import reason
 from lancelake.expr.json_functions import register_json_functions
 from lancelake.expr.planned import table_scans
 from lancelake.expr.query_reads import ALL_ROWS, QueryReads, every_read, only_read
 from lancelake.expr.threads import datafusion_threads
+from lancelake.expr.tokens import tokenize
 from lancelake.format import jsonb
+from lancelake.format.frozen import FrozenMap
 from lancelake.format.logical_types import EXTENSION_NAME
 from lancelake.scan.explain import explain
 from lancelake.scan.outputs import BINARY_JSON, expression_schema
@@ -42,10 +45,11 @@ _READ_ONLY = SQLOptions().with_allow_ddl(False).with_allow_dml(False).with_allow
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SqlRequest:
-    """A query, its name for the table, and the columns it can access."""
+    """A query, its name for the table, the columns it can access, and other tables by name."""
 
     text: str
     table_name: str = "dataset"
+    others: Mapping[str, Snapshot] = field(default_factory=FrozenMap)
     with_row_id: bool = False
     with_row_address: bool = False
     blob_values: bool = False
@@ -60,12 +64,19 @@ class Query:
         self._snapshot = snapshot
         self._request = request
         self._spills = spills
+        self._others: dict[str, _Rows] = {}
+        check_chains(tokenize(request.text), request.text)
         self._rows = _Rows(snapshot, request)
+        if request.others:
+            # Conditions of a join are not attributed to one table; columns are still pruned.
+            self._others = {name: _Rows(at, request) for name, at in request.others.items()}
+            self._frame = self._understood(_all_of(_ROWS))
+            return
         self._frame = self._understood(f'SELECT * FROM "{_ROWS}"')
         needed = self._needed()
         if needed is None:
             self._rows = _Rows(snapshot, request)
-            self._frame = self._understood(f'SELECT * FROM "{_ROWS}" LIMIT {ALL_ROWS}')
+            self._frame = self._understood(_all_of(_ROWS))
             needed = self._needed_by_all()
         self._rows.narrow(needed)
 
@@ -96,8 +107,9 @@ class Query:
         except LanceTableError:
             raise
         except Exception as error:  # DataFusion raises bare Exception
-            if self._rows.failure is not None:
-                raise self._rows.failure from error
+            for rows in (self._rows, *self._others.values()):
+                if rows.failure is not None:
+                    raise rows.failure from error
             if has_begun or self._spills or _OUT_OF_MEMORY not in str(error):
                 raise self._refused(error) from error
             yield from Query(self._snapshot, self._request, spills=True)._batches()
@@ -136,6 +148,9 @@ class Query:
         context.register_dataset(_ROWS, self._rows)
         try:
             context.register_view(self._request.table_name, context.sql(rows))
+            for name, other in self._others.items():
+                context.register_dataset(f"{_ROWS}_{name}", other)
+                context.register_view(name, context.sql(_all_of(f"{_ROWS}_{name}")))
             return context.sql_with_options(self._request.text, _READ_ONLY)
         except Exception as error:  # DataFusion raises bare Exception
             raise self._refused(error) from error
@@ -220,6 +235,11 @@ class _Scan:
             # DataFusion only keeps the text of an error.
             self._rows.failure = error
             raise
+
+
+def _all_of(name: str) -> str:
+    """Return a query of all rows; its limit keeps conditions out of the read."""
+    return f'SELECT * FROM "{name}" LIMIT {ALL_ROWS}'
 
 
 def _context(request: SqlRequest, *, spills: bool) -> SessionContext:

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from lancelake.commit import ref_files
 from lancelake.commit.ref_files import RefTarget
 from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.errors import VersionNotFoundError
 from lancelake.format.ids import Version
 from lancelake.format.refs import Tag
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
-from lancelake.table.open import Reference, open_snapshot
+from lancelake.table.open import OnBranch, Reference, open_snapshot
 from lancelake.table.publish import SYSTEM, Surroundings
 
 
@@ -47,7 +48,14 @@ def _store(base: Snapshot) -> ObjectStore:
 
 
 def _target(base: Snapshot, reference: Reference) -> RefTarget:
-    found = open_snapshot(base.location, reference, main=base.main_location)
+    try:
+        found = open_snapshot(base.location, reference, main=base.main_location)
+    except VersionNotFoundError as error:
+        if not isinstance(reference, OnBranch) or reference.version is None:
+            raise
+        named = f"{reference.branch or 'main'}:{reference.version}"
+        problem = f"Version not found error: version {named} does not exist"
+        raise VersionNotFoundError(problem, version=reference.version) from error
     return RefTarget(
         branch=found.branch, version=Version(found.version), manifest_size=found.manifest_size
     )

@@ -9,6 +9,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.ids import BaseId
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.operations import Clone
+from lancelake.txn import mem_wal
 from lancelake.txn.bases import ensure_id
 from lancelake.txn.state import TableState
 
@@ -30,7 +31,7 @@ def copied(op: Clone, source: TableState, source_uri: str) -> TableState:
         base_paths=(*before.base_paths, base),
         branch=op.branch_name,
     )
-    indices = tuple(_index_based(i, base_id) for i in source.indices)
+    indices = tuple(_index_based(i, base_id) for i in mem_wal.kept_by_clone(source.indices))
     return TableState(manifest=manifest, indices=indices)
 
 
@@ -41,7 +42,7 @@ def _deep(source: TableState) -> TableState:
         base_paths=(),
         branch=None,
     )
-    indices = tuple(replace(i, base_id=None) for i in source.indices)
+    indices = tuple(replace(i, base_id=None) for i in mem_wal.kept_by_clone(source.indices))
     return TableState(manifest=manifest, indices=indices)
 
 

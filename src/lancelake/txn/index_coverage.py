@@ -173,7 +173,8 @@ def _remapped(
         msg = f"index {index.name!r} was rewritten but does not state which fragments it covers"
         raise InvalidRequestError(msg, index=index.name)
     swapped = with_coverage(index, _swapped(index, covered, groups, forget=False))
-    return replace(swapped, uuid=entry.new_id, files=entry.new_index_files)
+    # The new files are in the table itself, also where the old ones belong to another one.
+    return replace(swapped, uuid=entry.new_id, files=entry.new_index_files, base_id=None)
 
 
 def _useless(entries: Indices, existing: BitMap) -> Indices:

@@ -6,11 +6,15 @@ import uuid
 from collections.abc import Iterable
 from dataclasses import replace
 
+from pyroaring import BitMap
+
 from lancelake.errors import InvalidRequestError
 from lancelake.format.index_meta import MEM_WAL, IndexMetadata
 from lancelake.format.memwal import details
+from lancelake.format.memwal.details import IndexCatchup
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.txn.rules import OK, Incompatible, Retryable, Verdict, VersionTarget
+from lancelake.txn.state import TableState
 
 Indices = tuple[IndexMetadata, ...]
 _NS_PER_MS = 1_000_000
@@ -47,6 +51,68 @@ def with_progress(entry: IndexMetadata, marks: Iterable[MergedGeneration]) -> In
         latest[mark.region_id] = max(latest.get(mark.region_id, 0), mark.generation)
     merged = tuple(MergedGeneration(region_id=r, generation=g) for r, g in latest.items())
     return replace(entry, details=details.encode(replace(before, merged=merged)))
+
+
+def with_catchup(
+    state: TableState, changed: Iterable[IndexMetadata], target: VersionTarget
+) -> TableState:
+    """Record for changed indices that they cover everything merged so far, if they do.
+
+    Releases disagree on what a missing entry means; one that is there is true for all of them.
+    """
+    entry = state.index_named(MEM_WAL)
+    names = {index.name for index in changed if not index.is_system}
+    if entry is None or not names:
+        return state
+    before = details.of_entry(entry)
+    kept = tuple(c for c in before.index_catchup if c.index_name not in names)
+    made = tuple(
+        IndexCatchup(index_name=name, generations=before.merged)
+        for name in sorted(names)
+        if before.merged and _covers_all(state, name)
+    )
+    if (*kept, *made) == before.index_catchup:
+        return state
+    caught_up = replace(before, index_catchup=(*kept, *made))
+    renewed = _renewed(replace(entry, details=details.encode(caught_up)), target)
+    return replace(state, indices=_put(state.indices, renewed))
+
+
+def _covers_all(state: TableState, name: str) -> bool:
+    covered = BitMap()
+    for index in state.indices:
+        if index.name == name:
+            covered |= index.fragments() or BitMap()
+    return BitMap(state.fragment_ids()) <= covered
+
+
+def kept_by_restore(old: TableState, head: TableState) -> Indices:
+    """Return the entries after a restore: progress never goes back.
+
+    Otherwise rows that were merged since, and are undone by the restore, would be merged again. A
+    MemWAL for another key ends.
+    """
+    others = tuple(i for i in old.indices if i.name != MEM_WAL)
+    entry = head.index_named(MEM_WAL)
+    if entry is None or _key(old) != _key(head):
+        return others
+    # Indices cover what they covered then.
+    before = details.of_entry(entry)
+    return (*others, replace(entry, details=details.encode(replace(before, index_catchup=()))))
+
+
+def kept_by_clone(indices: Indices) -> Indices:
+    """Return the entries of a clone: its MemWAL has no regions yet, and so none is merged."""
+    return tuple(_without_progress(i) if i.name == MEM_WAL else i for i in indices)
+
+
+def _without_progress(entry: IndexMetadata) -> IndexMetadata:
+    before = details.of_entry(entry)
+    return replace(entry, details=details.encode(replace(before, merged=(), index_catchup=())))
+
+
+def _key(state: TableState) -> tuple[int, ...]:
+    return tuple(field.id for field in state.manifest.schema.primary_key())
 
 
 def judged(mine: Iterable[MergedGeneration], theirs: Iterable[MergedGeneration]) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from lancelake.errors import InvalidExpressionError
-from lancelake.expr.chains import MAX_CHAIN, Chain, Negation, check_chains, structure
+from lancelake.expr.chains import MAX_CHAIN, MAX_REREADS, Chain, Negation, check_chains, structure
 from lancelake.expr.tokens import tokenize
 
 
@@ -63,4 +63,61 @@ def test_a_chain_within_commas_may_be_long_in_all() -> None:
 @pytest.mark.parametrize("text", ["a" + " + 1" * (MAX_CHAIN + 1), "f(a" + "::int" * 2001 + ")"])
 def test_a_chain_of_too_many_operators_is_refused(text: str) -> None:
     with pytest.raises(InvalidExpressionError, match="chains more than"):
+        check_chains(tokenize(text), text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CAST(a AS INT" + "[]" * 20_000 + ")",
+        "a" + " AT TIME ZONE 'utc'" * 20_000,
+        "@" * 20_000 + "a",
+        "f(a" + " COLLATE x" * 20_000 + ")",
+    ],
+    ids=["type", "time zone", "sign", "collation"],
+)
+def test_a_chain_of_anything_that_would_overflow_the_stack_is_refused(text: str) -> None:
+    with pytest.raises(InvalidExpressionError, match="chains more than"):
+        check_chains(tokenize(text), text)
+
+
+@pytest.mark.parametrize(
+    ("opening", "closing"),
+    [
+        ("CAST(", " AS INT)"),
+        ("CASE WHEN a THEN ", " END"),
+        ("CASE (", ") WHEN 1 THEN 2 END"),
+        ("NOT (", ")"),
+        ("INTERVAL ", ""),
+        ("ARRAY[", "]"),
+        ("abs(substring(", ", 1))"),
+    ],
+)
+def test_nesting_that_a_mistake_makes_endless_to_parse_is_refused(
+    opening: str, closing: str
+) -> None:
+    def nested(depth: int) -> str:
+        return f"f({opening * depth}a b{closing * depth})"
+
+    check_chains(tokenize(nested(MAX_REREADS)), "")
+    with pytest.raises(InvalidExpressionError, match=f"more than {MAX_REREADS} deep"):
+        check_chains(tokenize(nested(MAX_REREADS + 1)), "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        " + ".join(["CAST(a AS INT)"] * 100),
+        " AND ".join(["CASE WHEN a THEN NOT b END"] * 100),
+        "f(" + ", ".join(["NOT (a)"] * 100) + ")",
+        "abs(" * 40 + "a" + ")" * 40,
+    ],
+)
+def test_keywords_beside_each_other_do_not_count_as_nested(text: str) -> None:
+    check_chains(tokenize(text), text)
+
+
+def test_a_type_nested_in_a_text_is_refused() -> None:
+    text = "arrow_cast(a, '" + "List(" * 20_000 + "Int32" + ")" * 20_000 + "')"
+    with pytest.raises(InvalidExpressionError, match="nests types"):
         check_chains(tokenize(text), text)

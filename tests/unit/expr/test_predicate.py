@@ -65,7 +65,7 @@ def test_rows_kept(filter: Any, rows: list[int]) -> None:
 
 @pytest.mark.parametrize("filter", ["i", "s", "1", "NULL", "none", "st", "i + 1"])
 def test_value_that_is_no_condition_is_refused(filter: str) -> None:
-    with pytest.raises(InvalidExpressionError, match="not a boolean"):
+    with pytest.raises(InvalidExpressionError, match="does not return a boolean"):
         understood(filter)
 
 

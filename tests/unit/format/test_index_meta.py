@@ -103,3 +103,11 @@ def test_a_kind_is_the_last_part_of_its_url(url):
 def test_a_uuid_of_another_length_is_damage(data):
     with pytest.raises(CorruptTableError):
         index_meta.decode_uuid(table_pb2.UUID(uuid=data))
+
+
+def test_a_bitmap_that_claims_all_fragments_is_refused():
+    everything = BitMap()
+    everything.add_range(0, 1 << 32)
+    everything.run_optimize()
+    with pytest.raises(CorruptTableError, match="claims 4294967296 fragments"):
+        entry(bitmap=bytes(everything.serialize())).fragments()

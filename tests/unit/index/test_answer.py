@@ -76,3 +76,26 @@ def test_bounds_hold(case: tuple[Truth, Answer]) -> None:
     assert members(answer.surely_false) <= false <= members(answer.maybe_false)
     if answer.is_exact:
         assert members(answer.maybe_true) == true
+
+
+@given(
+    truth=truths,
+    named=st.lists(st.sampled_from([True, False, None]), min_size=6, max_size=6),
+    doubted=st.sets(st.sampled_from(ROWS)),
+    is_opposite=st.booleans(),
+)
+def test_bounds_hold_for_rows_that_are_named_by_old_values_too(
+    truth: Truth, named: list[bool | None], doubted: set[int], is_opposite: bool
+) -> None:
+    def rows_of(value: bool | None) -> RowIds:
+        old = {row for row in doubted if named[row] is value}
+        return ids([row for row in ROWS if truth[row] is value or row in old])
+
+    answer = Answer.exact(rows_of(True), rows_of(None)).doubting(ids(sorted(doubted)))
+    if is_opposite:
+        answer, truth = ~answer, tuple(map(opposite, truth))
+    true = {row for row in ROWS if truth[row] is True}
+    false = {row for row in ROWS if truth[row] is False}
+    assert members(answer.surely_true) <= true <= members(answer.maybe_true)
+    assert members(answer.surely_false) <= false <= members(answer.maybe_false)
+    assert answer.is_exact or doubted

@@ -10,7 +10,7 @@ from lancelake.errors import AlreadyExistsError, InvalidRequestError
 from lancelake.format.ids import FieldId
 from lancelake.format.memwal.region_spec import Bucketed, ByValue, RegionSpec, Unsharded
 from lancelake.memwal.initialize import bucketed, by_value, details_of, initialize
-from tests.support.memwal_tables import SCHEMA, new_table, newest, rows, writer
+from tests.support.memwal_tables import SCHEMA, new_table, newest, rows
 
 
 @pytest.mark.parametrize(
@@ -33,14 +33,6 @@ def test_a_table_has_one_mem_wal(tmp_path: Path) -> None:
     base = new_table(tmp_path / "t", (1, "a"))
     with pytest.raises(AlreadyExistsError, match="already has a MemWAL"):
         initialize(base, None)
-
-
-def test_files_of_an_earlier_mem_wal_are_not_continued(tmp_path: Path) -> None:
-    base = new_table(tmp_path / "t", (1, "a"))
-    writer(base).close()
-    lance.write_dataset(rows((1, "new")), tmp_path / "t", mode="overwrite")
-    with pytest.raises(InvalidRequestError, match="an earlier MemWAL"):
-        initialize(newest(tmp_path / "t"), None)
 
 
 def test_only_key_columns_choose_the_region(tmp_path: Path) -> None:

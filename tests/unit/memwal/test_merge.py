@@ -141,3 +141,30 @@ def test_nested_columns_are_merged(tmp_path: Path) -> None:
     assert open_view(base, Freshness.FLUSHED).to_table().to_pylist() == changed
     made = merge_generations(base).snapshot
     assert open_view(made, Freshness.BASE).to_table().sort_by("id").to_pylist() == changed
+
+
+def test_indices_that_cover_what_is_merged_are_recorded(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    base = new_table(uri, (1, "base"))
+    lance.dataset(uri).create_scalar_index("name", "BTREE")
+    assert details_of(newest(uri)).index_catchup == ()
+    with writer(base) as mine:
+        mine.put(rows((2, "new")))
+    merge_generations(newest(uri))
+    assert details_of(newest(uri)).index_catchup == ()
+    lance.dataset(uri).optimize.optimize_indices()
+    (caught_up,) = details_of(newest(uri)).index_catchup
+    assert caught_up.index_name == "name_idx"
+    assert [(m.region_id, m.generation) for m in caught_up.generations] == [(REGION, 1)]
+
+
+def test_a_dropped_index_is_not_recorded(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    base = new_table(uri, (1, "base"))
+    with writer(base) as mine:
+        mine.put(rows((2, "new")))
+    merge_generations(newest(uri))
+    lance.dataset(uri).create_scalar_index("name", "BTREE")
+    assert [c.index_name for c in details_of(newest(uri)).index_catchup] == ["name_idx"]
+    lance.dataset(uri).drop_index("name_idx")
+    assert details_of(newest(uri)).index_catchup == ()

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
@@ -13,7 +15,7 @@ from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.region_files import RegionFiles, list_regions
 from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.view import Freshness
-from tests.support.memwal_tables import INLINE, keys, newest, rows, seen
+from tests.support.memwal_tables import CAUGHT_UP, INLINE, keys, newest, rows, seen
 
 
 @pytest.fixture
@@ -60,3 +62,14 @@ def test_a_replaced_writer_is_reported_after_all_have_stopped(base: Snapshot) ->
         old.close()
     new.close()
     assert seen(base)[3] == "new"
+
+
+def test_regions_of_values_of_an_official_release_are_continued(tmp_path: Path) -> None:
+    uri = shutil.copytree(CAUGHT_UP, tmp_path / "t")
+    schema = lance.dataset(uri).schema
+    with TableWriter(newest(uri), INLINE) as mine:
+        mine.put(pa.table([["Bern", "Rome", "Oslo"], [3, 3, 3]], schema=schema))
+        assert {w.epoch for w in mine.writers.values()} == {1, 2}
+    merge_generations(newest(uri))
+    found = {row["city"]: row["value"] for row in lance.dataset(uri).to_table().to_pylist()}
+    assert found == {"Bern": 3, "Rome": 3, "Oslo": 3}

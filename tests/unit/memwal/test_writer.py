@@ -128,7 +128,7 @@ def test_concurrent_calls_share_a_wal_entry(base: Snapshot) -> None:
 def test_a_put_without_a_reply_is_written_once(base: Snapshot, stop: Stop) -> None:
     mine = writer(base)
     calls = FailingCalls([0], stop=stop, only=frozenset({"create"}))
-    mine._files = replace(mine._files, store=calls.on(mine._files.store))
+    mine.files = replace(mine.files, store=calls.on(mine.files.store))
     mine.put(rows((3, "new")))
     mine.put(rows((4, "new")))
     assert RegionFiles.at(base.location, REGION).last_position() == 2
@@ -138,7 +138,7 @@ def test_a_put_without_a_reply_is_written_once(base: Snapshot, stop: Stop) -> No
 def test_a_writer_whose_store_fails_is_not_usable_any_more(base: Snapshot) -> None:
     mine = writer(base)
     calls = FailingCalls(range(4), only=frozenset({"create"}))
-    mine._files = replace(mine._files, store=calls.on(mine._files.store))
+    mine.files = replace(mine.files, store=calls.on(mine.files.store))
     with pytest.raises(StorageUnavailableError):
         mine.put(rows((3, "lost")))
     with pytest.raises(StorageError, match="Open a new writer"):

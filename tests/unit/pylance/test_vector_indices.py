@@ -12,7 +12,7 @@ import pytest
 
 import lancelake.pylance as lance
 from lancelake.engine.local import LocalEngine
-from lancelake.errors import DamagedIndexError, UnsupportedError
+from lancelake.errors import DamagedIndexError, MissingPackageError
 from lancelake.table.index.build import IndexRun, create_index
 from lancelake.table.index.parallel import BuiltByTasks
 from lancelake.table.index.request import IndexRequest
@@ -95,7 +95,7 @@ def test_rows_that_change_are_found_as_they_are(tmp_path: Path, kind: str, stabl
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
     assert table.index_statistics("v_idx")["num_unindexed_rows"] == 0
     table.optimize.compact_files()
-    assert "LanceScan" not in plan_of(table)
+    assert "LanceRead" not in plan_of(table)
     assert recall(table, nprobes=2, refine_factor=5) == 1.0
     assert sorted(ids(table, far, k=len(expected), nprobes=2)) == expected
 
@@ -282,7 +282,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         ("IVF_FLAT", {"partitions": 4}, "has no parameter 'partitions'"),
         ("IVF_FLAT", {"ivf_centroids": MATRIX[:2, :4]}, "ivf_centroids have 4 values"),
         ("IVF_FLAT", {"index_file_version": "legacy"}, "file version V3"),
-        ("IVF_FLAT", {"accelerator": "cuda"}, "accelerator"),
+        ("IVF_FLAT", {"accelerator": "tpu"}, "accelerator"),
         ("IVF_RQ", {}, "searched, but not built"),
         ("IVF_OTHER", {}, "is not a kind of index"),
     ],
@@ -305,5 +305,5 @@ def test_too_few_rows_for_a_codebook(tmp_path: Path) -> None:
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "faiss", None)
-    with pytest.raises(UnsupportedError, match=r"lancelake\[search\]"):
+    with pytest.raises(MissingPackageError, match=r"lancelake\[search\]"):
         written(tmp_path).create_index("v", "IVF_FLAT")

@@ -11,12 +11,12 @@ import lance
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyroaring import BitMap, FrozenBitMap
+from pyroaring import FrozenBitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, InvalidExpressionError
 from lancelake.format.frozen import FrozenMap
-from lancelake.scan.execute import count, execute, fetch, kept_offsets
+from lancelake.scan.execute import RowFetcher, count, execute, kept_offsets
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -153,12 +153,12 @@ def test_deletions_of_either_encoding_are_left_out(tmp_path: Path, share: int, s
 def test_fetch_returns_rows_by_offset(source: Snapshot) -> None:
     (task, *_) = plan(source, ScanRequest(columns=("key", "text"))).tasks
     offsets = np.array([0, 1, 9], dtype=np.uint64)
-    assert fetch(task.matching(BitMap(offsets)))["key"].to_pylist() == [0, 1, 9]
+    assert RowFetcher(task).fetch(offsets)["key"].to_pylist() == [0, 1, 9]
 
 
 def test_fetch_of_no_rows_has_the_columns(source: Snapshot) -> None:
     (task, *_) = plan(source, ScanRequest(columns=("key", "z"))).tasks
-    found = fetch(task.matching(BitMap()))
+    found = RowFetcher(task).fetch(np.array([], dtype=np.uint64))
     assert (found.num_rows, found.schema.names) == (0, ["key", "z"])
 
 

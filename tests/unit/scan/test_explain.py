@@ -19,7 +19,7 @@ def test_every_step_is_named(source: Snapshot) -> None:
     )
     text = explain(plan(source, request))
     steps = [line.strip().split(":")[0] for line in text.splitlines()]
-    assert steps == ["Output", "Sort", "Limit", "Compute", "Filter", "LanceScan"]
+    assert steps == ["Output", "Sort", "Limit", "Compute", "Filter", "LanceRead"]
     for word in ("double", "key desc", "skip=2, fetch=5", "a * 2", "key > 3", "fragments=5"):
         assert word in text
 

@@ -39,10 +39,10 @@ def in_child(act):
 """
 
 
-@pytest.fixture(scope="module")
-def uri(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def uri(tmp_path: Path) -> Path:
     rows = pa.table({"a": range(20_000), "s": [str(i % 7) for i in range(20_000)]})
-    path = tmp_path_factory.mktemp("forks") / "t.lance"
+    path = tmp_path / "t.lance"
     lance.write_dataset(rows, path, max_rows_per_file=2_500).delete("a = 5")
     return path
 
@@ -69,13 +69,62 @@ reads = [
 """
 
 
-def test_a_child_whose_parent_has_read_is_refused_instead_of_left_waiting(uri: Path) -> None:
-    program = READS + "ds.to_table(filter='a + 1 > 2')\nfor read in reads:\n    in_child(read)\n"
+def test_a_child_whose_parent_has_read_reads_and_writes(uri: Path) -> None:
+    program = READS + (
+        "ds.to_table(filter='a + 1 > 2')\n"
+        "for read in reads[:6]:\n    in_child(read)\n"
+        "in_child(lambda: reads[-1]().count_rows())\n"
+        "ds.delete('a = 1')\n"
+        "print(sum(batch.num_rows for batch in ds.to_batches()))\n"
+    )
     found = _run(uri, program)
-    assert len(found) == 9
-    for line in found:
-        assert line.startswith("refused: a forked process cannot use")
+    assert found == ["19999", "952", "19990", "[1, 9001, 3]", "2500", "19999", "20000", "19999"]
+
+
+def test_a_grandchild_reads(uri: Path) -> None:
+    program = """
+ds.to_table()
+
+def both():
+    rows = ds.to_table().num_rows
+    in_child(lambda: ds.to_table(filter="a >= 100").num_rows)
+    return rows
+
+in_child(both)
+"""
+    first, second = _run(uri, program)
+    assert int(second) - int(first) == 99
+
+
+def test_an_open_index_is_read_in_the_child(tmp_path: Path) -> None:
+    table = lance.write_dataset(pa.table({"a": range(1_000)}), tmp_path / "t.lance")
+    table.create_scalar_index("a", "BTREE")
+    program = """
+ds.to_table(filter="a = 7")
+in_child(lambda: (ds.count_rows("a < 70"), ds.to_table(filter="a = 9")["a"].to_pylist()))
+"""
+    assert _run(tmp_path / "t.lance", program) == ["(70, [9])"]
+
+
+def test_sorting_and_sql_are_refused_in_a_child_whose_parent_has_evaluated_sql(uri: Path) -> None:
+    program = READS + "ds.to_table(filter='a + 1 > 2')\nfor n in (6, 7):\n    in_child(reads[n])\n"
+    for line in _run(uri, program):
+        assert line.startswith("refused: a forked process cannot use DataFusion")
         assert '"spawn"' in line
+
+
+def test_a_child_that_cannot_copy_the_library_is_refused(uri: Path) -> None:
+    program = """
+import resource, signal
+
+ds.to_table()
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+in_child(lambda: ds.to_table().num_rows)
+"""
+    (found,) = _run(uri, program)
+    assert found.startswith("refused: a forked process cannot use the codec that its parent has")
+    assert '"forkserver"' in found
 
 
 def test_a_child_whose_parent_has_only_opened_the_table_reads(uri: Path) -> None:

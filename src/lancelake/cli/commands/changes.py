@@ -11,17 +11,18 @@ import pyarrow as pa
 import typer
 
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat
+from lancelake.cli.console import RowFormat
 from lancelake.cli.options import (
     Columns,
     Filter,
-    Output,
+    MaxRows,
+    RowOutput,
     StorageOptions,
     Uri,
     column_names,
     location,
 )
-from lancelake.cli.row_view import first_rows, print_json_rows, print_rows
+from lancelake.cli.row_view import print_stream
 from lancelake.commit.snapshot import Snapshot
 from lancelake.table.change_feed.execute import execute
 from lancelake.table.change_feed.planner import plan_changes
@@ -39,7 +40,6 @@ from lancelake.table.open import AtTag, AtVersion, time_reference
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
-_SHOWN = 20
 _STYLES = {
     ChangeKind.INSERT.value: "green",
     ChangeKind.UPDATE_BEFORE.value: "dim yellow",
@@ -87,20 +87,11 @@ def changes(
     net: Annotated[
         bool, typer.Option("--net", help="Net changes: at most one change per row.")
     ] = False,
-    rows: Annotated[
-        int | None,
-        typer.Option(
-            "--rows",
-            "-n",
-            min=0,
-            show_default=False,
-            help=f"Maximum number of rows; 0 for all. By default {_SHOWN}, and all with -o json.",
-        ),
-    ] = None,
+    rows: MaxRows = None,
     columns: Columns = None,
     filter: Filter = None,
     options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show row-level changes between two versions.
 
@@ -115,12 +106,7 @@ def changes(
     )
     plan = plan_changes(last, _point(last, begin), None, request)
     found = itertools.chain.from_iterable(map(execute, plan.tasks))
-    if output is OutputFormat.JSON:
-        print_json_rows(found, plan.schema, last, rows or None)
-        return
-    first = first_rows(found, plan.schema, _SHOWN if rows is None else rows or None)
-    styles = [_STYLES[kind] for kind in first.table[CHANGE_TYPE].to_pylist()]
-    print_rows(_for_people(first.table), last, output, styles, has_more=first.has_more)
+    print_stream(found, plan.schema, last, output, rows, _for_people)
 
 
 def _point(last: Snapshot, text: str | None) -> Point:
@@ -134,10 +120,11 @@ def _point(last: Snapshot, text: str | None) -> Point:
         return AtTag(text)
 
 
-def _for_people(found: pa.Table) -> pa.Table:
-    """Put the kind of change first, in short form."""
+def _for_people(found: pa.Table) -> tuple[pa.Table, list[str]]:
+    """Put the kind of change first, in short form, and choose the style of each row."""
+    styles = [_STYLES[kind] for kind in found[CHANGE_TYPE].to_pylist()]
     named = dict(zip(FEED_NAMES, ("row id", "change", "version", "time"), strict=True))
     tops = ["_commit_version", CHANGE_TYPE, "_rowid"]
     shown = [name for name in found.column_names if name not in FEED_NAMES]
     table = found.drop_columns([COMMIT_TIMESTAMP]).select([*tops, *shown])
-    return table.rename_columns([named[name] for name in tops] + shown)
+    return table.rename_columns([named[name] for name in tops] + shown), styles

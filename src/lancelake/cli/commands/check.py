@@ -14,7 +14,8 @@ from lancelake.cli import words
 from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
 from lancelake.cli.options import Output, StorageOptions, Uri, location
 from lancelake.errors import CorruptTableError
-from lancelake.table.check import Finding, Progress, Severity, check
+from lancelake.memwal.check import check_table
+from lancelake.table.check import Finding, Progress, Severity
 from lancelake.table.describe.documents import document
 
 app = typer.Typer(add_completion=False, rich_markup_mode=None)
@@ -40,7 +41,7 @@ def check_command(
     """
     place = location(uri, options)
     watch = _Watch()
-    findings = check(
+    findings = check_table(
         place, data=data, versions="all" if all_versions else "latest", on_progress=watch.step
     )
     counts: Counter[Severity] = Counter()

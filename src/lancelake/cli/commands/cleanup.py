@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from datetime import timedelta
 from typing import Annotated, Any
 
 import typer
@@ -13,12 +12,11 @@ from lancelake.cli import words
 from lancelake.cli.at import open_head
 from lancelake.cli.console import OutputFormat, print_json, stdout
 from lancelake.cli.job_bar import job_bar
-from lancelake.cli.options import Branch, Output, StorageOptions, Uri, location
+from lancelake.cli.options import Branch, Output, StorageOptions, Uri, age, location
 from lancelake.cli.report import version_body, version_rows
 from lancelake.cli.tables import Listing, TextColumn, cut, facts, right
 from lancelake.clock import SystemClock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.format.durations import parse_duration
 from lancelake.table.cleanup.plan import PlannedFile, PlannedVersion, Reason
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupReport, clean_up
@@ -92,7 +90,7 @@ def cleanup(
     began = clock.monotonic_s()
     base = open_head(location(uri, options), branch)
     policy = CleanupPolicy(
-        older_than=None if older_than is None else _age(older_than),
+        older_than=None if older_than is None else age(older_than, "'--older-than'"),
         retain_versions=retain,
         delete_unverified=delete_unverified,
         error_if_tagged_old_versions=False,
@@ -108,13 +106,6 @@ def cleanup(
         _show(base, report, milliseconds, files=files)
     if report.failed:
         raise typer.Exit(1)
-
-
-def _age(text: str) -> timedelta:
-    try:
-        return timedelta(microseconds=parse_duration(text) // 1000)
-    except (ValueError, OverflowError) as error:
-        raise typer.BadParameter(str(error), param_hint="'--older-than'") from error
 
 
 def _show(base: Snapshot, report: CleanupReport, milliseconds: int, *, files: bool) -> None:
@@ -153,7 +144,7 @@ def _rows(
         yield "stays", f"{_numbers(versions)}: {reason}"
     if report.failed:
         yield "failed", Text(words.plural(len(report.failed), "file"), style="red")
-    yield "took", f"{milliseconds:,} ms"
+    yield "took", words.duration(milliseconds)
 
 
 def _numbers(versions: list[PlannedVersion]) -> str:

@@ -225,7 +225,7 @@ def _report(output: OutputFormat, done: Compacted, milliseconds: int) -> None:
         *version_rows(done.snapshot),
         ("before", Text(f"{before}, {words.size(metrics.bytes_removed)}")),
         ("after", Text(f"{after}, {words.size(metrics.bytes_added)}")),
-        ("took", Text(f"{milliseconds:,} ms")),
+        ("took", Text(words.duration(milliseconds))),
     ]
     if done.groups_left:
         left = words.plural(done.groups_left, "group")

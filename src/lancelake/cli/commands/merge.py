@@ -22,9 +22,11 @@ from lancelake.cli.options import (
     column_names,
     location,
 )
-from lancelake.cli.partitions import partition_columns
 from lancelake.cli.report import report, version_body, version_rows
-from lancelake.cli.source_files import SourceFormat, Sources, find_sources
+from lancelake.cli.sources.partitions import partition_columns
+from lancelake.cli.sources.places import find_sources
+from lancelake.cli.sources.readers import FOLDER_SUFFIXES, SourceFormat
+from lancelake.cli.sources.stream import Sources
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.primary_key import key_names
 from lancelake.table.merge.clauses import (
@@ -56,7 +58,8 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE",
         show_default=False,
-        help="Files or patterns such as 'day-*.parquet'; - for an Arrow stream on standard input.",
+        help="Files, folders, patterns such as 'day-*.parquet' or objects such as s3://bucket/day; "
+        "- for an Arrow stream on standard input.",
     ),
 ]
 On = Annotated[
@@ -128,7 +131,7 @@ def merge_command(
 
     Rows with an existing key are updated, others are inserted.
     """
-    names = find_sources(sources)
+    files = find_sources(sources, options, FOLDER_SUFFIXES)
     base = open_head(location(uri, options), branch)
     spec = MergeSpec(
         on=column_names(on) or key_names(base.manifest.schema),
@@ -140,11 +143,11 @@ def merge_command(
         casts=True,
     )
     reading = Sources(
-        names=names,
+        files=files,
         format=format,
         types=public_schema(base.manifest.schema),
         delimiter=delimiter,
-        partitions=partition_columns(names) if partitions else {},
+        partitions=partition_columns([f.name for f in files]) if partitions else {},
     )
     rows = reading.reader(is_merging=merge_schema)
     with job_bar("part") as progress:

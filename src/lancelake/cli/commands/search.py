@@ -11,14 +11,14 @@ import numpy.typing as npt
 import typer
 
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat
+from lancelake.cli.console import RowFormat
 from lancelake.cli.options import (
     At,
     Columns,
     Metric,
     NoIndex,
-    Output,
     RefineFactor,
+    RowOutput,
     StorageOptions,
     Uri,
     column_names,
@@ -29,7 +29,12 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.index.vector.metric import metric_named
 from lancelake.scan.nearest import DEFAULT_K, Nearest
 from lancelake.scan.search.fusion import fusion_of
-from lancelake.scan.search.request import SearchRequest, vector_column, words_query
+from lancelake.scan.search.request import (
+    SearchRequest,
+    other_rows,
+    vector_column,
+    words_query,
+)
 from lancelake.scan.search.run import search as search_rows
 from lancelake.scan.search.stored_vectors import nearest_to_row
 
@@ -132,7 +137,7 @@ def search(
     no_index: NoIndex = False,
     at: At = None,
     options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Search by text, by vector, or by both, and show the best rows with their scores."""
     snapshot = open_at(location(uri, options), at)
@@ -154,7 +159,7 @@ def search(
         nearest=nearest,
         text=words,
         k=k,
-        filter=where if like is None else _other_rows(where, like),
+        filter=where if like is None else other_rows(where, like),
         columns=column_names(columns),
         with_row_id=True,
         fusion=fusion_of(vector_weight),
@@ -175,11 +180,6 @@ def _nearest(
     if like is not None:
         return nearest_to_row(snapshot, path, like)
     return Nearest(column=path, queries=_vector(vector or ""))
-
-
-def _other_rows(where: str | None, like: int) -> str:
-    others = f"_rowid != {like}"
-    return others if where is None else f"({where}) and {others}"
 
 
 def _vector(text: str) -> npt.NDArray[np.float32]:

@@ -8,8 +8,16 @@ import numpy as np
 import typer
 
 from lancelake.cli.at import open_at
-from lancelake.cli.console import OutputFormat
-from lancelake.cli.options import At, Columns, Output, StorageOptions, Uri, column_names, location
+from lancelake.cli.console import RowFormat
+from lancelake.cli.options import (
+    At,
+    Columns,
+    RowOutput,
+    StorageOptions,
+    Uri,
+    column_names,
+    location,
+)
 from lancelake.cli.row_view import print_rows
 from lancelake.data.column_reader import RowOffsets
 from lancelake.scan.request import ScanRequest
@@ -32,7 +40,7 @@ def take(
     columns: Columns = None,
     at: At = None,
     options: StorageOptions = None,
-    output: Output = OutputFormat.TABLE,
+    output: RowOutput = RowFormat.TABLE,
 ) -> None:
     """Show rows by position, in the order requested."""
     numbers = _numbers(rows)

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated
 
 import typer
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
-from rich.text import Text
 
-from lancelake.cli import words
 from lancelake.cli.at import open_head
-from lancelake.cli.console import OutputFormat, stderr
+from lancelake.cli.console import OutputFormat
 from lancelake.cli.options import (
     Branch,
     Delimiter,
@@ -24,22 +18,22 @@ from lancelake.cli.options import (
     Uri,
     location,
 )
-from lancelake.cli.partitions import partition_columns
-from lancelake.cli.report import report, version_body, version_rows
-from lancelake.cli.source_files import SourceFormat, Sources, find_sources
-from lancelake.clock import SystemClock
+from lancelake.cli.sources.partitions import partition_columns
+from lancelake.cli.sources.places import find_sources
+from lancelake.cli.sources.readers import FOLDER_SUFFIXES, SourceFormat
+from lancelake.cli.sources.stream import Sources
+from lancelake.cli.write_run import StableRowIds, write_sources
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.arrays.text import InvalidText, chosen_text
-from lancelake.data.write_task import MAX_ROWS_PER_FILE, WriteCounts
+from lancelake.data.write_task import MAX_ROWS_PER_FILE
 from lancelake.errors import InvalidRequestError
 from lancelake.format import file_version
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.file_version import FileVersion
-from lancelake.format.operations import Append, Overwrite
 from lancelake.storage.location import Location
 from lancelake.table.open import open_existing
 from lancelake.table.publish import CommitChoices
-from lancelake.table.write import SchemaMode, WriteMode, WriteOptions, write, write_onto
+from lancelake.table.write import SchemaMode, WriteMode, WriteOptions
 
 InvalidUtf8 = Annotated[
     str,
@@ -56,7 +50,8 @@ Source = Annotated[
     typer.Argument(
         metavar="SOURCE",
         show_default=False,
-        help="Files or patterns such as 'day-*.parquet'; - for an Arrow stream on standard input.",
+        help="Files, folders, patterns such as 'day-*.parquet' or objects such as s3://bucket/day; "
+        "- for an Arrow stream on standard input.",
     ),
 ]
 Mode = Annotated[
@@ -86,9 +81,6 @@ DataVersion = Annotated[
         f"By default {file_version.DEFAULT.value}.",
     ),
 ]
-StableRowIds = Annotated[
-    bool, typer.Option("--stable-row-ids", help="Use stable row ids in a new table.")
-]
 MergeSchema = Annotated[
     bool, typer.Option("--merge-schema", help="Add columns that the table does not have.")
 ]
@@ -114,12 +106,11 @@ def write_command(
 ) -> None:
     """Write files to a table, in one version.
 
-    Files are Parquet, CSV, JSON lines or Arrow (file or stream), recognised by their names. Types
-    of text values are those of the table, if it exists, or else inferred from the first rows.
+    Files are Parquet, CSV, TSV, JSON (lines or an array) or Arrow (file or stream), recognised by
+    their names. Appended columns are cast to the types of the table; types of other text values are
+    inferred from the first rows.
     """
-    clock = SystemClock()
-    began = clock.monotonic_s()
-    names = find_sources(sources)
+    files = find_sources(sources, options, FOLDER_SUFFIXES)
     place = location(uri, options)
     base = _existing(place, branch)
     chosen = WriteOptions(
@@ -134,15 +125,13 @@ def write_command(
     is_append = base is not None and mode is WriteMode.APPEND
     types = public_schema(base.manifest.schema) if base is not None and is_append else None
     reading = Sources(
-        names=names,
+        files=files,
         format=format,
         types=types,
         delimiter=delimiter,
-        partitions=partition_columns(names) if partitions else {},
+        partitions=partition_columns([f.name for f in files]) if partitions else {},
     )
-    made = _written(base, place, reading, chosen)
-    milliseconds = round((clock.monotonic_s() - began) * 1000)
-    _report(output, made, milliseconds)
+    write_sources(base, place, reading, chosen, output)
 
 
 def _data_version(name: str | None) -> FileVersion | None:
@@ -164,58 +153,3 @@ def _ensure_kept(base: Snapshot | None, options: WriteOptions) -> None:
         )
         action = "Omit --stable-row-ids, or create a new table."
         raise InvalidRequestError(problem, table=base.location.uri, action=action)
-
-
-def _written(
-    base: Snapshot | None, place: Location, reading: Sources, options: WriteOptions
-) -> Snapshot:
-    reader = reading.reader(is_merging=options.schema_mode is SchemaMode.MERGE)
-    with _watched(reading, options) as watched:
-        if base is None:
-            return write(reader, place, watched)
-        return write_onto(base, reader, watched)
-
-
-@contextmanager
-def _watched(reading: Sources, options: WriteOptions) -> Iterator[WriteOptions]:
-    """Show the progress on a terminal."""
-    console = stderr()
-    if not console.is_terminal:
-        yield options
-        return
-    columns = (BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
-    with Progress(
-        *columns, TextColumn("{task.description}"), console=console, transient=True
-    ) as bar:
-        task = bar.add_task("", total=reading.total_bytes)
-
-        def step(counts: WriteCounts) -> None:
-            bar.update(task, completed=reading.done_bytes, description=_amount(counts))
-
-        yield replace(options, progress=step)
-
-
-def _report(output: OutputFormat, made: Snapshot, milliseconds: int) -> None:
-    counts = _counts(made)
-    body = {
-        **version_body(made),
-        "rows": counts.rows,
-        "files": counts.files,
-        "bytes": counts.size_bytes,
-        "milliseconds": milliseconds,
-    }
-    took = Text(f"{milliseconds:,} ms")
-    report(output, body, [*version_rows(made), ("written", _amount(counts)), ("took", took)])
-
-
-def _counts(made: Snapshot) -> WriteCounts:
-    """Count the rows and files that the version added."""
-    operation = None if made.transaction is None else made.transaction.operation
-    if isinstance(operation, Append | Overwrite):
-        return WriteCounts.of(operation.fragments)
-    return WriteCounts()
-
-
-def _amount(counts: WriteCounts) -> str:
-    rows, files = words.plural(counts.rows, "row"), words.plural(counts.files, "file")
-    return f"{rows}  {files}, {words.size(counts.size_bytes)}"

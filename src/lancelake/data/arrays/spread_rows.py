@@ -117,6 +117,7 @@ def _has_own_length(dtype: pa.DataType) -> bool:
 def _miscounted(found: int, expected: int, how: str) -> SchemaMismatchError:
     problem = f"there are {how} values than rows: {expected} rows"
     if how == "fewer":
-        problem = f"{problem}, {found} values"
+        ended = "Stream ended before producing values for all rows in dataset"
+        problem = f"{ended}: {problem}, {found} values"
     action = "Pass one value for each row."
     return SchemaMismatchError(problem, expected=expected, found=found, action=action)

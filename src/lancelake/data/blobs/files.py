@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 from lancelake.data import durable
 from lancelake.data.codec.address import CodecAddress, writing
 from lancelake.data.codec.official import file_session
-from lancelake.data.codec.threads import codec_threads
 from lancelake.data.file_schema import PREPARED_BLOB
 from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.blobs import BlobKind, side_file
@@ -142,7 +141,6 @@ class BlobFiles:
     def _opened(self) -> LanceFileSession:
         if self._session is None:
             folder = self.address.uri.rpartition("/")[0]
-            codec_threads.ensure_alive()
             self._session = file_session(folder, self.address.storage_options)
         return self._session
 

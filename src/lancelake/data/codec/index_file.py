@@ -19,6 +19,11 @@ from lancelake.storage.table_files import FileAt
 FILE_VERSION = "2.0"
 """File version of index files, which every release reads."""
 _READAHEAD = 4
+# The codec writes pages of 8 MiB. When it has to assemble them from smaller batches, its memory
+# grows with the file.
+_PAGE_BYTES = 8 << 20
+# Of the number of a global buffer.
+_MAX_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,10 +71,16 @@ class IndexFileReader:
     def buffer(self, metadata_key: str) -> bytes | None:
         """Return the global buffer whose number is stored under a metadata key."""
         number = self.metadata.get(metadata_key)
-        return None if number is None else self.buffer_at(int(number))
+        if number is None:
+            return None
+        is_number = number.isascii() and number.isdecimal() and len(number) <= _MAX_DIGITS
+        return self.buffer_at(int(number) if is_number else -1)
 
     def buffer_at(self, number: int) -> bytes:
         """Return the global buffer of a number."""
+        if not 0 <= number < 10**_MAX_DIGITS:
+            msg = f"index file {self._place.path} names a global buffer that it cannot have"
+            raise CorruptTableError(msg, path=self._place.path)
         with explained(self._place.path):
             return self._reader().read_global_buffer(number)
 
@@ -139,6 +150,8 @@ class IndexFileWriter:
         self._name = name
         self._rows = 0
         self._schema = schema
+        self._held: list[pa.RecordBatch] = []
+        self._held_bytes = 0
         self._address = CodecAddress.of(folder.file(name))
         with writing(name):
             self._codec = file_writer(
@@ -150,9 +163,17 @@ class IndexFileWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
-        with writing(self._name):
-            self._codec.write_batch(batch)
+        self._held.append(batch)
+        self._held_bytes += batch.nbytes
         self._rows += batch.num_rows
+        if self._held_bytes >= _PAGE_BYTES * len(self._schema):
+            self._write_held()
+
+    def _write_held(self) -> None:
+        held, self._held, self._held_bytes = self._held, [], 0
+        if held:
+            with writing(self._name):
+                self._codec.write_batch(held[0] if len(held) == 1 else pa.concat_batches(held))
 
     def add_buffer(self, data: bytes) -> int:
         """Add a global buffer and return its number."""
@@ -161,6 +182,7 @@ class IndexFileWriter:
 
     def finish(self, metadata: Mapping[str, str] | None = None) -> IndexFile:
         """Finish the file with metadata of its schema, durably, and return its entry."""
+        self._write_held()
         with writing(self._name):
             if not self._rows:
                 self._codec.write_batch(pa.RecordBatch.from_pylist([], schema=self._schema))

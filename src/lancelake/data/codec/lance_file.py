@@ -38,10 +38,13 @@ _READAHEAD = 4
 _CACHED = 256
 _FILES = 1 << 14
 
+_FileKey = tuple[int, int, tuple[FieldId, ...], tuple[int, ...]]
+
 _layouts: RecentlyUsed[tuple[bytes, FileVersion], FileLayout] = RecentlyUsed(_CACHED)
 _known: RecentlyUsed[FileAt, FileLayout] = RecentlyUsed(_FILES)
 _seams: RecentlyUsed[tuple[FileAt, tuple[int, ...]], tuple[int, ...]] = RecentlyUsed(_FILES)
 _wanted: RecentlyUsed[int, WantedColumns] = RecentlyUsed(_CACHED)
+_found: RecentlyUsed[_FileKey, FoundColumns] = RecentlyUsed(_CACHED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,8 @@ class LanceFile:
     _place: FileAt
     _reader: CodecReader
     _shapes: tuple[FileShape, ...]
+    _may_be_same: bool = False
+    """Whether columns of the types of `schema` need no conversion."""
 
     @property
     def num_rows(self) -> int:
@@ -80,6 +85,8 @@ class LanceFile:
             return self._shaped(rows[0] if len(rows) == 1 else pa.concat_batches(rows))
 
     def _shaped(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        if self._may_be_same and batch.schema.equals(self.schema, check_metadata=True):
+            return batch
         return shaped(batch, self._shapes, self.schema, self._place.path)
 
 
@@ -95,15 +102,13 @@ def open_lance_columns(
     reader = None if layout is not None else _guessed(place, wanted.names)
     if layout is None:
         layout = load_layout(place, file, reader)
-    columns = {i: _column(place, file, layout, i) for i in wanted.columns}
+    found = FoundColumns.of(place, file, layout, wanted)
     if raw_text or not layout.is_plain:
-        return _open_groups(place, layout, wanted, columns, raw_text=raw_text)
-    names = tuple(quoted_path(column.path) for column in columns.values())
-    if reader is None or names != wanted.names:
-        reader = open_reader(place, names or None)
-    shapes = wanted.shapes if names == wanted.names else wanted.shaped(columns, layout.version)
-    plain = LanceFile(wanted.schema, place, reader, shapes)
-    return (_seamed(plain, place, layout, columns.values()),)
+        return _open_groups(place, layout, wanted, found.columns, raw_text=raw_text)
+    if reader is None or found.names != wanted.names:
+        reader = open_reader(place, found.names or None)
+    plain = LanceFile(wanted.schema, place, reader, found.shapes, found.may_be_same)
+    return (_seamed(plain, place, found.with_seams),)
 
 
 def _open_groups(
@@ -132,22 +137,25 @@ def _open_groups(
             reader = TransplantedColumns(
                 schema=part.schema, container=container, plan=group.transplant, shapes=shapes
             )
-        readers.append(
-            (group.transplant is not None, _seamed(reader, place, layout, group.columns))
-        )
+        seamed = _with_seams(layout, group.columns)
+        readers.append((group.transplant is not None, _seamed(reader, place, seamed)))
     # Several groups may share a struct; its validity is taken from the first.
     return tuple(reader for _, reader in sorted(readers, key=itemgetter(0)))
 
 
-def _seamed(
-    reader: ColumnReader, place: FileAt, layout: FileLayout, columns: Iterable[PhysicalColumn]
-) -> ColumnReader:
-    """Let a reader respect the seams of its pages, which only lists in structs have."""
-    indices = tuple(column.index for column in columns if column.has_list_in_struct)
-    if not indices or not layout.version.leaves_only:
+def _seamed(reader: ColumnReader, place: FileAt, indices: tuple[int, ...]) -> ColumnReader:
+    """Let a reader respect the seams of the pages of these columns."""
+    if not indices:
         return reader
     seams = _seams.get((place, indices), lambda: page_seams(_container(place), indices))
     return SeamedColumns(columns=reader, seams=seams) if seams else reader
+
+
+def _with_seams(layout: FileLayout, columns: Iterable[PhysicalColumn]) -> tuple[int, ...]:
+    """Return the columns whose pages have seams, which only lists in structs have."""
+    if not layout.version.leaves_only:
+        return ()
+    return tuple(column.index for column in columns if column.has_list_in_struct)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,6 +198,47 @@ class WantedColumns:
         paths = {field_id: column.path for field_id, column in columns.items()}
         shaper = _Shaper(paths, version, raw_text)
         return tuple(shaper.shape(field, 0) for field in self.fields)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundColumns:
+    """Columns of a projection in a file, computed once for all files of the same layout."""
+
+    wanted: WantedColumns
+    layout: FileLayout
+    columns: dict[FieldId, PhysicalColumn]
+    names: tuple[str, ...]
+    shapes: tuple[FileShape, ...]
+    with_seams: tuple[int, ...]
+    may_be_same: bool
+    """Whether columns of the types of the projection need no conversion."""
+
+    @staticmethod
+    def of(
+        place: FileAt, file: DataFile, layout: FileLayout, wanted: WantedColumns
+    ) -> FoundColumns:
+        """Find the columns of a projection in a file."""
+        # The result keeps both objects, so that no others get their ids.
+        key = id(wanted), id(layout), file.fields, file.column_indices
+        return _found.get(key, lambda: FoundColumns._make(place, file, layout, wanted))
+
+    @staticmethod
+    def _make(
+        place: FileAt, file: DataFile, layout: FileLayout, wanted: WantedColumns
+    ) -> FoundColumns:
+        columns = {i: _column(place, file, layout, i) for i in wanted.columns}
+        names = tuple(quoted_path(column.path) for column in columns.values())
+        is_same = names == wanted.names or not layout.is_plain
+        shapes = wanted.shapes if is_same else wanted.shaped(columns, layout.version)
+        return FoundColumns(
+            wanted=wanted,
+            layout=layout,
+            columns=columns,
+            names=names,
+            shapes=shapes,
+            may_be_same=all(shape.keeps_its_type for shape in shapes),
+            with_seams=_with_seams(layout, columns.values()),
+        )
 
 
 def load_layout(place: FileAt, file: DataFile, reader: CodecReader | None = None) -> FileLayout:

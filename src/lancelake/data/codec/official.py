@@ -4,26 +4,45 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from lancelake.data.codec.library import codec_module
+
 if TYPE_CHECKING:
     from lance.file import LanceFileReader, LanceFileSession, LanceFileWriter
 
 
 def file_reader(*args: Any, **options: Any) -> LanceFileReader:
     """Open a file for reading."""
-    from lance.file import LanceFileReader  # noqa: PLC0415  # see above
-
-    return LanceFileReader(*args, **options)
+    made: LanceFileReader = codec_module("file").LanceFileReader(*args, **options)
+    return made
 
 
 def file_writer(*args: Any, **options: Any) -> LanceFileWriter:
     """Open a file for writing."""
-    from lance.file import LanceFileWriter  # noqa: PLC0415  # see above
-
-    return LanceFileWriter(*args, **options)
+    made: LanceFileWriter = codec_module("file").LanceFileWriter(*args, **options)
+    return made
 
 
 def file_session(*args: Any, **options: Any) -> LanceFileSession:
     """Open a folder of files."""
-    from lance.file import LanceFileSession  # noqa: PLC0415  # see above
+    made: LanceFileSession = codec_module("file").LanceFileSession(*args, **options)
+    return made
 
-    return LanceFileSession(*args, **options)
+
+def file_member(name: str) -> Any:
+    """Return a public name of the codec's module for single files."""
+    return getattr(codec_module("file"), name)
+
+
+def arrow_member(name: str) -> Any:
+    """Return a public name of the codec's Arrow types.
+
+    Arrow knows one type of a name in a process, and the codec registers its own.
+    """
+    from lance import arrow  # noqa: PLC0415  # it loads slowly
+
+    return getattr(arrow, name)
+
+
+def counter(name: str) -> int:
+    """Return a counter of the codec: of the reads of all files since the process started."""
+    return int(getattr(codec_module("lance"), name)())

@@ -36,8 +36,8 @@ class ReadSize:
         )
 
     def __str__(self) -> str:
-        """Format as the right side of a relation: `=10` or `<=10`."""
-        return f"{'=' if self.is_exact else '<='}{self.size_bytes}"
+        """Format as metrics of a plan."""
+        return f"{self.size_bytes}" if self.is_exact else f"{self.size_bytes} (at most)"
 
 
 def bytes_read(account: IoAccount) -> ReadSize:

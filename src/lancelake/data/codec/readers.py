@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import weakref
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ import pyarrow as pa
 
 from lancelake.data.codec import spool
 from lancelake.data.codec.official import file_reader
-from lancelake.data.codec.threads import codec_threads
 from lancelake.data.recently_used import RecentlyUsed
 from lancelake.errors import (
     CorruptTableError,
@@ -24,6 +24,7 @@ from lancelake.errors import (
     StorageUnavailableError,
     UnsupportedError,
 )
+from lancelake.process import after_fork
 from lancelake.storage.io_account import BufferRead, ColumnRead, current_account
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -58,12 +59,13 @@ class CodecReader:
     def __init__(
         self, reader: LanceFileReader, place: FileAt, columns: tuple[str, ...] | None
     ) -> None:
-        self._reader = reader
+        self._reader: LanceFileReader | None = reader
         self._place = place
         self._columns = columns
         self._lock = threading.Lock()
         self._num_rows = int(reader.num_rows())
         self._num_columns: int | None = None
+        _open_readers.add(self)
 
     def num_rows(self) -> int:
         """Row count of the file."""
@@ -81,8 +83,8 @@ class CodecReader:
     ) -> pa.RecordBatchReader:
         """Stream consecutive rows."""
         self._account(range(start, start + count))
-        with self._alone():
-            result = self._reader.read_range(
+        with self._alone() as reader:
+            result = reader.read_range(
                 start, count, batch_size=batch_rows, batch_readahead=readahead
             )
             return result.to_batches()
@@ -90,14 +92,14 @@ class CodecReader:
     def take_rows(self, rows: list[int], *, readahead: int) -> pa.RecordBatchReader:
         """Stream rows at sorted, unique offsets in one batch."""
         self._account(rows)
-        with self._alone():
+        with self._alone() as reader:
             # The public wrapper checks the order of the rows one by one, in Python.
-            return self._reader._reader.take_rows(rows, len(rows), readahead)
+            return reader._reader.take_rows(rows, len(rows), readahead)
 
     def read_global_buffer(self, index: int) -> bytes:
         """Return one of the file's global buffers."""
-        with self._alone():
-            found = bytes(self._reader.read_global_buffer(index))
+        with self._alone() as reader:
+            found = bytes(reader.read_global_buffer(index))
         account = current_account()
         # The first is the schema, which is read to open a file.
         if account is not None and index > 0:
@@ -106,8 +108,8 @@ class CodecReader:
 
     def facts(self) -> FileFacts:
         """Metadata of the file."""
-        with self._alone():
-            found = self._reader.metadata()
+        with self._alone() as reader:
+            found = reader.metadata()
         return FileFacts(
             schema=found.schema,
             rows=int(found.num_rows),
@@ -117,8 +119,8 @@ class CodecReader:
 
     def column_sizes(self) -> list[int]:
         """Size of each column in bytes."""
-        with self._alone():
-            statistics = self._reader.file_statistics()
+        with self._alone() as reader:
+            statistics = reader.file_statistics()
         return [int(column.size_bytes) for column in statistics.columns]
 
     def _account(self, rows: range | Sequence[int]) -> None:
@@ -127,10 +129,27 @@ class CodecReader:
             account.add(ColumnRead(place=self._place, columns=self._columns, rows=rows))
 
     @contextmanager
-    def _alone(self) -> Iterator[None]:
-        codec_threads.ensure_alive()
+    def _alone(self) -> Iterator[LanceFileReader]:
         with self._lock:
-            yield
+            if self._reader is None:
+                self._reader = _opened(self._place, self._columns)
+            yield self._reader
+
+    def leave_to_parent(self) -> None:
+        """Open the file again on next use, in a forked child."""
+        # To close it would wait for threads that the child does not have.
+        _left.append(self._reader)
+        self._reader, self._lock = None, threading.Lock()
+
+
+_open_readers: weakref.WeakSet[CodecReader] = weakref.WeakSet()
+_left: list[LanceFileReader | None] = []
+
+
+@after_fork
+def _leave_to_parent() -> None:
+    for reader in _open_readers:
+        reader.leave_to_parent()
 
 
 _readers: RecentlyUsed[tuple[FileAt, tuple[str, ...] | None], CodecReader] = RecentlyUsed(
@@ -176,15 +195,17 @@ def _unreadable(path: str, error: BaseException) -> LanceTableError:
 
 
 def _open(place: FileAt, columns: tuple[str, ...] | None) -> CodecReader:
-    codec_threads.ensure_alive()
-    names = None if columns is None else list(columns)
     try:
         with explained(place.path):
-            uri, options = _address(place)
-            reader = file_reader(uri, storage_options=options or None, columns=names)
-            return CodecReader(reader, place, columns)
+            return CodecReader(_opened(place, columns), place, columns)
     except CorruptTableError as error:
         raise _reason(place, error) from error.__cause__
+
+
+def _opened(place: FileAt, columns: tuple[str, ...] | None) -> LanceFileReader:
+    names = None if columns is None else list(columns)
+    uri, options = _address(place)
+    return file_reader(uri, storage_options=options or None, columns=names)
 
 
 def _address(place: FileAt) -> tuple[str, dict[str, str]]:

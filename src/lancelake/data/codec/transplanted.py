@@ -16,7 +16,6 @@ from lancelake.data.codec.column_transplant import Transplant, transplant, windo
 from lancelake.data.codec.container import Container
 from lancelake.data.codec.official import file_reader
 from lancelake.data.codec.readers import explained
-from lancelake.data.codec.threads import codec_threads
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.file_to_table import FileShape, shaped
 
@@ -75,7 +74,6 @@ class TransplantedColumns:
     @contextmanager
     def _reader(self, rows: range) -> Iterator[LanceFileReader]:
         """Open a temporary transplant of these rows."""
-        codec_threads.ensure_alive()
         target = spool.fresh_path()
         try:
             with explained(self.container.source.name):

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import re
 import uuid
+from collections.abc import Callable
 
 from lancelake.errors import CorruptTableError
 
@@ -11,6 +13,10 @@ ROOT = "_mem_wal"
 BLOOM_FILE = "bloom_filter.bin"
 KEY_INDEX = "_pk_index"
 
+ParseName = Callable[[str], int | None]
+"""Returns the number in a file's name; None for other files."""
+
+_GENERATION_DIR = re.compile(r"[0-9a-f]{8}_gen_(\d{1,19})")
 _BITS = 64
 _MANIFEST_SUFFIX = ".binpb"
 _WAL_SUFFIX = ".arrow"
@@ -70,6 +76,12 @@ def parse_wal_entry(name: str) -> int | None:
 def new_generation_dir(unique: int, generation: int) -> str:
     """Return the name of a generation's folder; `unique` is a random number."""
     return f"{unique & 0xFFFFFFFF:08x}_gen_{generation}"
+
+
+def parse_generation_dir(name: str) -> int | None:
+    """Return the generation of a folder's name; None for other folders."""
+    found = _GENERATION_DIR.fullmatch(name)
+    return None if found is None else int(found[1])
 
 
 def generation_dir(region: uuid.UUID, path: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import uuid
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import cast
 
@@ -13,6 +14,16 @@ from lancelake.format.unknown import parse, restore_unknown, unknown_bytes
 from lancelake.proto import table_pb2
 
 FIRST_GENERATION = 1
+
+# Later versions count on from these.
+_COUNTERS = (
+    "version",
+    "writer_epoch",
+    "replay_after_wal_entry_position",
+    "wal_entry_position_last_seen",
+    "current_generation",
+)
+_MAX_COUNTER = (1 << 63) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,15 +86,39 @@ class RegionManifest:
             last_seen=max(self.last_seen, covers),
         )
 
+    def without(self, generations: Collection[int]) -> RegionManifest:
+        """Return the next version, which does not list some merged generations."""
+        kept = tuple(g for g in self.generations if g.generation not in generations)
+        return replace(self, version=self.version + 1, generations=kept)
+
+    def emptied(self, *, covers: int, current_generation: int) -> RegionManifest:
+        """Return the next version, without the rows up to a WAL position."""
+        return replace(
+            self,
+            version=self.version + 1,
+            generations=(),
+            current_generation=max(self.current_generation, current_generation),
+            replay_after=max(self.replay_after, covers),
+            last_seen=max(self.last_seen, covers),
+        )
+
     def sealed(self) -> RegionManifest:
         """Return the next version, which takes no more writers."""
         return replace(self, version=self.version + 1, status=table_pb2.REGION_SEALED)
+
+    def unsealed(self) -> RegionManifest:
+        """Return the next version, which takes writers again."""
+        return replace(self, version=self.version + 1, status=table_pb2.REGION_ACTIVE)
 
 
 def decode(data: bytes) -> RegionManifest:
     """Read a manifest."""
     message = table_pb2.RegionManifest()
     parse(message, data, what="region manifest")
+    for name in _COUNTERS:
+        if getattr(message, name) > _MAX_COUNTER:
+            msg = f"region manifest has the {name} {getattr(message, name)}"
+            raise CorruptTableError(msg)
     return RegionManifest(
         region_id=index_meta.decode_uuid(message.region_id),
         version=message.version,

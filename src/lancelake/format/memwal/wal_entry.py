@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
 from lancelake.errors import CorruptTableError
+from lancelake.format.arrow_message import stream_size
+from lancelake.format.frozen import FrozenMap
 
 _EPOCH = b"writer_epoch"
 _GENERATION = b"generation"
 _SENTINEL = b"fence_sentinel"
+_UNITS = b"lancelake:units"
+_MAX_EXPANDED = 64 << 20
+_MAX_RATIO = 16
+_NO_UNITS: FrozenMap[str, int] = FrozenMap()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +29,8 @@ class WalEntry:
     generation: int | None
     batches: tuple[pa.RecordBatch, ...]
     is_sentinel: bool = False
+    units: FrozenMap[str, int] = field(default_factory=FrozenMap)
+    """Last batch of each streaming query in the region, up to this entry."""
 
     @property
     def num_rows(self) -> int:
@@ -30,12 +39,18 @@ class WalEntry:
 
 
 def encode(
-    schema: pa.Schema, batches: Sequence[pa.RecordBatch], *, writer_epoch: int, generation: int
+    schema: pa.Schema,
+    batches: Sequence[pa.RecordBatch],
+    *,
+    writer_epoch: int,
+    generation: int,
+    units: Mapping[str, int] = _NO_UNITS,
 ) -> bytes:
     """Write an entry with the rows of one generation."""
-    # Official releases refuse an entry whose schema has any other metadata.
+    # Official releases refuse an entry whose schema has any other metadata; that of record batches
+    # they ignore.
     metadata = {_GENERATION: b"%d" % generation, _EPOCH: b"%d" % writer_epoch}
-    return _stream(schema.with_metadata(metadata), batches)
+    return _stream(schema.with_metadata(metadata), batches, units)
 
 
 def encode_sentinel(writer_epoch: int) -> bytes:
@@ -46,15 +61,17 @@ def encode_sentinel(writer_epoch: int) -> bytes:
 
 def decode(data: bytes, *, path: str) -> WalEntry:
     """Read an entry."""
+    units = _NO_UNITS
+    batches: list[pa.RecordBatch] = []
     try:
+        _ensure_bounded(data)
         with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
             metadata = reader.schema.metadata or {}
             plain = reader.schema.remove_metadata()
-            batches = tuple(
-                pa.RecordBatch.from_arrays(batch.columns, schema=plain)
-                for batch in reader
-                if batch.num_columns
-            )
+            for batch, own in reader.iter_batches_with_custom_metadata():
+                units = _units(own, path) or units
+                if batch.num_columns:
+                    batches.append(pa.RecordBatch.from_arrays(batch.columns, schema=plain))
         for batch in batches:
             batch.validate(full=True)
     except (pa.ArrowException, OSError, ValueError) as error:
@@ -65,17 +82,43 @@ def decode(data: bytes, *, path: str) -> WalEntry:
     return WalEntry(
         writer_epoch=epoch,
         generation=_number(metadata, _GENERATION, path),
-        batches=batches,
+        batches=tuple(batches),
         is_sentinel=metadata.get(_SENTINEL) == b"true",
+        units=units,
     )
 
 
-def _stream(schema: pa.Schema, batches: Sequence[pa.RecordBatch]) -> bytes:
+def _ensure_bounded(data: bytes) -> None:
+    """Raise for an entry that is small only because it is compressed, before it is expanded."""
+    size = stream_size(data)
+    if size > max(_MAX_EXPANDED, _MAX_RATIO * len(data)):
+        raise ValueError(f"it claims {size} bytes of rows in {len(data)}")
+
+
+def _stream(
+    schema: pa.Schema, batches: Sequence[pa.RecordBatch], units: Mapping[str, int] = _NO_UNITS
+) -> bytes:
     sink = pa.BufferOutputStream()
+    own = {_UNITS: json.dumps(dict(units))} if units else None
     with pa.ipc.new_stream(sink, schema) as writer:
         for batch in batches:
-            writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=schema))
+            shaped = pa.RecordBatch.from_arrays(batch.columns, schema=schema)
+            writer.write_batch(shaped, custom_metadata=own)
+            own = None
     return bytes(sink.getvalue())
+
+
+def _units(metadata: Mapping[bytes, bytes] | None, path: str) -> FrozenMap[str, int] | None:
+    text = (metadata or {}).get(_UNITS)
+    if text is None:
+        return None
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict) or not all(type(batch) is int for batch in found.values()):
+        raise CorruptTableError(f"WAL entry {path} has the streaming batches {text!r}", path=path)
+    return FrozenMap(found)
 
 
 def _number(metadata: dict[bytes, bytes], key: bytes, path: str) -> int | None:

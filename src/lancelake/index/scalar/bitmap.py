@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -27,7 +28,7 @@ from lancelake.index.kind import (
     SegmentFacts,
 )
 from lancelake.index.order import has_order, key_array, values_of
-from lancelake.index.row_ids import EMPTY, RowIds
+from lancelake.index.row_ids import EMPTY, RowIds, union
 from lancelake.index.scalar.key_table import KeyTable
 from lancelake.index.scalar.keyed_sets import (
     KeyedSet,
@@ -40,6 +41,7 @@ from lancelake.index.scalar.keyed_sets import (
 from lancelake.index.scalar.parameters import ensure_known
 from lancelake.index.sort import row_schema
 
+_SETS_AT_ONCE = 4096
 _DETAILS = IndexDetails(type_url="/lance.table.BitmapIndexDetails", value=b"")
 
 
@@ -67,6 +69,15 @@ class BitmapSegment:
     def sets(self) -> Iterator[KeyedSet]:
         """Stream the keys with their rows in key order."""
         return self._table.sets()
+
+    def has_rows_twice(self) -> bool:
+        """Whether a row is in the sets of two values. Reads all sets."""
+        seen, count = EMPTY, 0
+        sets = (ids for _, ids in self.sets())
+        while some := list(itertools.islice(sets, _SETS_AT_ONCE)):
+            seen = union([seen, *some])
+            count += sum(map(len, some))
+        return len(seen) < count
 
     def statistics(self) -> Mapping[str, Any]:
         """Return the number of sets."""

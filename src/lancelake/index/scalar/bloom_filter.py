@@ -53,6 +53,8 @@ _SCHEMA = pa.schema(
 _BYTES_AT_ONCE = 8 << 20
 _BYTES_KEPT = 64 << 20
 _ROWS_AT_ONCE = 1 << 17
+# A larger one is believed if the file has one.
+_LARGE_FILTER = 4 << 20
 # Values looked up at once in all filters of a batch.
 _HASHES_AT_ONCE = 512
 
@@ -140,12 +142,15 @@ class _Segment:
         """Rows per filter, and the false-positive probability."""
         found = self._file.metadata
         try:
-            return (
-                int(found.get(_ITEMS_KEY, DEFAULT_ITEMS)),
-                float(found.get(_PROBABILITY_KEY, DEFAULT_PROBABILITY)),
-            )
-        except ValueError as error:
+            items = int(found.get(_ITEMS_KEY, DEFAULT_ITEMS))
+            rate = float(found.get(_PROBABILITY_KEY, DEFAULT_PROBABILITY))
+            size = split_block.size_bytes(items, rate)
+        except (ValueError, ArithmeticError) as error:
             raise self._corrupt(f"has metadata that is not a number: {error}") from error
+        # New filters are as large as the metadata says.
+        if size > max(_LARGE_FILTER, self._file.read(0, 1).nbytes):
+            raise self._corrupt(f"claims {items} rows in a filter")
+        return items, rate
 
     @functools.cached_property
     def _file(self) -> IndexFileReader:

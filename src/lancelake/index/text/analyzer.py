@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lancelake.errors import UnsupportedError
+from lancelake.extras import optional
 from lancelake.index.text.parameters import NGRAM, TextParameters
 
 U8 = npt.NDArray[np.uint8]
@@ -122,6 +122,13 @@ class Analyzer:
         return pa.array(words, pa.large_string()), of_text, positions
 
 
+def query_words(text: str) -> list[QueryTerm]:
+    """Return the words of a query as they are: divided at spaces and punctuation, not filtered."""
+    tantivy = _library()
+    words = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple()).build().analyze(text)
+    return [QueryTerm(word, place) for place, word in enumerate(words)]
+
+
 def _alphabet(is_word: Callable[[str], bool]) -> npt.NDArray[np.bool_]:
     return np.array([chr(byte).isascii() and is_word(chr(byte)) for byte in range(256)])
 
@@ -209,11 +216,4 @@ def _filters(tantivy: Any, parameters: TextParameters) -> Callable[[str], str | 
 
 
 def _library() -> Any:
-    try:
-        import tantivy  # noqa: PLC0415  # an extra, which few installations have
-    except ImportError as error:
-        raise UnsupportedError(
-            "full text search needs the package tantivy",
-            action='Install it with `pip install "lancelake[search]"`.',
-        ) from error
-    return tantivy
+    return optional("tantivy", extra="search", purpose="full text search")

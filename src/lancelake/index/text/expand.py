@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lancelake.index.text.analyzer import Analyzer, QueryTerm
+from lancelake.index.text.analyzer import Analyzer, QueryTerm, query_words
 from lancelake.index.text.partition import TextPartition
 from lancelake.index.text.query import Match, Phrase
 from lancelake.index.text.search import TermSearch
@@ -23,6 +23,11 @@ def term_search(
     The limit of similar terms can leave out the terms of the query; `keeps_exact` adds them.
     """
     terms = tuple(analyzer.query_terms(query.text))
+    if isinstance(query, Match) and query.fuzziness:
+        # As in official releases, the words of the query themselves are compared with terms.
+        exact, terms = terms, tuple(query_words(query.text))
+    else:
+        exact = terms
     if not terms:
         return None
     if isinstance(query, Phrase):
@@ -30,7 +35,7 @@ def term_search(
     if query.fuzziness != 0:
         expanded = _expanded(query, terms, partitions)
         if keeps_exact:
-            expanded = tuple(dict.fromkeys([*terms, *expanded]))
+            expanded = tuple(dict.fromkeys([*exact, *expanded]))
         lost = {term.position for term in terms} - {term.position for term in expanded}
         if not expanded or (query.requires_all and lost):
             return None

@@ -92,7 +92,7 @@ def _codec(name: str, path: str) -> SharedCodec:
 def _partitions(text: str, path: str) -> tuple[int, ...]:
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     is_list = isinstance(found, list) and all(isinstance(each, int) and each >= 0 for each in found)
     if not is_list:

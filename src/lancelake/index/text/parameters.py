@@ -46,6 +46,7 @@ _WITHOUT_STOP_WORDS = ("Arabic", "Greek", "Romanian", "Tamil", "Turkish")
 # Options of a build that change neither its terms nor its files here.
 _TUNING = ("memory_limit", "worker_memory_limit_mb", "num_workers", "skip_merge")
 _ROW = "row"
+_MAX_LENGTH = (1 << 32) - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +74,9 @@ class TextParameters:
                 f"an n-gram of {self.min_ngram_length} to {self.max_ngram_length} characters is "
                 "not possible"
             )
+        longest = max(self.max_token_length or 0, self.max_ngram_length)
+        if longest > _MAX_LENGTH:
+            raise InvalidRequestError(f"words of {longest} characters are not possible")
         has_list = self.custom_stop_words is not None or self.language not in _WITHOUT_STOP_WORDS
         if self.remove_stop_words and not has_list:
             raise InvalidRequestError(

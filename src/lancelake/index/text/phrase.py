@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -13,14 +14,23 @@ from lancelake.index.text.segments_of_bytes import runs
 U32 = npt.NDArray[np.uint32]
 I64 = npt.NDArray[np.int64]
 
-Places = tuple[U32, U32, U32]
-"""The documents of a term, how often each has it, and all positions there."""
-
 _SHIFT = 32
+# Documents are searched for in lists that are longer by so much.
+_FEW_PER_LIST = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Places:
+    """Where a term is: its documents, ascending, and its positions in one after the other."""
+
+    documents: U32
+    ends: I64
+    """End of the positions of each document."""
+    positions: U32
 
 
 def has_phrase(documents: U32, steps: Sequence[tuple[Places, int]], slop: int) -> BoolArray:
-    """Return which documents have terms in order.
+    """Return which documents, all of which have all terms, have them in order.
 
     `steps` are the places of each term with its position in the phrase. A term may come up to
     `slop` positions later than the one before it demands.
@@ -39,13 +49,15 @@ def has_phrase(documents: U32, steps: Sequence[tuple[Places, int]], slop: int) -
 
 def _places(documents: U32, places: Places) -> I64:
     """Return the positions of a term in some documents, with the place of the document above."""
-    all_documents, frequencies, positions = places
-    is_wanted = np.zeros(int(all_documents[-1]) + 1, np.bool_)
-    is_wanted[documents] = True
-    rows = np.flatnonzero(is_wanted[all_documents])
-    counts = frequencies[rows].astype(np.int64)
-    starts = (np.cumsum(frequencies, dtype=np.int64) - frequencies)[rows]
-    chosen = positions[runs(starts, counts)].astype(np.int64)
+    if len(documents) * _FEW_PER_LIST <= len(places.documents):
+        rows = np.searchsorted(places.documents, documents)
+    else:
+        is_wanted = np.zeros(int(places.documents[-1]) + 1, np.bool_)
+        is_wanted[documents] = True
+        rows = np.flatnonzero(is_wanted[places.documents])
+    starts = np.where(rows > 0, places.ends[rows - 1], 0)
+    counts = places.ends[rows] - starts
+    chosen = places.positions[runs(starts, counts)].astype(np.int64)
     place: I64 = np.repeat(np.arange(len(documents), dtype=np.int64), counts) << _SHIFT
     found: I64 = place | chosen
     return found

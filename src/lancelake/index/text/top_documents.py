@@ -18,6 +18,8 @@ _BLOCK = 128
 _FEW = 1 << 13
 # Blocks whose documents give a first bound of the scores that are good enough.
 _FIRST_BLOCKS = 24
+# The bound of so many terms is so far above all scores that it rules out nothing.
+_MANY_TERMS = 8
 # Documents are searched for in lists that are longer by so much.
 _FEW_PER_LIST = 16
 # Sums of the same numbers in another order may differ by so much.
@@ -33,6 +35,8 @@ class ScoredList:
     best: F32
     """The best share of each block of documents."""
     weight: np.float32
+    table: F32 | None = None
+    """The share of each document of the partition, 0 without the term; only for a long list."""
 
     @property
     def most(self) -> float:
@@ -41,23 +45,23 @@ class ScoredList:
 
     def scores(self, documents: U32) -> F32:
         """Return the scores of documents for this term; 0 for those that do not have it."""
-        if len(documents) * _FEW_PER_LIST > len(self.documents):
-            return self._all_scores(documents)
+        if self.table is not None:
+            return self.table[documents] * self.weight
+        if not self.looks_up(documents):
+            return _from_table([self], documents)
         rows = np.searchsorted(self.documents, documents)
         rows[rows == len(self.documents)] = 0
         is_there = self.documents[rows] == documents
         found: F32 = np.where(is_there, self.shares[rows] * self.weight, np.float32(0.0))
         return found
 
-    def _all_scores(self, documents: U32) -> F32:
-        """Look up scores in a table of all documents: faster than a search for each of many."""
-        last = max(int(self.documents[-1]), int(documents[-1]))
-        table = np.zeros(last + 1, np.float32)
-        table[self.documents] = self.shares * self.weight
-        return table[documents]
+    def looks_up(self, documents: U32) -> bool:
+        """Whether the scores of documents are looked up one by one."""
+        is_long = len(documents) * _FEW_PER_LIST <= len(self.documents)
+        return is_long or self.table is not None
 
     def at_least(self, score: float) -> U32:
-        """Return the documents that get a score for this term."""
+        """Return the documents that get a score for this term, ascending."""
         share = np.float32(score) / self.weight
         blocks = np.flatnonzero(self.best >= share)
         if len(blocks) * 2 > len(self.best):
@@ -65,11 +69,16 @@ class ScoredList:
             return self.documents[is_good]
         return self._of_blocks(blocks, share)
 
+    def blocks_from(self, score: float) -> int:
+        """Return how many blocks have a document that gets a score for this term."""
+        return int((self.best >= np.float32(score) / self.weight).sum())
+
     def leading(self, blocks: int) -> U32:
-        """Return the documents of the best blocks."""
+        """Return the documents of the best blocks, ascending."""
         if len(self.best) <= blocks:
             return self.documents
-        return self._of_blocks(np.argpartition(-self.best, blocks)[:blocks], np.float32(0.0))
+        chosen = np.sort(np.argpartition(-self.best, blocks)[:blocks])
+        return self._of_blocks(chosen, np.float32(0.0))
 
     def _of_blocks(self, blocks: npt.NDArray[np.int64], share: np.float32) -> U32:
         rows = (blocks[:, None] * _BLOCK + np.arange(_BLOCK)).reshape(-1)
@@ -87,7 +96,7 @@ def best_documents(
     With `most`, at least so many of the best ones are among them, if there are as many.
     """
     total = sum(len(each.documents) for each in lists)
-    if most is None or total <= max(_FEW, 4 * most):
+    if most is None or total <= max(_FEW, 4 * most) or len(lists) > _MANY_TERMS:
         return _all(lists, count, allowed)
     bound = _bound(lists, allowed, most)
     candidates = None if bound is None else _candidates(lists, bound)
@@ -100,25 +109,78 @@ def best_documents(
     return candidates[is_good], scores[is_good]
 
 
+def best_having_all(
+    lists: Sequence[ScoredList], allowed: BoolArray | None, most: int
+) -> tuple[U32, F32] | None:
+    """Return the best allowed documents that have all terms, ascending, with their scores.
+
+    These are all documents from some score on, at least `most`; None if no such score is known.
+    """
+    if min(len(each.documents) for each in lists) <= max(_FEW, 4 * most):
+        return None
+    blocks = max(_FIRST_BLOCKS, -(-8 * most // _BLOCK))
+    first = union([each.leading(blocks) for each in lists])
+    _, scores = having_all(lists, _allowed(first, allowed))
+    if len(scores) < most:
+        return None
+    bound = np.partition(scores, len(scores) - most)[len(scores) - most] * (1 - _ROUNDING)
+    total = sum(each.most for each in lists)
+    least = [float(bound) - (total - each.most) for each in lists]
+    # Each term rules out documents; the one that leaves the fewest blocks is asked.
+    counts = [each.blocks_from(score) for each, score in zip(lists, least, strict=True)]
+    chosen = counts.index(min(counts))
+    candidates = lists[chosen].at_least(least[chosen])
+    documents, scores = having_all(lists, _allowed(candidates, allowed))
+    is_good = scores >= bound
+    return documents[is_good], scores[is_good]
+
+
+def _allowed(documents: U32, allowed: BoolArray | None) -> U32:
+    return documents if allowed is None else documents[allowed[documents]]
+
+
+def having_all(lists: Sequence[ScoredList], documents: U32) -> tuple[U32, F32]:
+    """Return those of some ascending documents that have all terms, with their scores."""
+    total = np.zeros(len(documents), np.float32)
+    for each in sorted(lists, key=lambda one: len(one.documents)):
+        scores = each.scores(documents)
+        is_there = scores > 0
+        documents, total = documents[is_there], (total + scores)[is_there]
+    return documents, total
+
+
 def union(lists: Sequence[U32]) -> U32:
-    """Return the documents that are in any of some lists, ascending."""
+    """Return the documents that are in any of some ascending lists, ascending."""
     if not lists:
         return np.zeros(0, np.uint32)
     if len(lists) == 1:
-        return np.sort(lists[0])
-    # A sort is faster than the hash table of `numpy.unique`.
-    whole = np.sort(np.concatenate(lists))
+        return lists[0]
+    # A stable sort merges ascending lists.
+    whole = np.sort(np.concatenate(lists), kind="stable")
     is_new = np.ones(len(whole), np.bool_)
     np.not_equal(whole[1:], whole[:-1], out=is_new[1:])
     return whole[is_new]
 
 
 def scores_of(lists: Sequence[ScoredList], documents: U32) -> F32:
-    """Return the scores of documents for all terms."""
-    scores = np.zeros(len(documents), np.float32)
+    """Return the scores of documents, ascending, for all terms."""
+    short = [each for each in lists if not each.looks_up(documents)]
+    scores = _from_table(short, documents) if short else np.zeros(len(documents), np.float32)
     for each in lists:
-        scores += each.scores(documents)
+        if each.looks_up(documents):
+            scores += each.scores(documents)
     return scores
+
+
+def _from_table(lists: Sequence[ScoredList], documents: U32) -> F32:
+    """Look up scores in a table of all documents: faster than a search for each of many."""
+    if not len(documents):
+        return np.zeros(0, np.float32)
+    last = max(int(documents[-1]), *(int(each.documents[-1]) for each in lists))
+    table = np.zeros(last + 1, np.float32)
+    for each in lists:
+        table[each.documents] += each.shares * each.weight
+    return table[documents]
 
 
 def _bound(lists: Sequence[ScoredList], allowed: BoolArray | None, most: int) -> float | None:

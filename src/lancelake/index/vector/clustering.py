@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import numpy.typing as npt
 
+from lancelake.index.vector.accelerator import accelerator_named
 from lancelake.index.vector.faiss_library import faiss, use_one_thread
 from lancelake.index.vector.metric import Matrix
 
@@ -16,9 +17,11 @@ ROUNDS = 20
 
 
 def clustered(
-    vectors: Matrix, count: int, rounds: int = ROUNDS
+    vectors: Matrix, count: int, rounds: int = ROUNDS, accelerator: str | None = None
 ) -> tuple[npt.NDArray[np.float32], float]:
     """Return the centers of clusters, and the sum of the squared distances to them."""
+    if accelerator is not None:
+        return accelerator_named(accelerator).clustered(vectors, count, rounds)
     library = faiss()
     found = library.Kmeans(
         vectors.shape[1],
@@ -31,7 +34,21 @@ def clustered(
     return found.centroids, float(loss)
 
 
-def train_codebook(vectors: Matrix, parts: int, bits: int) -> npt.NDArray[np.float32]:
+def nearest_centers(
+    vectors: Matrix, centers: Matrix, accelerator: str | None = None
+) -> npt.NDArray[np.int64]:
+    """Return the number of the center nearest to each vector."""
+    if accelerator is not None:
+        return accelerator_named(accelerator).nearest(vectors, centers)
+    known = faiss().IndexFlatL2(centers.shape[1])
+    known.add(centers)
+    found: npt.NDArray[np.int64] = known.search(vectors, 1)[1][:, 0]
+    return found
+
+
+def train_codebook(
+    vectors: Matrix, parts: int, bits: int, rounds: int = ROUNDS, accelerator: str | None = None
+) -> npt.NDArray[np.float32]:
     """Return the centers of each part of vectors.
 
     Parts are clustered at once, each by one thread: more threads for small clusterings wait for
@@ -40,7 +57,9 @@ def train_codebook(vectors: Matrix, parts: int, bits: int) -> npt.NDArray[np.flo
     split = vectors.reshape(len(vectors), parts, -1)
 
     def part(number: int) -> npt.NDArray[np.float32]:
-        return clustered(split[:, number], 1 << bits)[0]
+        return clustered(split[:, number], 1 << bits, rounds, accelerator)[0]
 
+    if accelerator is not None:
+        return np.stack([part(number) for number in range(parts)])
     with ThreadPoolExecutor(os.cpu_count() or 1, initializer=use_one_thread) as pool:
         return np.stack(list(pool.map(part, range(parts))))

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from lancelake.errors import UnsupportedError
+from lancelake.errors import MissingPackageError
+from lancelake.extras import optional
 
 
 def faiss_or_none() -> Any | None:
     """Return the faiss module, or None if it is not installed."""
     try:
         return faiss()
-    except UnsupportedError:
+    except MissingPackageError:
         return None
 
 
@@ -22,12 +25,17 @@ def use_one_thread() -> None:
         library.omp_set_num_threads(1)
 
 
-def faiss() -> Any:
-    """Return the faiss module; raise UnsupportedError if it is not installed."""
+@contextmanager
+def one_thread(library: Any) -> Iterator[None]:
+    """Let faiss use no further threads meanwhile: for little work they wait for each other."""
+    before = library.omp_get_max_threads()
+    library.omp_set_num_threads(1)
     try:
-        import faiss as found  # noqa: PLC0415  # an optional library
-    except ImportError as error:
-        raise UnsupportedError(
-            "building a vector index needs faiss", action='pip install "lancelake[search]"'
-        ) from error
-    return found
+        yield
+    finally:
+        library.omp_set_num_threads(before)
+
+
+def faiss() -> Any:
+    """Return the faiss module; raise MissingPackageError if it is not installed."""
+    return optional("faiss", extra="search", purpose="building a vector index")

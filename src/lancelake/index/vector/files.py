@@ -81,6 +81,10 @@ class Partition:
         return int(self.ids.nbytes + self.loaded.nbytes)
 
 
+# Numbers and nesting beyond what Python reads.
+_BEYOND = (ArithmeticError, RecursionError)
+
+
 class SegmentFiles:
     """Reads a segment; the model and partitions are cached."""
 
@@ -125,6 +129,13 @@ class SegmentFiles:
             problem = f"codes of partition {number} have another size: {error}"
             raise CorruptTableError(problem, path=ROWS_FILE) from error
 
+    def partition_rows(self, number: int, *, with_codes: bool) -> pa.Table:
+        """Read the row ids of a partition as they are stored, with the codes if asked for."""
+        model = self.model
+        start, count = model.rows.starts[number], model.rows.counts[number]
+        columns = [ROW_ID, model.codes.column] if with_codes else [ROW_ID]
+        return self._rows_reader().read(start, start + count, columns=columns)
+
     def _rows_reader(self) -> IndexFileReader:
         reader: IndexFileReader = cache.kept(
             self._uri, "rows reader", lambda: self._folder.open(ROWS_FILE), lambda _: 1 << 12
@@ -134,7 +145,7 @@ class SegmentFiles:
     def _checked_model(self) -> SegmentModel:
         try:
             model = self._read_model()
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, *_BEYOND) as error:
             if isinstance(error, CorruptTableError | UnsupportedError):
                 raise
             problem = f"the settings of a vector index cannot be read: {error}"
@@ -227,7 +238,7 @@ def _buffer(reader: IndexFileReader, key: str) -> bytes:
 def _json(text: str | None, what: str) -> dict[str, Any]:
     try:
         found = json.loads(text or "")
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise CorruptTableError(f"a vector index does not record {what}") from error
     if not isinstance(found, dict):
         raise CorruptTableError(f"a vector index does not record {what}")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.vector.codes import CodeMatrix
-from lancelake.index.vector.faiss_library import faiss_or_none
+from lancelake.index.vector.knn import nearest_vectors
 from lancelake.index.vector.metric import Distances, Matrix, Metric, distances
 from lancelake.index.vector.vectors import Element
 
@@ -80,11 +80,4 @@ class FlatCodes:
         self, queries: Matrix, loaded: CodeMatrix, k: int
     ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
         """Let faiss find the nearest vectors."""
-        library = faiss_or_none()
-        if library is None or self.metric is Metric.HAMMING:
-            return None
-        if self.metric is Metric.L2:
-            found: tuple[Distances, npt.NDArray[np.int64]] = library.knn(queries, loaded, k)
-            return found
-        products, places = library.knn(queries, loaded, k, library.METRIC_INNER_PRODUCT)
-        return 1 - products, places
+        return nearest_vectors(self.metric, queries, loaded, k)

@@ -23,6 +23,7 @@ from lancelake.index.kind import (
 )
 from lancelake.index.row_ids import RowIds
 from lancelake.index.vector.grouped_rows import GroupedRows, grouped_rows
+from lancelake.index.vector.model_recall import estimated_recall
 from lancelake.index.vector.product_codes import ProductCodes
 from lancelake.index.vector.scalar_codes import ScalarCodes
 from lancelake.index.vector.segment import VectorSegment
@@ -94,6 +95,11 @@ class VectorIndex:
             and model.codes.buffer() == first.codes.buffer()
             for model in models
         )
+
+    def estimated_recall(self, segment: SegmentFacts, values: pa.Array) -> float | None:
+        """Return the share of nearest vectors that the model of a segment finds in a sample."""
+        model = _model(VectorSegment(segment))
+        return estimated_recall(model, model.indexed(values).matrix)
 
     def merge(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.vector.codes import CodeMatrix, scored
-from lancelake.index.vector.faiss_library import faiss, faiss_or_none
+from lancelake.index.vector.faiss_library import faiss, faiss_or_none, one_thread
 from lancelake.index.vector.metric import Distances, Matrix, Metric
 from lancelake.index.vector.tensors import encode_tensor
 from lancelake.index.vector.vectors import Element
@@ -20,6 +21,8 @@ from lancelake.index.vector.vectors import Element
 _BYTE = 8
 _NIBBLE = 4
 _LOW = np.uint8(15)
+# More threads help with so many queries.
+_MANY_QUERIES = 20
 _scanners = threading.local()
 
 
@@ -127,7 +130,8 @@ class ProductCodes:
         index = self._scanner(library)
         library.copy_array_to_vector(loaded.reshape(-1), index.codes)
         index.ntotal = len(loaded)
-        found, places = index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+        with one_thread(library) if len(queries) < _MANY_QUERIES else nullcontext():
+            found, places = index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
         if self.metric is Metric.DOT:
             return 1 - found, places
         return found / 2 if self.metric is Metric.COSINE else found, places

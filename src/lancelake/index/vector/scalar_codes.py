@@ -11,11 +11,15 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.vector.codes import CodeMatrix, scored
+from lancelake.index.vector.faiss_library import faiss_or_none, one_thread
+from lancelake.index.vector.knn import Nearest, nearest_vectors
 from lancelake.index.vector.metric import Distances, Matrix, Metric
 
 _STEPS = 255
 # Rows that are widened to floats at once: they stay in the CPU cache.
 _CHUNK_ROWS = 1 << 12
+# For so many queries it is faster to decode the codes once.
+_MANY_QUERIES = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,8 +99,39 @@ class ScalarCodes:
     def top(
         self, queries: Matrix, loaded: CodeMatrix, k: int
     ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
-        """Return None: products of matrices are fast."""
-        return None
+        """Let faiss compute distances: of the codes, or of their values for many queries."""
+        library = faiss_or_none()
+        if library is None or self.upper <= self.lower:
+            return None
+        metric = Metric.DOT if self.metric is Metric.DOT else Metric.L2
+        queries = np.ascontiguousarray(queries, dtype=np.float32)
+        if len(queries) >= _MANY_QUERIES:
+            found = nearest_vectors(metric, queries, self.decode(loaded), k)
+        else:
+            found = self._scanned(library, metric, queries, loaded, k)
+        if found is None or self.metric is not Metric.COSINE:
+            return found
+        # Of vectors of length 1, half of the squared difference is the cosine distance.
+        return scored(found[0] / 2), found[1]
+
+    def _scanned(
+        self, library: Any, metric: Metric, queries: Matrix, loaded: CodeMatrix, k: int
+    ) -> Nearest:
+        """Let faiss scan codes, whose meaning is that of its uniform 8-bit quantizer."""
+        is_dot = metric is Metric.DOT
+        index = library.IndexScalarQuantizer(
+            self.dimension,
+            library.ScalarQuantizer.QT_8bit_uniform,
+            library.METRIC_INNER_PRODUCT if is_dot else library.METRIC_L2,
+        )
+        bounds = np.array([self.lower, self.upper - self.lower], dtype=np.float32)
+        library.copy_array_to_vector(bounds, index.sq.trained)
+        index.is_trained = True
+        library.copy_array_to_vector(loaded.reshape(-1), index.codes)
+        index.ntotal = len(loaded)
+        with one_thread(library):
+            found, places = index.search(queries, k)
+        return (1 - found if is_dot else found), places
 
     def _steps(self, queries: Matrix) -> Matrix:
         """Return queries in steps; the middle of a step is what its code means."""

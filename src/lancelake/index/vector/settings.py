@@ -11,6 +11,7 @@ import numpy.typing as npt
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import Parameters
 from lancelake.index.scalar.parameters import ensure_known
+from lancelake.index.vector.accelerator import accelerator_named
 from lancelake.index.vector.clustering import ROUNDS
 from lancelake.index.vector.metric import Metric, metric_named
 from lancelake.index.vector.vectors import VectorType
@@ -43,6 +44,7 @@ _KNOWN = (
     "ivf_centroids",
     "pq_codebook",
     "sq_bounds",
+    "accelerator",
 )
 _CODE_BITS = (4, 8)
 
@@ -65,6 +67,8 @@ class BuildSettings:
     centers: npt.NDArray[np.float32] | None
     codebook: npt.NDArray[np.float32] | None
     bounds: tuple[float, float] | None
+    accelerator: str | None
+    """Device of PyTorch on which vectors are clustered and assigned; None for the CPU."""
 
     @staticmethod
     def of(parameters: Parameters, kind: str, dtype: VectorType) -> BuildSettings:
@@ -91,6 +95,7 @@ class BuildSettings:
             centers=_floats(parameters.get("ivf_centroids")),
             codebook=_floats(parameters.get("pq_codebook")),
             bounds=parameters.get("sq_bounds"),
+            accelerator=_device(parameters.get("accelerator")),
         )
         settings.ensure_fits(dtype)
         return settings
@@ -151,6 +156,10 @@ def _count(kind: str, parameters: Parameters, name: str, default: int | None) ->
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidRequestError(f"{name} of {kind} must be a positive integer, not {value!r}")
     return value
+
+
+def _device(name: object) -> str | None:
+    return None if name is None else accelerator_named(name).device
 
 
 def _floats(value: Any) -> npt.NDArray[np.float32] | None:

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from lancelake.errors import InvalidRequestError
 from lancelake.index.kind import VALUE
-from lancelake.index.vector.clustering import clustered, train_codebook
+from lancelake.index.vector.clustering import clustered, nearest_centers, train_codebook
 from lancelake.index.vector.codes import Codes
-from lancelake.index.vector.faiss_library import faiss
 from lancelake.index.vector.flat_codes import FlatCodes
 from lancelake.index.vector.metric import Matrix, Metric, normalized
 from lancelake.index.vector.partitions import Partitions
@@ -36,6 +35,7 @@ class TrainedModel:
     dtype: VectorType
     partitions: Partitions
     codes: Codes
+    accelerator: str | None = None
 
     def indexed(self, values: pa.Array) -> Vectors:
         """Return the vectors of rows that are indexed: those of which all values are finite."""
@@ -45,11 +45,7 @@ class TrainedModel:
         """Return the partition of each vector."""
         if self.partitions.metric is Metric.HAMMING:
             return self.partitions.by_distance(vectors)[:, 0]
-        library = faiss()
-        centers = library.IndexFlatL2(self.partitions.dimension)
-        centers.add(self.partitions.centers)
-        found: npt.NDArray[np.int64] = centers.search(vectors, 1)[1][:, 0]
-        return found
+        return nearest_centers(vectors, self.partitions.centers, self.accelerator)
 
     def encoded(self, vectors: Matrix, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         """Encode vectors of these partitions."""
@@ -90,6 +86,7 @@ def train(
         dtype=dtype,
         partitions=partitions,
         codes=_codes(sample, partitions, settings, dtype),
+        accelerator=settings.accelerator,
     )
 
 
@@ -118,9 +115,9 @@ def _partitions(sample: Matrix, count: int, settings: BuildSettings) -> Partitio
         return Partitions(centers=np.ascontiguousarray(settings.centers, kind), metric=metric)
     if metric is Metric.HAMMING:
         bits = np.unpackbits(sample, axis=1).astype(np.float32)
-        means, loss = clustered(bits, count, settings.max_iters)
+        means, loss = clustered(bits, count, settings.max_iters, settings.accelerator)
         return Partitions(centers=np.packbits(means > _HALF, axis=1), metric=metric, loss=loss)
-    centers, loss = clustered(sample, count, settings.max_iters)
+    centers, loss = clustered(sample, count, settings.max_iters, settings.accelerator)
     return Partitions(centers=centers, metric=metric, loss=loss)
 
 
@@ -153,8 +150,7 @@ def _codebook(
     wanted = _CODE_SAMPLE << settings.bits
     chosen = sample[:: max(1, len(sample) // wanted)][:wanted]
     if settings.metric is not Metric.DOT:
-        library = faiss()
-        centers = library.IndexFlatL2(partitions.dimension)
-        centers.add(partitions.centers)
-        chosen = chosen - partitions.centers[centers.search(chosen, 1)[1][:, 0]]
-    return train_codebook(chosen, settings.parts, settings.bits)
+        numbers = nearest_centers(chosen, partitions.centers, settings.accelerator)
+        chosen = chosen - partitions.centers[numbers]
+    device = settings.accelerator
+    return train_codebook(chosen, settings.parts, settings.bits, settings.max_iters, device)

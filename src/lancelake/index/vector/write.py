@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+import os
+from collections import deque
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +17,7 @@ from lancelake.index.kind import ROW_ID, BuiltSegment
 from lancelake.index.row_ids import U64Array
 from lancelake.index.vector import graph
 from lancelake.index.vector.codes import CodeMatrix, Codes
+from lancelake.index.vector.faiss_library import use_one_thread
 from lancelake.index.vector.files import (
     CENTERS_FILE,
     CODES_KEY,
@@ -64,16 +68,17 @@ def write_segment(
     rows = folder.create(ROWS_FILE, schema)
     graphs = folder.create(CENTERS_FILE, graph.SCHEMA) if settings.has_graph else None
     counts: list[int] = []
-    described: list[Graph] = []
-    for number, part in enumerate(partitions):
+    described: list[str] = []
+    sizes: list[int] = []
+    for part, found in _with_graphs(model, settings, partitions):
         counts.append(0 if part is None else len(part[0]))
         if part is not None:
             rows.write(_batch(codes, *part, schema))
-        if graphs is not None:
-            found = build_graph(_decoded(model, number, part), settings)
+        if graphs is not None and found is not None:
             if found.rows.num_rows:
                 graphs.write(found.rows)
-            described.append(found)
+            sizes.append(found.rows.num_rows)
+            described.append(found.settings)
     placed = PartitionRows.of(np.array(counts, dtype=np.int64))
     metric = model.partitions.metric.value
     metadata = {
@@ -88,14 +93,39 @@ def write_segment(
     if graphs is None:
         centers = _write_centers(model, folder)
     else:
-        sizes = np.array([g.rows.num_rows for g in described], dtype=np.int64)
-        places = PartitionRows.of(sizes)
+        places = PartitionRows.of(np.array(sizes, dtype=np.int64))
         number = graphs.add_buffer(encode_centers(model.partitions, model.dtype.element, places))
-        texts = json.dumps([g.settings for g in described])
+        texts = json.dumps(described)
         head = {INDEX_KEY: _index(model), IVF_KEY: str(number), GRAPH_KEY: texts}
         centers = graphs.finish(head)
     details = IndexDetails(type_url=TYPE_URL, value=_details(model, settings))
     return BuiltSegment(details=details, index_version=INDEX_VERSION, files=(centers, written))
+
+
+def _with_graphs(
+    model: TrainedModel, settings: BuildSettings, partitions: Iterable[PartitionCodes | None]
+) -> Iterator[tuple[PartitionCodes | None, Graph | None]]:
+    """Yield partitions with their graphs, of which several are built at once, each by one thread.
+
+    Threads that share a graph wait for each other most of the time.
+    """
+    if not settings.has_graph:
+        yield from ((part, None) for part in partitions)
+        return
+
+    def graph_of(part: PartitionCodes | None) -> Graph:
+        return build_graph(_decoded(model, part), settings)
+
+    count = os.cpu_count() or 1
+    waiting: deque[tuple[PartitionCodes | None, Future[Graph]]] = deque()
+    with ThreadPoolExecutor(count, initializer=use_one_thread) as pool:
+        for part in partitions:
+            waiting.append((part, pool.submit(graph_of, part)))
+            if len(waiting) > count:
+                first, building = waiting.popleft()
+                yield first, building.result()
+        for first, building in waiting:
+            yield first, building.result()
 
 
 def _write_centers(model: TrainedModel, folder: SegmentFolder) -> IndexFile:
@@ -127,7 +157,7 @@ def _batch(codes: Codes, ids: U64Array, rows: CodeMatrix, schema: pa.Schema) -> 
     return pa.RecordBatch.from_arrays([pa.array(ids, pa.uint64()), lists], schema=schema)
 
 
-def _decoded(model: TrainedModel, number: int, part: PartitionCodes | None) -> np.ndarray:
+def _decoded(model: TrainedModel, part: PartitionCodes | None) -> np.ndarray:
     """Return the vectors between which a graph has edges."""
     partitions: Partitions = model.partitions
     if part is None:

@@ -12,6 +12,7 @@ from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import CorruptTableError, UnsupportedError, naming
 from lancelake.format.frozen import FrozenMap
+from lancelake.memwal.check import check_table
 from lancelake.pylance._dataset.base_path import DatasetBasePath, from_base_path, to_base_path
 from lancelake.pylance._dataset.committing import (
     COMMIT_TIMEOUT,
@@ -33,7 +34,7 @@ from lancelake.pylance._dataset.writing import ensure_offered, write_options, wr
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.storage.location import Location
 from lancelake.table import bases, clone, config, restore
-from lancelake.table.check import Severity, check
+from lancelake.table.check import Severity
 from lancelake.table.drop import drop_table
 from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.open import AtVersion, open_snapshot
@@ -197,7 +198,7 @@ class DatasetChanges(GuardedDataset, ABC):
 
     def validate(self) -> None:
         """Raise an error if an invariant of this version is violated."""
-        for finding in check(self._snapshot.location):
+        for finding in check_table(self._snapshot.location):
             if finding.severity is Severity.ERROR:
                 raise CorruptTableError(
                     finding.message, table=self._snapshot.location.uri, version=finding.version

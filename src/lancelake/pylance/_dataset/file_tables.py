@@ -1,4 +1,4 @@
-"""Dataset methods that list files."""
+"""Dataset methods that list files, and open single ones."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.data.codec.official import file_session
 from lancelake.table.file_lists import stored_files, tracked_files
 
 _BATCH_ROWS = 1024
@@ -32,9 +33,14 @@ _TRACKED = pa.schema(
 
 
 class DatasetFiles:
-    """Methods that list the files of the table."""
+    """Methods that list the files of the table, and open single ones."""
 
     _snapshot: Snapshot
+
+    def new_file_session(self) -> Any:
+        """Return a session of `lance.file` for single files below the root of the table."""
+        location = self._snapshot.location
+        return file_session(location.uri, storage_options=location.storage_options or None)
 
     def all_files(self) -> pa.RecordBatchReader:
         """Return every file below the root of the table: URI of the root, path, size and time."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from enum import Enum
 from typing import Any, TypedDict
 from uuid import UUID
 
@@ -22,6 +23,17 @@ Json = Any  # whatever `json` can carry
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+
+
+class SupportedDistributedIndices(str, Enum):  # noqa: UP042  # prints as pylance's
+    """Types of indices whose segments several workers can build."""
+
+    BTREE = "BTREE"
+    INVERTED = "INVERTED"
+    IVF_FLAT = "IVF_FLAT"
+    IVF_PQ = "IVF_PQ"
+    IVF_SQ = "IVF_SQ"
+    VECTOR = "VECTOR"
 
 
 @dataclass

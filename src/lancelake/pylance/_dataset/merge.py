@@ -14,11 +14,13 @@ from lancelake.errors import InvalidRequestError, UnsupportedError, naming
 from lancelake.format import file_version
 from lancelake.format.fragment import Fragment
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.operations import Update
 from lancelake.format.primary_key import key_names
 from lancelake.format.transaction import Transaction as Entry
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
+from lancelake.pylance._values.shards import CompactedSsTable, shard_uuid
 from lancelake.table.conflict_retry import DEFAULT, Retries
 from lancelake.table.ingest import to_reader
 from lancelake.table.merge.clauses import (
@@ -79,6 +81,7 @@ class MergeInsertBuilder:
         self._duplicates = Duplicates.REFUSE
         self._adds_columns = False
         self._use_index = True
+        self._generations: tuple[MergedGeneration, ...] = ()
         if keys:
             key_fields(keys, schema)
         else:
@@ -173,6 +176,19 @@ class MergeInsertBuilder:
         """Not supported: merges write to the table's own root."""
         raise UnsupportedError("target_all_bases of a merge is not supported")
 
+    def mark_sstables_as_compacted(
+        self, sstables: Iterable[CompactedSsTable]
+    ) -> MergeInsertBuilder:
+        """Record in the same commit that generations of a MemWAL are merged.
+
+        The source must have all their rows, and those of the unmerged generations before them.
+        """
+        self._generations = tuple(
+            MergedGeneration(region_id=shard_uuid(s.shard_id), generation=s.generation)
+            for s in sstables
+        )
+        return self
+
     def use_index(self, use_index: bool) -> MergeInsertBuilder:
         """Find matching rows with indices of the key columns, or by reading the columns."""
         self._use_index = use_index
@@ -245,6 +261,7 @@ class MergeInsertBuilder:
             duplicates=self._duplicates,
             adds_columns=self._adds_columns,
             use_index=self._use_index,
+            merged_generations=self._generations,
         )
 
 

@@ -13,6 +13,10 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.commit.versions import list_versions
 from lancelake.data.blobs.reads import read_all
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.format.index_meta import FRAGMENT_REUSE
+from lancelake.index.fragment_reuse import RowMoves
+from lancelake.index.kind import DROPPED
+from lancelake.index.recorded_moves import with_inline_moves
 from lancelake.pylance._dataset.index_statistics import index_statistics
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
@@ -82,6 +86,20 @@ class DatasetReads(ABC):
         addresses = addresses_of(source, row_numbers(row_ids))
         request = ScanRequest(columns=request_columns(columns))
         return taking.take_at(source, addresses[addresses != MISSING], request)
+
+    def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
+        """Return where rows are after the compactions that the table has recorded.
+
+        Rows that a compaction dropped are null. None if no compaction is recorded.
+        """
+        entries = with_inline_moves(self._snapshot)
+        moves = RowMoves.of(entries)
+        if not any(entry.name == FRAGMENT_REUSE for entry in entries):
+            return None
+        known = addrs.cast(pa.uint64()).fill_null(DROPPED).to_numpy(zero_copy_only=False)
+        gone = known == DROPPED
+        found = moves.row_map(known)
+        return pa.array(found, mask=gone | (found == DROPPED))
 
     def sql(self, sql: str) -> SqlQueryBuilder:
         """Create a read-only query of this version, in which the table is named `dataset`."""

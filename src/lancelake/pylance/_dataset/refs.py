@@ -11,6 +11,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.refs import Branch as BranchDocument
 from lancelake.format.refs import Tag as TagDocument
+from lancelake.pylance._dataset.notebook import table_html
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.reference import VersionLike
 from lancelake.pylance._dataset.reference import reference as to_reference
@@ -48,6 +49,14 @@ class Tags:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
         self._main = snapshot.main_location
+
+    def __repr__(self) -> str:
+        versions = [f"{name}={tag['version']}" for name, tag in self.list().items()]
+        return f"Tags({', '.join(versions)})"
+
+    def _repr_html_(self) -> str:
+        rows = [(n, t["branch"] or "main", t["version"]) for n, t in self.list().items()]
+        return table_html(("tag", "branch", "version"), rows)
 
     def list(self) -> dict[str, Tag]:
         """Return all tags by name."""
@@ -89,6 +98,15 @@ class Branches:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._main = snapshot.main_location
+
+    def __repr__(self) -> str:
+        return f"Branches({', '.join(self.list())})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (n, b["parent_branch"] or "main", b["parent_version"]) for n, b in self.list().items()
+        ]
+        return table_html(("branch", "from branch", "from version"), rows)
 
     def list(self) -> dict[str, Branch]:
         """Return all branches by name."""

@@ -139,8 +139,8 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
     def analyze_plan(self, count_rows: bool = False) -> str:
         """Plan and run the scan, or count its rows, and describe its steps with their counts.
 
-        `bytes_read` is the stored size of what was read, with `<=` if the codec was asked for
-        some rows of a page only.
+        `bytes_read` is the stored size of what was read, "at most" that if the codec was
+        asked for some rows of a page only.
         """
         measure = ScanMeasure()
         planned = measure.planned(self._planned)
@@ -149,7 +149,7 @@ class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
         else:
             for _ in planned.run(measure):
                 pass
-        return f"Analyze: {measure.output}\n{planned.explain(verbose=True, measure=measure)}"
+        return f"AnalyzeExec: {measure.output}\n{planned.explain(verbose=True, measure=measure)}"
 
     @staticmethod
     def from_dataset(*args: Any, **kwargs: Any) -> Any:

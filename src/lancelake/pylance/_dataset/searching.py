@@ -51,7 +51,7 @@ class DatasetSearch:
         """
         text = None if full_text_query is None else text_query(full_text_query)
         request = SearchRequest(
-            nearest=None if nearest is None else self._nearest(nearest),
+            nearest=None if nearest is None else nearest_of(self._snapshot, nearest),
             text=text,
             k=operator.index(k),
             filter=filter,
@@ -64,12 +64,14 @@ class DatasetSearch:
         )
         return search(self._snapshot, request)
 
-    def _nearest(self, given: Mapping[str, Any]) -> Nearest:
-        if "k" in given:
-            problem = "k is an argument of the search, not of its query vector"
-            raise InvalidRequestError(problem)
-        column = vector_column(self._snapshot, given.get("column"))
-        return _Query().nearest(**{**given, "column": column}).value
+
+def nearest_of(snapshot: Snapshot, given: Mapping[str, Any]) -> Nearest:
+    """Return the query of a search by vector; the only vector column needs no name."""
+    if "k" in given:
+        problem = "k is an argument of the search, not of its query vector"
+        raise InvalidRequestError(problem)
+    column = vector_column(snapshot, given.get("column"))
+    return _Query().nearest(**{**given, "column": column}).value
 
 
 class _Query(VectorSearchOptions):

@@ -42,6 +42,7 @@ def vector_parameters(
     found = {key: value for key, value in options.items() if key != "index_file_version"}
     found["metric_type"] = _metric(given["metric"])
     found["num_partitions"] = None if count is None else _whole(count)
+    found["accelerator"] = None if given["accelerator"] is None else str(given["accelerator"])
     found["target_partition_size"] = given["target_partition_size"]
     if "PQ" in name:
         found["num_sub_vectors"] = given["num_sub_vectors"]
@@ -68,11 +69,6 @@ def _refuse_unsupported(name: str, given: Mapping[str, Any], options: Mapping[st
     if name == "IVF_RQ":
         raise UnsupportedError(
             "IVF_RQ indices are searched, but not built", action="Use IVF_PQ or IVF_SQ."
-        )
-    if given["accelerator"] is not None:
-        raise UnsupportedError(
-            f"training on an accelerator ({given['accelerator']}) is not supported",
-            action="Leave out accelerator.",
         )
     for argument in ("precomputed_partition_dataset", "storage_options"):
         if given[argument] is not None:

@@ -2,26 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import IndexNotFoundError, InvalidRequestError
 from lancelake.index.stored_segment import StoredIndices
 from lancelake.index.vector.segment import VectorSegment
-
-
-class IvfModel:
-    """Centers of the partitions of a vector index, and the metric that they were trained for."""
-
-    def __init__(self, centroids: pa.Array, distance_type: str) -> None:
-        self.centroids = centroids
-        self.distance_type = distance_type
-
-    @property
-    def num_partitions(self) -> int:
-        """Number of partitions."""
-        return len(self.centroids)
+from lancelake.pylance._values.vector_models import IvfModel, vector_lists
 
 
 class DatasetVectorModels:
@@ -34,10 +21,7 @@ class DatasetVectorModels:
         for segment in StoredIndices(self._snapshot).segments(index_name):
             opened = segment.open()
             if isinstance(opened, VectorSegment):
-                centers = np.ascontiguousarray(opened.model.partitions.centers)
-                lists = pa.FixedSizeListArray.from_arrays(
-                    pa.array(centers.reshape(-1)), centers.shape[1]
-                )
+                lists = vector_lists(opened.model.partitions.centers)
                 return IvfModel(lists, opened.model.metric.value)
         problem = f"there is no vector index {index_name!r}"
         raise IndexNotFoundError(problem, table=self._snapshot.location.uri)

@@ -5,16 +5,12 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from lancelake.extras import optional
+
 
 def torch() -> Any:
     """Return the module `torch`."""
-    try:
-        return importlib.import_module("torch")
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        problem = "PyTorch is not installed; install torch to read tables as tensors"
-        raise ModuleNotFoundError(problem, name="torch") from error
+    return optional("torch", extra="torch", purpose="reading tables as tensors")
 
 
 def base_class(name: str) -> Any:

@@ -17,6 +17,7 @@ from lancelake.index.row_ids import EMPTY, RowIds
 from lancelake.scan.index_search.questions import Question
 from lancelake.scan.index_search.row_places import row_places
 from lancelake.scan.index_search.sources import IndexSource, named_failures
+from lancelake.scan.index_search.updated_rows import uncertain_rows
 
 
 def answer(snapshot: Snapshot, source: IndexSource, question: Question) -> Answer | None:
@@ -31,7 +32,8 @@ def answer(snapshot: Snapshot, source: IndexSource, question: Question) -> Answe
     coverage = source.coverage
     if coverage.stored is IdKind.ADDRESS:
         return coverage.current(found)
-    return found.mapped(lambda ids: _places(snapshot, coverage.fragments, ids))
+    placed = found.mapped(lambda ids: _places(snapshot, coverage.fragments, ids))
+    return placed.doubting(uncertain_rows(snapshot, source.segment, coverage))
 
 
 def _asked(source: IndexSource, question: Question) -> Answer | None:

@@ -118,10 +118,9 @@ class IndexSources:
         return replace(coverage, fragments=coverage.fragments - updated)
 
     def _opened(self, entry: IndexMetadata, kind: IndexKind, dtype: pa.DataType) -> OpenSegment:
-        place = self._snapshot.files.index_dir(entry)
         facts = self._stored.facts(entry, dtype)
         opened: object = cache.kept(
-            place.uri, "segment", lambda: kind.open(facts), lambda _: _SEGMENT_BYTES
+            facts.folder.place.uri, "segment", lambda: kind.open(facts), lambda _: _SEGMENT_BYTES
         )
         return cast(OpenSegment, opened)
 

@@ -79,6 +79,12 @@ def vector_column(snapshot: Snapshot, name: str | None = None) -> str:
     raise InvalidRequestError(problem, table=snapshot.location.uri, version=snapshot.version)
 
 
+def other_rows(where: str | None, like: int) -> str:
+    """Return a filter that also excludes the row whose neighbours are searched."""
+    others = f"_rowid != {like}"
+    return others if where is None else f"({where}) and {others}"
+
+
 def words_query(words: str, columns: Sequence[str] | None = None) -> TextQuery:
     """Return the query for a text: any of its words, or a phrase if it is in double quotes.
 

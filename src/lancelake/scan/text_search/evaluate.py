@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import reduce
 from typing import assert_never
@@ -13,7 +13,7 @@ from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.format.rowids.segment import U64Array
-from lancelake.index.kind import ROW_ID
+from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.row_ids import BoolArray
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.expand import term_search
@@ -45,6 +45,8 @@ class TextSearch:
     """Whether rows that no index covers are searched, too."""
     allowed: RowTest | None = None
     """Which rows may be found, by address; None for all."""
+    others: pa.Table | None = None
+    """Rows besides those of the version, with their addresses, which are searched too."""
     columns: dict[str, SearchedColumn] = field(default_factory=dict)
 
     def rows(self, query: TextQuery, most: int | None = None) -> ScoredRows:
@@ -135,16 +137,16 @@ class TextSearch:
         most: int | None,
     ) -> list[ScoredRows]:
         """Search texts that no index covers, with the statistics of all documents."""
-        if not fragments:
+        if not fragments and self.others is None:
             return []
         analyzer = Analyzer(column.parameters)
         terms = {term.text for term in analyzer.query_terms(query.text)}
-        if not terms:
-            return []
         is_exact = isinstance(query, Phrase) or query.fuzziness == 0
+        if is_exact and not terms:
+            return []
         partition = memory_partition(
             analyzer,
-            (self._allowed_rows(batch) for batch in column.rows(fragments)),
+            self._documents(column, fragments),
             with_position=isinstance(query, Phrase),
             only=terms if is_exact else None,
         )
@@ -157,6 +159,14 @@ class TextSearch:
         corpus = corpus_of([*searched, partition], wanted.words)
         hits = search(partition, wanted, corpus, most=most)
         return [ScoredRows(partition.documents.row_ids[hits.documents], hits.scores)]
+
+    def _documents(self, column: SearchedColumn, fragments: BitMap) -> Iterator[pa.RecordBatch]:
+        for batch in column.rows(fragments):
+            yield self._allowed_rows(batch)
+        if self.others is not None:
+            texts = self.others.column(column.name).combine_chunks()
+            addresses = self.others.column(ROW_ID).combine_chunks()
+            yield pa.RecordBatch.from_arrays([texts, addresses], [VALUE, ROW_ID])
 
     def _allowed_rows(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Return the rows that may be found; others do not count as documents, either."""

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.index.row_ids import U64Array
+from lancelake.index.vector.knn import nearest_vectors
 from lancelake.index.vector.metric import Distances, Matrix, Metric, distances
 from lancelake.index.vector.top_rows import NearestRows
 from lancelake.index.vector.vectors import Vectors, VectorType
@@ -48,7 +49,8 @@ def add_values(
     if dtype.is_multi:
         rows, found = _late_interaction(metric, queries, vectors)
         nearest.add(0, ids[rows], found)
-    elif metric is Metric.L2 and len(queries) >= _MANY_QUERIES and nearest.is_unbounded:
+        return
+    if metric is Metric.L2 and nearest.is_unbounded:
         _add_candidates(vectors.matrix, ids[vectors.rows], queries, nearest)
     else:
         found = distances(metric, queries, vectors.matrix)
@@ -66,13 +68,22 @@ def _late_interaction(
 
 
 def _add_candidates(vectors: Matrix, ids: U64Array, queries: Matrix, nearest: NearestRows) -> None:
-    """Add the rows that are nearest by products, with their exact distances."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        rough = np.einsum("ij,ij->i", vectors, vectors) - 2 * (queries @ vectors.T)
-    count = nearest.k + _MORE_CANDIDATES
-    for place, row in enumerate(rough):
-        chosen = np.arange(len(row))
-        if len(row) > count:
-            chosen = np.argpartition(row, count)[:count]
+    """Add rows that are nearest by a faster computation, with their exact distances."""
+    count = min(len(ids), nearest.k + _MORE_CANDIDATES)
+    for place, rows in enumerate(_candidates(vectors, queries, count)):
+        chosen = rows[rows >= 0]
         exact = distances(Metric.L2, queries[place : place + 1], vectors[chosen])[0]
         nearest.add(place, ids[chosen], exact)
+
+
+def _candidates(vectors: Matrix, queries: Matrix, count: int) -> npt.NDArray[np.int64]:
+    """Return the places of about the nearest vectors of each query, negative without one."""
+    if len(queries) < _MANY_QUERIES:
+        top = nearest_vectors(Metric.L2, queries, vectors, count)
+        if top is not None:
+            return top[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        rough = np.einsum("ij,ij->i", vectors, vectors) - 2 * (queries @ vectors.T)
+    if count == len(vectors):
+        return np.broadcast_to(np.arange(count), (len(queries), count))
+    return np.argpartition(rough, count, axis=1)[:, :count]

@@ -103,9 +103,28 @@ Change = (
 
 def altered(base: Snapshot, changes: Sequence[Change], engine: Engine) -> Snapshot:
     """Apply changes in order, with one commit for each kind."""
+    _ensure_possible(base, changes)
     for _, same in itertools.groupby(changes, key=type):
         base = _made(base, list(same), engine)
     return base
+
+
+def _ensure_possible(base: Snapshot, changes: Sequence[Change]) -> None:
+    """Refuse changes that are known to fail before the first one is committed."""
+    for change in changes:
+        if isinstance(change, MoveColumn) and len(change.path) > 1:
+            raise UnsupportedError(
+                f"{path_text(change.path)} cannot be moved: only top-level columns can",
+                column=path_text(change.path),
+            )
+    dropped = {c.path[0] for c in changes if isinstance(c, DropColumn) and len(c.path) == 1}
+    if dropped >= set(base.manifest.schema.names) and len(dropped) < len(changes):
+        raise UnsupportedError(
+            "REPLACE COLUMNS would remove the values of all columns",
+            table=base.location.uri,
+            version=base.version,
+            action="Use DROP COLUMN and ADD COLUMN.",
+        )
 
 
 def without_columns(base: Snapshot, paths: Sequence[str]) -> Snapshot:
@@ -260,11 +279,6 @@ def _with_metadata(base: Snapshot, path: str, kept: dict[str, object]) -> Snapsh
 
 
 def _moved(base: Snapshot, change: MoveColumn) -> Snapshot:
-    if len(change.path) > 1:
-        raise UnsupportedError(
-            f"{path_text(change.path)} cannot be moved: only top-level columns can",
-            column=path_text(change.path),
-        )
     (name,) = change.path
     names = [other for other in base.manifest.schema.names if other != name]
     position = 0 if change.after is None else names.index(change.after) + 1

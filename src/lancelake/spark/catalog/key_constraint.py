@@ -13,6 +13,7 @@ from lancelake.format.operations.update_config import MapUpdate
 from lancelake.format.primary_key import KEY, POSITION, key_names
 from lancelake.format.schema import Schema
 from lancelake.table.config import update_field_metadata
+from lancelake.table.primary_key import declare_primary_key, key_entries
 from lancelake.txn.metadata import with_field_metadata
 
 _NAME = "lancelake:primary_key_name"
@@ -54,7 +55,7 @@ def with_primary_key(schema: Schema, key: PrimaryKey) -> Schema:
     ids = {field.name: field.id for field in schema.fields}
     updates = {
         ids[name]: MapUpdate(entries=FrozenMap(dict(entries)))
-        for name, entries in _entries(key).items()
+        for name, entries in key_entries(key.columns, {_NAME: key.name}).items()
     }
     return with_field_metadata(schema, updates)
 
@@ -69,17 +70,13 @@ def add_primary_key(base: Snapshot, key: PrimaryKey) -> Snapshot:
             version=base.version,
             action=f"Drop it first: ALTER TABLE ... DROP CONSTRAINT {own.name}.",
         )
-    nullable = {f.name for f in base.manifest.schema.fields if f.nullable}
-    for name in key.columns:
-        if name in nullable:
-            raise InvalidRequestError(
-                f"column {name} cannot be part of the primary key, since it is nullable",
-                table=base.location.uri,
-                version=base.version,
-                column=name,
-                action=f"ALTER TABLE ... ALTER COLUMN {name} SET NOT NULL.",
-            )
-    return update_field_metadata(base, _entries(key))
+    try:
+        return declare_primary_key(base, key.columns, {_NAME: key.name})
+    except InvalidRequestError as error:
+        column = error.facts.get("column")
+        if column is not None:
+            error.next_step = f"ALTER TABLE ... ALTER COLUMN {column} SET NOT NULL."
+        raise
 
 
 def drop_constraint(base: Snapshot, name: str, *, may_be_missing: bool) -> Snapshot:
@@ -96,10 +93,3 @@ def drop_constraint(base: Snapshot, name: str, *, may_be_missing: bool) -> Snaps
         )
     gone = dict.fromkeys((KEY, POSITION, _NAME))
     return update_field_metadata(base, dict.fromkeys(own.columns, gone))
-
-
-def _entries(key: PrimaryKey) -> dict[str, dict[str, str | None]]:
-    return {
-        name: {KEY: "true", POSITION: str(position), _NAME: key.name}
-        for position, name in enumerate(key.columns, start=1)
-    }

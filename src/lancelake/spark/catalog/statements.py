@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from lancelake.errors import InvalidRequestError
 from lancelake.spark.catalog.table_functions import with_metadata_tables
-from lancelake.spark.catalog.table_names import full_name, quoted
+from lancelake.spark.catalog.table_names import full_name, path_name, procedures_of, quoted
 
-_NAME = r"(?P<name>(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)"
+_NAME = r"(?P<name>'[^']+'|(?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)"
 _SYNTAX = {
     "optimize": (
         rf"OPTIMIZE\s+{_NAME}(?:\s+WHERE\s+(?P<where>.+?))?(?:\s+ZORDER\s+BY\s+(?P<zorder>.+))?",
@@ -45,7 +45,7 @@ def translated(spark: SparkSession, text: str) -> str | None:
     if _VERB.match(statement) is None:
         return with_metadata_tables(spark, text)
     table = _TABLE.match(statement)
-    parts = None if table is None else full_name(spark, table["name"])
+    parts = None if table is None else _parts(spark, table["name"])
     if parts is None:
         return None
     verb = next(verb for verb in _SYNTAX if statement.lower().startswith(verb))
@@ -58,22 +58,32 @@ def translated(spark: SparkSession, text: str) -> str | None:
     match verb:
         case "optimize":
             columns = (given["zorder"] or "").strip().removeprefix("(").removesuffix(")").strip()
-            return _call(parts, "compact", where=given["where"], z_order_by=columns or None)
+            return _call(spark, parts, "compact", where=given["where"], z_order_by=columns or None)
         case "vacuum":
             older = None if given["hours"] is None else f"{given['hours']}h"
-            return _call(parts, "cleanup", older_than=older, dry_run=given["dry"] is not None)
+            return _call(
+                spark, parts, "cleanup", older_than=older, dry_run=given["dry"] is not None
+            )
         case "restore":
             version = given["version"] and given["version"].strip("'")
-            return _call(parts, "rollback", version=version, timestamp=given["time"])
+            return _call(spark, parts, "rollback", version=version, timestamp=given["time"])
         case _:
             limit = "" if given["limit"] is None else f" LIMIT {given['limit']}"
             return f"SELECT * FROM {quoted([*parts, 'history'])} ORDER BY version DESC{limit}"
 
 
-def _call(parts: Sequence[str], procedure: str, **arguments: str | bool | None) -> str:
+def _parts(spark: SparkSession, name: str) -> list[str] | None:
+    """Return the full name of a table that is given by its name, or by its path in quotes."""
+    return path_name(spark, name.strip("'")) if name.startswith("'") else full_name(spark, name)
+
+
+def _call(
+    spark: SparkSession, parts: Sequence[str], procedure: str, **arguments: str | bool | None
+) -> str:
     given = {"table": quoted(parts), **arguments}
     texts = [f"{name} => {_literal(value)}" for name, value in given.items() if value is not None]
-    return f"CALL {quoted([parts[0], 'system', procedure])}({', '.join(texts)})"
+    home = procedures_of(spark, parts[0])
+    return f"CALL {quoted([home, 'system', procedure])}({', '.join(texts)})"
 
 
 def _literal(value: str | bool) -> str:

@@ -33,7 +33,8 @@ def _table(spark: SparkSession, call: re.Match[str]) -> str:
     if function not in METADATA_TABLES:
         raise _unknown(owner[0], function, call["table"])
     table = full_name(spark, call["table"])
-    if table is None or table[0] != owner[0]:
+    is_full = table is not None and call["table"].replace("`", "") == ".".join(table)
+    if table is None or not (is_full or table[0] == owner[0]):
         table = full_name(spark, f"{catalog}.{call['table']}") or []
     return call["before"] + quoted([*table, function])
 

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 from lancelake.errors import InvalidRequestError, TableNotFoundError
 from lancelake.spark.catalog.warehouse import Directory, Named, is_path
 from lancelake.spark.jvm.gateway import is_classic, needs_classic
+from lancelake.spark.jvm.session_tables import SESSION_CATALOG
 from lancelake.spark.options.table_options import TableOptions, open_version
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
@@ -30,8 +31,7 @@ def remember(spark: SparkSession, name: str, directory: Directory) -> None:
 def add_columns_of(frame: DataFrame, name: str) -> None:
     """Add the columns of a frame to a table, if its name belongs to a registered catalog."""
     spark = frame.sparkSession
-    here = {catalog for jvm, catalog in _CATALOGS if jvm == id(spark._jvm)}
-    if not {_parts(spark, name)[0], spark.catalog.currentCatalog()} & here:
+    if full_name(spark, name) is None:
         return
     with contextlib.suppress(TableNotFoundError):
         base = with_members(open_version(table_named(spark, name)), frame)
@@ -52,7 +52,7 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
     """
     if not is_classic(spark):
         raise needs_classic("a catalog of Lance tables")
-    here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
+    here = _registered(spark)
     if is_path(name) and "`" not in name:
         owner = here.get(default or spark.catalog.currentCatalog())
         place = Location.parse(name) if owner is None else owner.table((), name)
@@ -73,30 +73,40 @@ def table_named(spark: SparkSession, name: str, default: str | None = None) -> T
 
 def table_if_ours(spark: SparkSession, name: str) -> TableOptions | None:
     """Return the location of a table, if its name belongs to a registered catalog."""
-    here = {key: found for (jvm, key), found in _CATALOGS.items() if jvm == id(spark._jvm)}
-    parts = _parts(spark, name)
-    is_exact = _is_exact(spark)
-    if len(parts) > 1 and parts[0] in here:
-        directory, parts = here[parts[0]], parts[1:]
-    elif spark.catalog.currentCatalog() in here:
-        directory = here[spark.catalog.currentCatalog()]
-        parts = [*_current_namespace(spark), *parts] if len(parts) == 1 else parts
-    else:
+    parts = full_name(spark, name)
+    if parts is None:
         return None
-    own = directory.spelled(tuple(parts[:-1]), parts[-1], is_exact=is_exact)
+    directory = _registered(spark)[parts[0]]
+    own = directory.spelled(tuple(parts[1:-1]), parts[-1], is_exact=_is_exact(spark))
     return _options(directory.resolve(*own), name)
 
 
 def full_name(spark: SparkSession, name: str) -> list[str] | None:
-    """Return a name with its catalog and namespace, if it belongs to a registered catalog."""
-    here = {catalog for jvm, catalog in _CATALOGS if jvm == id(spark._jvm)}
-    parts = _parts(spark, name)
-    if len(parts) > 1 and parts[0] in here:
-        return parts
-    current = spark.catalog.currentCatalog()
-    if current not in here:
-        return None
-    return [current, *(_current_namespace(spark) if len(parts) == 1 else []), *parts]
+    """Return a name with its catalog and namespace, if it belongs to a registered catalog.
+
+    In the session catalog, this is a Lance table that exists.
+    """
+    here, parts = _registered(spark), _parts(spark, name)
+    if len(parts) == 1 or parts[0] not in here:
+        current = spark.catalog.currentCatalog()
+        parts = [current, *(_current_namespace(spark) if len(parts) == 1 else []), *parts]
+    owner = here.get(parts[0])
+    is_ours = owner is not None and owner.owns(tuple(parts[1:-1]), parts[-1])
+    return parts if is_ours else None
+
+
+def path_name(spark: SparkSession, path: str) -> list[str] | None:
+    """Return the name of the table at a path in a catalog; None if there is no such table."""
+    for name, directory in _registered(spark).items():
+        if name != SESSION_CATALOG and is_path(path):
+            return [name, path] if directory.has_table(directory.table((), path)) else None
+    return None
+
+
+def procedures_of(spark: SparkSession, catalog: str) -> str:
+    """Return the catalog whose procedures take tables of a catalog."""
+    others = [name for name in _registered(spark) if name != SESSION_CATALOG]
+    return others[0] if catalog == SESSION_CATALOG and others else catalog
 
 
 def quoted(parts: Sequence[str]) -> str:
@@ -106,6 +116,9 @@ def quoted(parts: Sequence[str]) -> str:
 
 def _place(directory: Directory, parts: list[str], name: str, *, is_exact: bool) -> TableOptions:
     own = directory.spelled(tuple(parts[:-1]), parts[-1], is_exact=is_exact)
+    if not directory.owns(*own):
+        problem = f"{name} is not a Lance table of {SESSION_CATALOG}"
+        raise TableNotFoundError(problem, action="Name the catalog, as in lance.db.t.")
     found = directory.resolve(*own)
     if not directory.has_table(found.location):
         raise TableNotFoundError(
@@ -124,6 +137,11 @@ def _options(found: Named, name: str) -> TableOptions:
         )
     rest = {} if found.branch is None else {"branch": found.branch}
     return TableOptions(location=found.location, rest=rest)
+
+
+def _registered(spark: SparkSession) -> dict[str, Directory]:
+    """Return the catalogs of a session by their names."""
+    return {name: found for (jvm, name), found in _CATALOGS.items() if jvm == id(spark._jvm)}
 
 
 def _is_exact(spark: SparkSession) -> bool:

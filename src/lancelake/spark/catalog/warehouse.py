@@ -31,7 +31,17 @@ from lancelake.table.drop import drop_table
 
 SUFFIX = ".lance"
 CHANGES = "changes"
-METADATA_TABLES = ("history", "versions", "fragments", "files", "refs", "indices", CHANGES)
+LATEST = "latest"
+METADATA_TABLES = (
+    "history",
+    "versions",
+    "fragments",
+    "files",
+    "refs",
+    "indices",
+    CHANGES,
+    LATEST,
+)
 _MARKER = ".namespace"
 _EXTERNAL = ".external"
 _BRANCH, _TAG = "branch_", "tag_"
@@ -72,6 +82,10 @@ class Directory:
             return self.root.beside(name)
         external = self.external(namespace, name)
         return self.own_location(namespace, name) if external is None else external
+
+    def owns(self, namespace: Namespace, name: str) -> bool:  # noqa: ARG002
+        """Whether a name can only be that of a Lance table."""
+        return True
 
     def spelled(self, namespace: Namespace, name: str, *, is_exact: bool) -> tuple[Namespace, str]:
         """Return a name as an existing table is spelled, in another case unless `is_exact`."""

@@ -8,9 +8,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from pyspark.errors.exceptions.captured import CapturedException
+
 from lancelake.errors import LanceTableError, UnsupportedError
 from lancelake.spark.jvm.compiled import are_compiled
-from lancelake.spark.jvm.failures import to_java
+from lancelake.spark.jvm.failures import thrown, to_java
 from lancelake.spark.jvm.gateway import CONNECTOR, Gateway
 from lancelake.spark.jvm.python_read import v2_columns
 
@@ -36,6 +38,11 @@ def _translating(method: Callable[..., Any]) -> Callable[..., Any]:
             return method(self, *args)
         except LanceTableError as error:
             raise to_java(self.gateway, error) from error
+        except CapturedException as error:
+            # Spark's own exceptions are passed on unchanged.
+            if error._origin is None:
+                raise
+            raise thrown(error._origin) from error
 
     return call
 

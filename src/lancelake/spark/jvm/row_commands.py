@@ -6,16 +6,14 @@ by the compiler that Spark uses for generated code. It is only used on the drive
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors.exceptions.captured import CapturedException
 
 from lancelake.errors import UnsupportedError
 from lancelake.spark.jvm.catalyst import items, seq
 from lancelake.spark.jvm.compiled import driver_object
-from lancelake.spark.jvm.failures import thrown
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy
 
@@ -31,22 +29,22 @@ class _Handler(Proxy):
 
         implements = ("java.util.function.Function",)
 
-    def __init__(self, gateway: Gateway, run: Callable[[Any], None]) -> None:
+    def __init__(self, gateway: Gateway, run: Callable[[Any], Mapping[str, int]]) -> None:
         super().__init__(gateway)
         self._run = run
 
-    def apply(self, plan: Any) -> None:
-        try:
-            self._run(plan)
-        except CapturedException as error:
-            # Exceptions raised by Spark inside the command are passed on to the caller.
-            if error._origin is None:
-                raise
-            raise thrown(error._origin) from error
+    def apply(self, plan: Any) -> Any:
+        result = self.gateway.cls("java.util.HashMap")()
+        for name, count in self._run(plan).items():
+            result.put(name, count)
+        return result
 
 
-def take_row_commands(gateway: Gateway, run: Callable[[Any], None]) -> None:
-    """Let `run` execute the commands of this session whose target is a Lance table."""
+def take_row_commands(gateway: Gateway, run: Callable[[Any], Mapping[str, int]]) -> None:
+    """Let `run` execute the commands of this session whose target is a Lance table.
+
+    It returns the numbers of rows that were inserted, updated and deleted.
+    """
     try:
         strategy = driver_object(gateway, _SOURCE, _Handler(gateway, run))
         methods = gateway.spark._jsparkSession.experimental()

@@ -13,11 +13,11 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format.durations import parse_duration
+from lancelake.memwal import check as wal_check
 from lancelake.scan.request import Ordering
 from lancelake.spark.jobs.engine import SparkEngine, described
 from lancelake.spark.maintenance.index_jobs import index_maintenance
 from lancelake.spark.reading.text_conditions import fragments_where
-from lancelake.table.check.run import check
 from lancelake.table.cleanup.policy import CleanupPolicy
 from lancelake.table.cleanup.run import CleanupRun, clean_up
 from lancelake.table.compact.clustering import clustered
@@ -166,7 +166,9 @@ def check_table(spark: SparkSession, base: Snapshot, *, data: bool, versions: st
     chosen: Literal["all", "latest"] = "all" if versions == "all" else "latest"
     with described(spark, f"check {base.location.uri}"):
         engine = SparkEngine(spark)
-        found = list(check(base.main_location, data=data, versions=chosen, engine=engine))
+        found = list(
+            wal_check.check_table(base.main_location, data=data, versions=chosen, engine=engine)
+        )
     names = CHECKED.fieldNames()[1:]
     return [
         {"severity": f.severity.value, **{name: getattr(f, name) for name in names}} for f in found

@@ -152,9 +152,10 @@ class RowCommand:
         return aligned(self._door, self._target.shown.output(), assignments, inserts=inserts)
 
 
-def run_row_command(gateway: Gateway, plan: Any) -> None:
-    """Run a command planned by Spark."""
-    RowCommand(gateway, analyzed(gateway, plan)).run()
+def run_row_command(gateway: Gateway, plan: Any) -> dict[str, int]:
+    """Run a command planned by Spark, and return the numbers of changed rows."""
+    counts = RowCommand(gateway, analyzed(gateway, plan)).run().counts
+    return {"inserted": counts.inserted, "updated": counts.updated, "deleted": counts.deleted}
 
 
 def _target(plan: Any) -> BareRelation:

@@ -8,7 +8,14 @@ from typing import Any
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import AlreadyExistsError, TableNotFoundError, UnsupportedError
-from lancelake.spark.catalog.warehouse import CHANGES, Directory, Named, Namespace, is_path
+from lancelake.spark.catalog.warehouse import (
+    CHANGES,
+    LATEST,
+    Directory,
+    Named,
+    Namespace,
+    is_path,
+)
 from lancelake.spark.jvm.failures import asks_for_existence
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import implements
@@ -16,6 +23,7 @@ from lancelake.spark.options.table_options import location_at, split_storage
 from lancelake.spark.planning.changelog import changelog_versions
 from lancelake.spark.planning.facts_table import FactsTable
 from lancelake.spark.planning.feed_table import FeedTable, LanceChangelog
+from lancelake.spark.planning.latest_table import LatestTable
 from lancelake.spark.planning.staged_table import TableDefinition
 from lancelake.spark.planning.table_changes import TableChanges
 from lancelake.spark.planning.writable_table import WritableTable
@@ -73,12 +81,20 @@ class LanceCatalog(TableChanges):
         name = f"{self._name}.{ident.toString()}"
         if named.facts == CHANGES:
             return FeedTable(self.gateway, snapshot, Versions(), name)
+        if named.facts == LATEST:
+            return self._latest(snapshot, travel, name)
         if named.facts is not None:
             return FactsTable(self.gateway, snapshot, named.facts, name)
         if travel is not None or named.tag is not None:
             return VersionTable(self.gateway, snapshot, name)
         is_external = self.directory.external(*parts) is not None
         return WritableTable(self.gateway, snapshot, name, is_external=is_external)
+
+    def _latest(self, snapshot: Snapshot, travel: Reference | None, name: str) -> LatestTable:
+        if travel is not None:
+            problem = "the latest rows of a table have no earlier versions"
+            raise UnsupportedError(problem, table=snapshot.location.uri)
+        return LatestTable(self.gateway, snapshot, name)
 
     def _found(
         self, ident: Any, travel: Reference | None
@@ -171,7 +187,7 @@ class LanceCatalog(TableChanges):
             raise UnsupportedError(problem, table=own.uri, action="Drop it first.")
         place = self.directory.allowed_place(found.chosen_location)
         add = functools.partial(self.directory.add_external, namespace, name, place)
-        return replace(found, location=place, after_commit=add)
+        return replace(found, location=place, after_commit=add, may_exist=True)
 
 
 def _settings(gateway: Gateway, name: str) -> dict[str, str]:

@@ -11,25 +11,13 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.expr.condition import Comparison, Condition, Operator
 from lancelake.expr.condition_sql import condition_sql
-from lancelake.spark.jvm.expressions import JavaExpressions
 from lancelake.spark.jvm.gateway import Gateway
-from lancelake.spark.jvm.proxy import (
-    Proxy,
-    ScanBuilderProxy,
-    ScanProxy,
-    TableProxy,
-    implements,
-)
-from lancelake.spark.jvm.python_read import (
-    input_partitions,
-    java_schema,
-    python_schema,
-    reader_factory,
-    v2_columns,
-)
+from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
+from lancelake.spark.jvm.python_read import java_schema, v2_columns
 from lancelake.spark.jvm.settings import cores
 from lancelake.spark.options.table_options import TableOptions, ensure_known, given_to
 from lancelake.spark.options.times import with_zones
+from lancelake.spark.planning.request_scan import RequestReads, RequestScanBuilder
 from lancelake.spark.reading.change_feed import (
     FEED_OPTIONS,
     FeedRequest,
@@ -37,7 +25,6 @@ from lancelake.spark.reading.change_feed import (
     feed_partitions,
     last_version,
 )
-from lancelake.spark.reading.partition import encode, read
 from lancelake.spark.reading.pushdown import column_types
 from lancelake.table.change_feed.request import CHANGE_TYPE, COMMIT_VERSION
 
@@ -66,7 +53,7 @@ class _Feed(Proxy):
         ensure_known(rest, FEED_OPTIONS)
         zoned = with_zones(self.gateway.spark, rest)
         request = self._request.over(TableOptions(location=location, rest=zoned))
-        return _Builder(self.gateway, request)
+        return RequestScanBuilder(self.gateway, request, _READS)
 
 
 @implements("catalog.SupportsRead")
@@ -103,72 +90,6 @@ class LanceChangelog(_Feed):
 
     def rowVersion(self) -> Any:
         return self.gateway.connector("expressions.FieldReference").column(COMMIT_VERSION)
-
-
-@implements("read.SupportsPushDownRequiredColumns", "read.SupportsPushDownV2Filters")
-class _Builder(ScanBuilderProxy):
-    def __init__(self, gateway: Gateway, request: FeedRequest) -> None:
-        super().__init__(gateway)
-        self._request = request
-        self._expressions = JavaExpressions(gateway, _types(request))
-        self._pushed: list[Any] = []
-
-    def pruneColumns(self, required: Any) -> None:
-        self._request = replace(self._request, schema=python_schema(required))
-
-    def pushPredicates(self, predicates: Any) -> Any:
-        left: list[Any] = []
-        for predicate in predicates:
-            known = self._expressions.condition(predicate)
-            if known is None:
-                left.append(predicate)
-                continue
-            self._pushed.append(predicate)
-            request = replace(self._request, filters=(*self._request.filters, known))
-            self._request = narrowed(request, known)
-        return self._predicates(left)
-
-    def pushedPredicates(self) -> Any:
-        return self._predicates(self._pushed)
-
-    def build(self) -> Any:
-        return _Scan(self.gateway, self._request)
-
-    def _predicates(self, items: list[Any]) -> Any:
-        return self.gateway.array(self.gateway.connector("expressions.filter.Predicate"), items)
-
-
-@implements("read.Scan")
-class _Scan(ScanProxy):
-    def __init__(self, gateway: Gateway, request: FeedRequest) -> None:
-        super().__init__(gateway)
-        self._request = request
-
-    def identity(self) -> str:
-        return describe(self._request)
-
-    def readSchema(self) -> Any:
-        return java_schema(self.gateway, self._request.schema)
-
-    def toBatch(self) -> Any:
-        return _Batch(self.gateway, self._request)
-
-
-@implements("read.Batch")
-class _Batch(Proxy):
-    def __init__(self, gateway: Gateway, request: FeedRequest) -> None:
-        super().__init__(gateway)
-        self._request = request
-
-    def identity(self) -> str:
-        return describe(self._request)
-
-    def planInputPartitions(self) -> Any:
-        parts = [encode(part) for part in feed_partitions(self._request)]
-        return input_partitions(self.gateway, parts)
-
-    def createReaderFactory(self) -> Any:
-        return reader_factory(self.gateway, read, self._request.schema)
 
 
 def narrowed(request: FeedRequest, condition: Condition) -> FeedRequest:
@@ -211,3 +132,8 @@ def describe(request: FeedRequest) -> str:
     if versions.is_net:
         parts.append("net")
     return ", ".join(parts)
+
+
+_READS: RequestReads[FeedRequest] = RequestReads(
+    types=_types, describe=describe, partitions=feed_partitions, narrowed=narrowed
+)

@@ -17,7 +17,9 @@ from lancelake.spark.options.table_options import (
 )
 from lancelake.spark.options.times import with_zones
 from lancelake.spark.planning.feed_table import FeedTable
+from lancelake.spark.planning.latest_table import LatestTable
 from lancelake.spark.reading.change_feed import FEED, FEED_OPTIONS, versions_of
+from lancelake.spark.reading.latest_plan import FRESHNESS, LATEST_OPTIONS
 from lancelake.spark.reading.version_table import VersionTable
 
 
@@ -25,7 +27,8 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
     """Return the rows of a table; filters, columns and aggregates are pushed down.
 
     Options are those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`, and
-    options of the object store; `readChangeFeed` returns row-level changes.
+    options of the object store; `readChangeFeed` returns row-level changes; `freshness`, `flushed`
+    or `durable`, includes rows of the MemWAL.
     """
     given = {key: str(value) for key, value in options.items()}
     if not is_classic(spark):
@@ -36,8 +39,13 @@ def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFram
 def read_options(spark: SparkSession, options: Mapping[str, str]) -> DataFrame:
     """Return the table selected by options, as a DataFrame of a classic session."""
     gateway = open_gateway(spark)
-    parsed = parse(with_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS))
+    parsed = parse(with_zones(spark, options), (*READ_OPTIONS, *FEED_OPTIONS, FRESHNESS))
     snapshot = open_version(parsed)
+    if parsed.get(FRESHNESS) is not None:
+        ensure_known(parsed.rest, ("branch", *LATEST_OPTIONS), snapshot.location.uri)
+        latest = LatestTable(gateway, snapshot, f"latest rows of lance.`{snapshot.location.uri}`")
+        chosen = {n: value for n in LATEST_OPTIONS if (value := parsed.get(n)) is not None}
+        return data_frame(gateway, latest, chosen)
     if parsed.flag(FEED, default=False):
         name = f"changes of lance.`{snapshot.location.uri}`"
         return data_frame(gateway, FeedTable(gateway, snapshot, versions_of(parsed), name))

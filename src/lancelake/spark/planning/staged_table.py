@@ -46,7 +46,10 @@ class TableDefinition:
     options: dict[str, str]
     chosen_location: str | None
     after_commit: Callable[[], None] | None = None
-    """Runs when the table exists: gives an external table its name."""
+    """Runs when the table exists: registers its name where that is not its location."""
+
+    may_exist: bool = False
+    """Whether a table at the location is the one that gets the name."""
 
     @staticmethod
     def of(gateway: Gateway, location: Location, details: tuple[Any, ...]) -> TableDefinition:
@@ -97,7 +100,7 @@ class TableDefinition:
     def created(self, mode: SaveMode) -> Snapshot:
         """Create the table without rows; an external table may exist already."""
         options = TableOptions(location=self.location, rest={})
-        found = existing(options) if mode is SaveMode.ERROR and self.after_commit else None
+        found = existing(options) if mode is SaveMode.ERROR and self.may_exist else None
         if found is None:
             return self.committed(self.planned(options, mode), ())
         self._ensure_same(found)

@@ -12,6 +12,7 @@ from lancelake.spark.catalog.table_names import table_named
 from lancelake.spark.catalog.warehouse import Directory
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.maintenance.procedures import add_maintenance_procedures
+from lancelake.spark.maintenance.wal_procedures import add_wal_procedures
 from lancelake.spark.planning.catalog_proxy import CatalogProxy
 from lancelake.spark.planning.procedure import LanceProcedure
 from lancelake.spark.planning.staged_table import StagedTable, TableDefinition
@@ -26,6 +27,7 @@ _SYSTEM = "system"
 
 add_maintenance_procedures()
 add_search_procedures()
+add_wal_procedures()
 
 
 class TableChanges(CatalogProxy):
@@ -49,7 +51,7 @@ class TableChanges(CatalogProxy):
 
     def createTable(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)
-        self._ensure_free(ident)
+        self.ensure_free(ident)
         snapshot = definition.created(SaveMode.ERROR)
         return WritableTable(self.gateway, snapshot, self._full(ident))
 
@@ -58,7 +60,7 @@ class TableChanges(CatalogProxy):
 
     def stageCreate(self, ident: Any, *details: Any) -> Any:
         definition = self.definition(ident, details)
-        self._ensure_free(ident)
+        self.ensure_free(ident)
         return StagedTable(self.gateway, definition, SaveMode.ERROR, self._full(ident))
 
     def stageReplace(self, ident: Any, *details: Any) -> Any:
@@ -85,7 +87,7 @@ class TableChanges(CatalogProxy):
         source, target = self.location_of(old), self.location_of(new)
         if not self.directory.has_table(source):
             raise self.no_such_table(old)
-        self._ensure_free(new)
+        self.ensure_free(new)
         before = (tuple(old.namespace()), old.name())
         external = self.directory.external(*before)
         if external is None:
@@ -114,7 +116,8 @@ class TableChanges(CatalogProxy):
         spark, catalog = self.gateway.spark, self.name()
         return LanceProcedure(self.gateway, found, lambda name: table_named(spark, name, catalog))
 
-    def _ensure_free(self, ident: Any) -> None:
+    def ensure_free(self, ident: Any) -> None:
+        """Raise an exception if the name of a new table is taken."""
         if self.directory.has_table(self.location_of(ident)):
             raise self.table_exists(ident)
 

@@ -24,6 +24,7 @@ from lancelake.spark.options.table_options import (
 from lancelake.spark.options.times import zoned
 from lancelake.spark.registration.hooked_writes import private_field
 from lancelake.spark.streaming.sink import SINK_OPTIONS
+from lancelake.spark.streaming.wal_batches import BATCH_OPTIONS, batches_into
 from lancelake.spark.writing.write_plan import SaveMode, existing, plan_write
 from lancelake.table.planned_write import commit_write
 
@@ -60,6 +61,30 @@ def table(
     return reader.format(_FORMAT).options(**_options(found)).load(found.location.uri)
 
 
+def start(  # noqa: PLR0917  # the signature is that of PySpark
+    original: Callable[..., Any],
+    writer: DataStreamWriter,
+    path: str | None = None,
+    format: str | None = None,
+    outputMode: str | None = None,
+    partitionBy: Any = None,
+    queryName: str | None = None,
+    **options: Any,
+) -> Any:
+    """Start a query; upserts need the tasks of a region's rows, which only a batch has."""
+    if format is not None:
+        writer.format(format)
+    writer.options(**options)
+    if str(private_field(writer._jwrite, "source")).lower() != _FORMAT:
+        return original(writer, path, None, outputMode, partitionBy, queryName)
+    given = _chosen(writer)
+    if not _upserts(given):
+        return original(writer, path, None, outputMode, partitionBy, queryName)
+    table = parse({**given, **({} if path is None else {"path": path})}, BATCH_OPTIONS)
+    writer.foreachBatch(batches_into(table))
+    return original(writer, None, None, outputMode, partitionBy, queryName)
+
+
 def to_table(  # noqa: PLR0917  # the signature is that of PySpark
     original: Callable[..., Any],
     writer: DataStreamWriter,
@@ -72,14 +97,26 @@ def to_table(  # noqa: PLR0917  # the signature is that of PySpark
 ) -> Any:
     """Write a stream into a table of a catalog."""
     found = table_if_ours(writer._spark, tableName)
+    if found is None and _FORMAT in (format, str(private_field(writer._jwrite, "source")).lower()):
+        found = _created(writer, tableName)
     if found is None:
         return original(writer, tableName, format, outputMode, partitionBy, queryName, **options)
     if partitionBy is not None or format not in (None, _FORMAT):
         problem = f"{tableName} is a Lance table, which has neither partitions nor other formats"
         raise UnsupportedError(problem, action="Omit partitionBy and format.")
     given = {**_options(found), **options}
-    _create(writer, found.location.uri, given)
+    if not _upserts({**_chosen(writer), **given}):
+        _create(writer, found.location.uri, given)
     return writer.start(found.location.uri, _FORMAT, outputMode, None, queryName, **given)
+
+
+def _created(writer: DataStreamWriter, name: str) -> TableOptions | None:
+    """Create a table of the session catalog; None if its name is that of another table."""
+    spark = writer._spark
+    if spark.catalog.tableExists(name):
+        return None
+    spark.createDataFrame([], writer._df.schema).write.format(_FORMAT).saveAsTable(name)
+    return table_if_ours(spark, name)
 
 
 def _create(writer: DataStreamWriter, uri: str, options: Mapping[str, Any]) -> None:
@@ -94,6 +131,20 @@ def _create(writer: DataStreamWriter, uri: str, options: Mapping[str, Any]) -> N
         plan = plan_write(parsed, writer._df.schema, SaveMode.IGNORE)
         if plan is not None:
             commit_write(plan, ())
+
+
+def _chosen(writer: DataStreamWriter) -> dict[str, str]:
+    """Return the options that a writer was given."""
+    pairs = private_field(writer._jwrite, "extraOptions").originalMap().iterator()
+    found: dict[str, str] = {}
+    while pairs.hasNext():
+        pair = pairs.next()
+        found[str(pair._1())] = str(pair._2())
+    return found
+
+
+def _upserts(options: Mapping[str, Any]) -> bool:
+    return any(key.lower() == "mode" for key in options)
 
 
 def _text(value: Any) -> str:

@@ -39,6 +39,7 @@ HOOKS = (
     Hook(DataFrameWriterV2, "overwrite", hooked_writes.write_to_table),
     Hook(DataStreamReader, "load", hooked_streams.load),
     Hook(DataStreamReader, "table", hooked_streams.table),
+    Hook(DataStreamWriter, "start", hooked_streams.start),
     Hook(DataStreamWriter, "toTable", hooked_streams.to_table),
 )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.types import StructType
 
+from lancelake.memwal.view import Freshness
 from lancelake.scan.split import SplitLimits
 from lancelake.spark.options.table_options import (
     READ_OPTIONS,
@@ -25,7 +26,18 @@ from lancelake.spark.reading.change_feed import (
     feed_partitions,
     versions_of,
 )
-from lancelake.spark.reading.partition import ReadPartition, encode, read_bytes
+from lancelake.spark.reading.latest_plan import (
+    FRESHNESS,
+    LATEST_OPTIONS,
+    LatestRequest,
+    latest_partitions,
+)
+from lancelake.spark.reading.partition import (
+    ReadPartition,
+    TravelingPartition,
+    encode,
+    read_bytes,
+)
 from lancelake.spark.reading.read_plan import PlannedRead, ReadRequest
 from lancelake.spark.streaming.options import STREAM_OPTIONS, feed_schema
 from lancelake.spark.streaming.sink import LanceStreamWriter
@@ -53,7 +65,7 @@ class LanceDataSource(DataSource):
     def schema(self) -> StructType:
         """Return the columns of the version selected by the options."""
         given = _given(self.options)
-        known = (*READ_OPTIONS, *STREAM_OPTIONS, *FEED_OPTIONS)
+        known = (*READ_OPTIONS, *STREAM_OPTIONS, *FEED_OPTIONS, FRESHNESS)
         snapshot = open_version(parse(given, known))
         return feed_schema(shown_schema(snapshot.manifest.schema), given)
 
@@ -88,8 +100,14 @@ class LanceReader(Portable, DataSourceReader):
 
     def partitions(self) -> list[InputPartition]:
         """Pin the version and split it."""
-        options = parse(self._options, (*READ_OPTIONS, *FEED_OPTIONS))
-        found = self._changes(options) if options.flag(FEED, default=False) else self._rows(options)
+        options = parse(self._options, (*READ_OPTIONS, *FEED_OPTIONS, FRESHNESS))
+        found: Sequence[TravelingPartition]
+        if options.flag(FEED, default=False):
+            found = self._changes(options)
+        elif options.get(FRESHNESS) is not None:
+            found = self._latest(options)
+        else:
+            found = self._rows(options)
         self._options = {}
         return [InputPartition(encode(part)) for part in found]
 
@@ -107,6 +125,18 @@ class LanceReader(Portable, DataSourceReader):
             limits=SplitLimits(max_bytes=most, cores=_CORES),
         )
         return PlannedRead(request).partitions() or [empty_partition(self._schema)]
+
+    def _latest(self, options: TableOptions) -> Sequence[TravelingPartition]:
+        ensure_known(options.rest, ("branch", *LATEST_OPTIONS), options.location.uri)
+        most = options.positive("maxPartitionBytes") or SplitLimits().max_bytes
+        request = LatestRequest(
+            snapshot=open_version(options),
+            schema=self._schema,
+            freshness=Freshness.named(options.get(FRESHNESS) or Freshness.DURABLE),
+            batch_rows=options.positive("batchRows"),
+            limits=SplitLimits(max_bytes=most, cores=_CORES),
+        )
+        return latest_partitions(request) or [empty_partition(self._schema)]
 
     def _changes(self, options: TableOptions) -> Sequence[FeedPartition]:
         request = FeedRequest(

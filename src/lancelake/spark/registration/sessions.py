@@ -105,12 +105,16 @@ def register(spark: SparkSession, catalog: str = "lance", root: str | None = Non
 
 def _share(spark: SparkSession, name: str, root: str | None) -> None:
     """Add the catalog to a session and to those that Spark derives from it."""
+    from lancelake.spark.planning.session_catalog import (  # noqa: PLC0415
+        remember_session_tables,
+    )
     from lancelake.spark.registration.derived_sessions import share_catalog  # noqa: PLC0415
 
     gateway = open_gateway(spark)
     warehouse = gateway.conf("spark.sql.warehouse.dir", "spark-warehouse")
     place = root or gateway.conf(_ROOT, warehouse)
     _attach(gateway, name, place)
+    remember_session_tables(gateway, place)
     share_catalog(spark, name, place, lambda derived, *of: _attach(open_weakly(derived), *of))
 
 
@@ -122,9 +126,11 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
     from lancelake.spark.jvm.relation import put_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.row_commands import take_row_commands  # noqa: PLC0415
     from lancelake.spark.jvm.row_work import ensure_source  # noqa: PLC0415
+    from lancelake.spark.jvm.session_tables import take_session_catalog  # noqa: PLC0415
     from lancelake.spark.jvm.statements import take_statements  # noqa: PLC0415
     from lancelake.spark.merge.row_commands import run_row_command  # noqa: PLC0415
     from lancelake.spark.planning.catalog import LanceCatalog  # noqa: PLC0415  # needs a classic session
+    from lancelake.spark.planning.session_catalog import SessionLanceTables  # noqa: PLC0415
     from lancelake.spark.registration import hooks  # noqa: PLC0415
 
     ensure_source(gateway, LanceDataSource.name(), portable_source(LanceDataSource))
@@ -141,6 +147,11 @@ def _attach(gateway: Gateway, name: str, root: str) -> None:
         take_statements(gateway, functools.partial(translated, gateway.spark))
     except UnsupportedError as error:
         text = f"OPTIMIZE, VACUUM and RESTORE are not available, use CALL: {error}"
+        warnings.warn(text, stacklevel=3)
+    try:
+        take_session_catalog(gateway, SessionLanceTables(gateway, root))
+    except UnsupportedError as error:
+        text = f"Lance tables of the session catalog are read and appended to only: {error}"
         warnings.warn(text, stacklevel=3)
     try:
         take_optimizer_rules(gateway)

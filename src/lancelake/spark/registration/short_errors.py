@@ -55,10 +55,11 @@ def install() -> None:
 
 def _short(found: CapturedException, exception: Any) -> CapturedException:
     is_unknown = isinstance(found, UnknownException)
-    if not is_unknown and len(str(getattr(found, "_desc", "")).splitlines()) <= _MOST_LINES:
-        return found
+    text = str(getattr(found, "_desc", ""))
     error = error_in_java(exception)
     if error is None:
+        return found
+    if not is_unknown and len(text.splitlines()) <= _MOST_LINES and str(error) in text:
         return found
     if is_unknown:
         found = LanceFailure(exception)

@@ -12,8 +12,14 @@ from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMess
 from pyspark.sql.types import StructType
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError, LanceTableError
+from lancelake.errors import (
+    InvalidRequestError,
+    LanceTableError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from lancelake.format.fragment import Fragment
+from lancelake.memwal.once import Unit
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
@@ -23,6 +29,13 @@ from lancelake.spark.reading.staged_rows import staged
 from lancelake.spark.worker.fragment_messages import sealed_fragments, unsealed_fragments
 from lancelake.spark.worker.on_executors import Portable
 from lancelake.spark.writing.frame_writer import written
+from lancelake.spark.writing.wal_rows import (
+    UPSERT_OPTIONS,
+    Upsert,
+    table_spec,
+    upsert_of,
+    upsert_rows,
+)
 from lancelake.spark.writing.write_plan import (
     SaveMode,
     ensure_columns,
@@ -42,6 +55,7 @@ from lancelake.table.publish import publish
 
 SINK_OPTIONS = (
     *WRITE_OPTIONS,
+    *UPSERT_OPTIONS,
     "checkpointLocation",
     "compactEvery",
     "mergeKeys",
@@ -70,6 +84,7 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         self._options = dict(options)
         self._overwrite = overwrite
         ensure_columns(schema, self._parsed())
+        self._upserts = self._ensure_upsert()
         self._rows = plain_rows(self._parsed(), schema, self._mode)
         self._task = self._planned().task
 
@@ -90,6 +105,9 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
         once = self._once(query, batchId)
         keys = _keys(self._parsed().get("mergeKeys"))
         planned = self._planned()
+        if self._upserts:
+            _upsert(planned, fragments, Unit(query=once.app_id, batch=once.version))
+            return
         if keys:
             # Keys may repeat in the first batch too, so a new table is created without rows.
             base = planned.base or commit_write(planned, ())
@@ -100,6 +118,27 @@ class LanceStreamWriter(Portable, DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Do nothing: cleanup removes orphan files."""
+
+    def _ensure_upsert(self) -> bool:
+        """Whether batches are upserts; refuse what needs a session, or a table with a MemWAL."""
+        options = self._parsed()
+        upsert, uri = upsert_of(options), options.location.uri
+        if upsert is None:
+            return False
+        if upsert != Upsert():
+            raise UnsupportedError(
+                "options deleteWhen and sequenceBy need a Spark session, and a plain data source "
+                "has none",
+                table=uri,
+                action="Use foreachBatch(lancelake.spark.upsert_batches(path, ...)).",
+            )
+        base = existing(options)
+        if base is None:
+            raise TableNotFoundError(f"there is no table at {uri}", table=uri)
+        if self._overwrite:
+            raise InvalidRequestError("upserts do not replace the rows of a table", table=uri)
+        table_spec(base)
+        return True
 
     def _compact_after(self, batch: int) -> None:
         """Compact the small files of several batches; a failure does not affect the batch."""
@@ -170,6 +209,13 @@ def _merge(
             return publish(version, once.stamped(ready.transaction), choices)
 
         until_it_lands(base, work, PATIENCE, planned.choices.surroundings)
+
+
+def _upsert(planned: WritePlan, fragments: tuple[Fragment, ...], unit: Unit) -> None:
+    """Write the rows of a batch to their regions; tasks of a plain source do not own regions."""
+    if planned.base is None:
+        raise InvalidRequestError("upserts need a table with a MemWAL")
+    upsert_rows(planned.base, _staged(planned.base, fragments).read_all(), unit)
 
 
 def _staged(base: Snapshot, fragments: tuple[Fragment, ...]) -> pa.RecordBatchReader:

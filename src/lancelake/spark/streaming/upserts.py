@@ -37,7 +37,7 @@ def merge_batches(
     table = parse({**given, "path": uri}, WRITE_OPTIONS)
 
     def merge_batch(batch: DataFrame, number: int) -> None:
-        once = OnceOnly(app_id=txn_app_id or _query(batch), version=number)
+        once = OnceOnly(app_id=txn_app_id or query_of(batch), version=number)
         base = existing(table)
         if base is None:
             first = plan_write(table, batch.schema, SaveMode.ERROR)
@@ -60,7 +60,8 @@ def _by_keys(batch: DataFrame, keys: Sequence[str]) -> MergeRequest:
     )
 
 
-def _query(batch: DataFrame) -> str:
+def query_of(batch: DataFrame) -> str:
+    """Return the id of the query of a streaming batch."""
     session = batch.sparkSession
     # The process of a batch on Spark Connect does not know the query.
     found = session.sparkContext.getLocalProperty(_QUERY) if is_classic(session) else None

@@ -18,13 +18,19 @@ from lancelake.errors import (
     InvalidRequestError,
     LanceTableError,
     SchemaMismatchError,
+    TableNotFoundError,
     UnsupportedError,
 )
 from lancelake.format import file_version
 from lancelake.format.fragment import Fragment
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jobs.retry_limits import PATIENCE
-from lancelake.spark.options.table_options import WRITE_OPTIONS, TableOptions, parse
+from lancelake.spark.options.table_options import (
+    WRITE_OPTIONS,
+    TableOptions,
+    ensure_known,
+    parse,
+)
 from lancelake.spark.reading.text_conditions import (
     ensure_all_match,
     ensure_frame_matches,
@@ -39,6 +45,13 @@ from lancelake.spark.writing.fitted_rows import (
     is_case_sensitive,
 )
 from lancelake.spark.writing.frame_writer import write_frame
+from lancelake.spark.writing.wal_rows import (
+    UPSERT_OPTIONS,
+    Upsert,
+    once_unit,
+    upsert_frame,
+    upsert_of,
+)
 from lancelake.suggest import suggestion
 from lancelake.table.columns.grow import add_null_members, missing_members
 from lancelake.table.idempotent import OnceOnly
@@ -173,9 +186,13 @@ def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) ->
 
 def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Snapshot | None:
     """Write a DataFrame to the table selected by options."""
-    parsed, wanted = parse(options, WRITE_OPTIONS), SaveMode.of(mode)
+    parsed, wanted = parse(options, (*WRITE_OPTIONS, *UPSERT_OPTIONS)), SaveMode.of(mode)
     ensure_columns(frame.schema, parsed)
-    base, replaces = existing(parsed), replaced_rows(parsed, frame.sparkSession)
+    base, upsert = existing(parsed), upsert_of(parsed)
+    if upsert is not None:
+        _upsert(frame, base, parsed, wanted, upsert)
+        return None
+    replaces = replaced_rows(parsed, frame.sparkSession)
     if base is None or _replaces_schema(parsed, replaces, wanted):
         ensure_new_names(frame)
     elif wanted in (SaveMode.APPEND, SaveMode.OVERWRITE):
@@ -185,6 +202,20 @@ def write_options(frame: DataFrame, options: Mapping[str, str], mode: str) -> Sn
     if base is None and isinstance(replaces, RowsByCondition):
         ensure_frame_matches(frame, replaces.text)
     return write_planned(frame, plan_onto(base, parsed, frame.schema, wanted, replaces))
+
+
+def _upsert(
+    frame: DataFrame, base: Snapshot | None, options: TableOptions, mode: SaveMode, upsert: Upsert
+) -> None:
+    """Upsert rows through the MemWAL, which creates no version."""
+    uri = options.location.uri
+    if base is None:
+        raise TableNotFoundError(f"there is no table at {uri}", table=uri)
+    if mode is not SaveMode.APPEND:
+        raise InvalidRequestError('option mode=upsert needs mode("append")', table=uri)
+    ensure_known(options.rest, ("branch", "txnAppId", "txnVersion", *UPSERT_OPTIONS), uri)
+    unit = once_unit(options.get("txnAppId"), options.whole("txnVersion"))
+    upsert_frame(frame, base, unit, upsert)
 
 
 def with_members(base: Snapshot, frame: DataFrame) -> Snapshot:

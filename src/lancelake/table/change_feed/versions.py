@@ -223,6 +223,6 @@ def _as_of(line: tuple[Stretch, ...], time_ns: int, *, is_begin: bool) -> int:
     earlier = (version for version, us in reversed(committed) if us is not None and us <= time_us)
     found = next(earlier, None)
     if found is None:
-        problem = "the time is earlier than the first version of this table"
+        problem = "the time is earlier than the first version of this dataset"
         raise VersionNotFoundError(problem, table=line[-1].location.uri)
     return found

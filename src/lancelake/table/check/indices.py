@@ -10,6 +10,7 @@ from pyroaring import BitMap
 from lancelake.errors import LanceTableError
 from lancelake.format import index_details
 from lancelake.format.index_meta import IndexMetadata
+from lancelake.index.segment_place import segment_place
 from lancelake.storage.confined import confined_path
 from lancelake.storage.open import open_store
 from lancelake.storage.table_files import FileAt
@@ -88,7 +89,7 @@ def _kind(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
 
 def _files(subject: Subject, index: IndexMetadata) -> Iterator[Finding]:
     try:
-        folder = subject.snapshot.files.index_dir(index)
+        folder = segment_place(subject.snapshot, index)
         places = [_file(folder, file.path) for file in index.files]
     except LanceTableError as error:
         code = "file-escapes" if subject.has_base(index.base_id) else "base-undeclared"

@@ -14,6 +14,7 @@ from lancelake.data.codec.readers import forget_readers
 from lancelake.engine.local import LocalEngine
 from lancelake.engine.port import Engine, Progress
 from lancelake.format import layout
+from lancelake.scan.take import close_fragments
 from lancelake.storage.local import ensure_no_link
 from lancelake.storage.location import Location
 from lancelake.storage.open import open_store
@@ -169,6 +170,7 @@ def _carry_out(
         progress=planning.progress,
     )
     failed = from_bytes(planning.engine.run(job)) if files else frozenset()
+    close_fragments()
     forget_readers(frozenset(location.child(file.path).uri for file in files))
     if not failed:
         remove_records(location, records)

@@ -106,7 +106,8 @@ def ensure_no_nulls(base: Snapshot, changes: Sequence[ColumnChange], engine: Eng
     tasks = [FindNulls(scan=scan, trails=trails) for scan in scans]
     for found in engine.run(Job(description=f"find nulls of {base.location.uri}", tasks=tasks)):
         if found:
-            problem = f"Column {found.decode()!r} contains NULL values and cannot be non-nullable"
+            name = found.decode()
+            problem = f"Column {name!r} contains NULL values and cannot be made non-nullable"
             raise SchemaMismatchError(
                 problem,
                 table=base.location.uri,

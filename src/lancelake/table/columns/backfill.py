@@ -16,6 +16,7 @@ from lancelake.format.evolution import forbids_more_nulls
 from lancelake.format.file_version import FileVersion
 from lancelake.format.fragment import DataFile, Fragment
 from lancelake.format.ids import FragmentId
+from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.operations import Merge
 from lancelake.format.schema import Schema
 from lancelake.table.column_task import ColumnTask, written_file
@@ -100,7 +101,8 @@ def publish_columns(
 
 
 def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> ColumnFile:
-    """Return the file settings of columns of a table."""
+    """Return the file settings of columns of a table; refuse new ones of a table with a MemWAL."""
+    _ensure_unmerged_rows_have(base, schema)
     version = base.manifest.data_version
     columns = replace(schema, metadata=base.manifest.schema.metadata)
     return ColumnFile(
@@ -110,6 +112,19 @@ def column_file(base: Snapshot, schema: Schema, *, casts: bool = False) -> Colum
         casts=casts,
         newest_readers_only=_is_for_newest_readers(base.manifest.schema, version),
     )
+
+
+def _ensure_unmerged_rows_have(base: Snapshot, schema: Schema) -> None:
+    known = base.manifest.schema.by_id()
+    new = [field.name for field in schema.walk() if field.id not in known]
+    if new and any(index.name == MEM_WAL for index in base.indices):
+        raise UnsupportedError(
+            f"column {new[0]} cannot get values of its own while the table has a MemWAL, whose "
+            "rows do not have them",
+            table=base.location.uri,
+            column=new[0],
+            action="Add a column of nulls and update it, or drop the MemWAL after a merge.",
+        )
 
 
 def _is_for_newest_readers(schema: Schema, version: FileVersion) -> bool:

@@ -27,7 +27,7 @@ def files_document(snapshot: Snapshot) -> Json:
         "uri": snapshot.location.uri,
         "version": snapshot.version,
         "base_paths": {str(b.id): b.path for b in snapshot.manifest.base_paths},
-        "fragments": [_fragment(snapshot, f) for f in snapshot.manifest.fragments],
+        "fragments": [fragment_document(snapshot, f) for f in snapshot.manifest.fragments],
         "totals": {
             "fragments": counts.total_fragments,
             "data_files": counts.total_data_files,
@@ -39,7 +39,8 @@ def files_document(snapshot: Snapshot) -> Json:
     }
 
 
-def _fragment(snapshot: Snapshot, fragment: Fragment) -> Json:
+def fragment_document(snapshot: Snapshot, fragment: Fragment) -> Json:
+    """Return a fragment with its files."""
     deletion = fragment.deletion_file
     return {
         "id": fragment.id,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -15,10 +15,11 @@ from lancelake.format.names import ManifestName
 from lancelake.format.operations import Clone
 from lancelake.format.refs import Tag
 from lancelake.format.transaction import Transaction
+from lancelake.storage.location import Location
 from lancelake.table.check.refs import CheckedRefs
 from lancelake.table.describe import operations
 from lancelake.table.describe.documents import Json, document, writer_text
-from lancelake.table.history import summarize
+from lancelake.table.history import FragmentSums, VersionSummary
 from lancelake.table.reachable.version_lines import KnownRefs
 from lancelake.table.version_delta import VersionDelta, change, live_rows
 
@@ -33,6 +34,7 @@ class LogEntry:
     snapshot: Snapshot | None = None
     transaction: Transaction | None = None
     change: VersionDelta | None = None
+    counts: VersionSummary | None = None
     damage: str | None = None
     tags: tuple[str, ...] = ()
 
@@ -44,8 +46,13 @@ def version_names(newest: Snapshot) -> list[ManifestName]:
 
 def tags_of_versions(at: Snapshot, tags: Mapping[str, Tag]) -> dict[int, tuple[str, ...]]:
     """Return the tags of the versions on the line of a snapshot, sorted."""
+    return tags_on(KnownRefs(tags=tags, branches={}), at.branch)
+
+
+def tags_on(refs: KnownRefs, branch: str | None) -> dict[int, tuple[str, ...]]:
+    """Return the tags of the versions on a line, sorted."""
     found: dict[int, tuple[str, ...]] = {}
-    for label, version in sorted(KnownRefs(tags=tags, branches={}).tagged(at.branch).items()):
+    for label, version in sorted(refs.tagged(branch).items()):
         found[version] = (*found.get(version, ()), label)
     return found
 
@@ -53,31 +60,44 @@ def tags_of_versions(at: Snapshot, tags: Mapping[str, Tag]) -> dict[int, tuple[s
 def log_entries(newest: Snapshot, names: list[ManifestName]) -> Iterator[LogEntry]:
     """Yield versions newest first, each compared with the one before it."""
     tagged = tags_of_versions(newest, CheckedRefs.load(newest.main_location).tags)
-    pairs = itertools.pairwise(itertools.chain(_snapshots(newest, names), [None]))
+    yield from line_entries(newest.location, names, tagged)
+
+
+def line_entries(
+    line: Location, names: Sequence[ManifestName], tagged: Mapping[int, tuple[str, ...]]
+) -> Iterator[LogEntry]:
+    """Yield versions of a line newest first, each compared with the next of the names."""
+    pairs = itertools.pairwise(itertools.chain(line_snapshots(line, names), [None]))
+    sums = FragmentSums()
     for name, (found, before) in zip(names, pairs, strict=False):
         labels = tagged.get(name.version, ())
         if isinstance(found, Snapshot):
-            yield _entry(found, before, labels)
+            yield _entry(found, before, sums, labels)
         elif found is not None:
             yield LogEntry(version=name.version, damage=found.problem, tags=labels)
 
 
-def _snapshots(newest: Snapshot, names: list[ManifestName]) -> Iterator[Snapshot | LanceTableError]:
-    """Load versions a few at a time."""
+def line_snapshots(
+    line: Location, names: Sequence[ManifestName]
+) -> Iterator[Snapshot | LanceTableError]:
+    """Load versions a few at a time; an error stands for one that cannot be read."""
     with ThreadPoolExecutor(_THREADS) as pool:
         for start in range(0, len(names), _THREADS):
-            yield from pool.map(partial(_loaded, newest), names[start : start + _THREADS])
+            yield from pool.map(partial(_loaded, line), names[start : start + _THREADS])
 
 
-def _loaded(newest: Snapshot, name: ManifestName) -> Snapshot | LanceTableError:
+def _loaded(line: Location, name: ManifestName) -> Snapshot | LanceTableError:
     try:
-        return Snapshot.load(newest.location, name)
+        return Snapshot.load(line, name)
     except LanceTableError as error:
         return error
 
 
 def _entry(
-    found: Snapshot, before: Snapshot | LanceTableError | None, tags: tuple[str, ...]
+    found: Snapshot,
+    before: Snapshot | LanceTableError | None,
+    sums: FragmentSums,
+    tags: tuple[str, ...],
 ) -> LogEntry:
     transaction = _transaction(found)
     operation = None if transaction is None else transaction.operation
@@ -92,6 +112,7 @@ def _entry(
         snapshot=found,
         transaction=transaction,
         change=difference,
+        counts=sums.of_snapshot(found),
         tags=tags,
     )
 
@@ -105,12 +126,11 @@ def _transaction(snapshot: Snapshot) -> Transaction | None:
 
 def log_document(entry: LogEntry) -> Json:
     """Return an entry of the log."""
-    snapshot, transaction = entry.snapshot, entry.transaction
-    if snapshot is None:
+    snapshot, transaction, counts = entry.snapshot, entry.transaction, entry.counts
+    if snapshot is None or counts is None:
         return {"version": entry.version, "damage": entry.damage, "tags": list(entry.tags)}
     manifest = snapshot.manifest
     operation = None if transaction is None else transaction.operation
-    counts = summarize(snapshot)
     return {
         "version": entry.version,
         "damage": None,

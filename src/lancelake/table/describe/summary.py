@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -38,11 +39,15 @@ _MANY_VERSIONS = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """A problem, and the recommended action."""
+    """A problem, and the recommended action.
+
+    `command` are the words of the command that solves it, before the table; None if there is none.
+    """
 
     code: str
     message: str
     advice: str
+    command: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +88,20 @@ class TableSummary:
 def describe(snapshot: Snapshot) -> TableSummary:
     """Collect facts from the manifest, the list of versions, tags and branches."""
     return _Description(snapshot).summary()
+
+
+def index_coverage(snapshot: Snapshot) -> list[tuple[IndexSummary, BitMap | None]]:
+    """Return the indices with the fragments they cover; None if an index does not record them."""
+    described = _Description(snapshot)
+    return [(described.index(name, parts), _coverage(parts)) for name, parts in described.segments]
+
+
+def table_command(words: str, snapshot: Snapshot) -> str:
+    """Return a command for the line of a version, ready for a shell."""
+    line = ["lancelake", *words.split(), snapshot.main_location.uri]
+    if snapshot.branch is not None:
+        line += ["--branch", snapshot.branch]
+    return shlex.join(line)
 
 
 def exact_rows(snapshot: Snapshot, summary: TableSummary) -> int:
@@ -191,12 +210,18 @@ class _Description:
 
     @cached_property
     def _indices(self) -> tuple[IndexSummary, ...]:
+        return tuple(self.index(name, parts) for name, parts in self.segments)
+
+    @cached_property
+    def segments(self) -> list[tuple[str, list[IndexMetadata]]]:
+        """Segments by the name of their index."""
         by_name: dict[str, list[IndexMetadata]] = {}
         for index in _followed(self._snapshot.indices):
             by_name.setdefault(index.name, []).append(index)
-        return tuple(self._index(name, parts) for name, parts in by_name.items())
+        return list(by_name.items())
 
-    def _index(self, name: str, parts: list[IndexMetadata]) -> IndexSummary:
+    def index(self, name: str, parts: list[IndexMetadata]) -> IndexSummary:
+        """Summarize an index."""
         schema = self._snapshot.manifest.schema
         columns = (schema.path_of(field) or f"field {field}" for field in parts[0].fields)
         sizes = [sum(f.size_bytes for f in part.files) if part.files else None for part in parts]
@@ -245,6 +270,7 @@ class _Description:
                 code="small-fragments",
                 message=f"{small:,} fragments have fewer than {_SMALL_FRAGMENT_ROWS:,} rows.",
                 advice="Run `lancelake compact` or `lancelake optimize`: scans open fewer files.",
+                command="compact",
             )
         counts = self._counts
         physical, deleted = counts.total_data_file_rows, counts.total_deletion_file_rows
@@ -253,6 +279,7 @@ class _Description:
                 code="many-deletions",
                 message=f"{deleted / physical:.0%} of the stored rows are deleted.",
                 advice="Run `lancelake compact` or `lancelake optimize`: scans read less.",
+                command="compact",
             )
         versions = len(self._line.newest_first)
         if versions > _MANY_VERSIONS:
@@ -260,6 +287,7 @@ class _Description:
                 code="many-versions",
                 message=f"The table has {versions:,} versions.",
                 advice="Run `lancelake cleanup` or `lancelake optimize` to free space.",
+                command="cleanup",
             )
 
     def _index_warnings(self) -> Iterator[Advice]:
@@ -268,6 +296,7 @@ class _Description:
                 code="deferred-index-work",
                 message="Indices still refer to row addresses from before a compaction.",
                 advice="Run `lancelake index refresh`: until then every query maps row addresses.",
+                command="index refresh",
             )
         for index in self._indices:
             if index.unindexed_fragments and not index.is_system:
@@ -278,6 +307,7 @@ class _Description:
                     message=f"Index {index.name} does not cover {count:,} "
                     f"{'fragment' if count == 1 else 'fragments'}{rows}.",
                     advice="Run `lancelake index refresh`: until then queries scan these rows.",
+                    command="index refresh",
                 )
 
 

@@ -8,11 +8,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import SegmentFolder
-from lancelake.errors import LanceTableError
+from lancelake.errors import CorruptTableError, LanceTableError
 from lancelake.format.index_meta import IndexMetadata
 from lancelake.index.coverage import NamesFragments
 from lancelake.index.kind import SegmentFacts
@@ -24,6 +25,9 @@ from lancelake.storage.table_files import FileAt
 from lancelake.table.index.build import IndexRun, new_place, row_counter, with_oldest_version
 from lancelake.table.index.request import IndexTarget
 from lancelake.table.index.rows import build_input
+
+# What entries of a segment that contradict each other end in.
+_DAMAGED = (IndexError, KeyError, OverflowError, TypeError, ValueError, pa.ArrowException)
 
 
 def merged_segment(
@@ -59,6 +63,10 @@ def merged_segment(
             built = target.kind.merge(sources, rows, place.folder)
         except LanceTableError as error:
             raise _of_index(name, error) from error
+        except _DAMAGED as error:
+            if not segments:
+                raise
+            raise _of_index(name, CorruptTableError(str(error))) from error
     covered = BitMap.union(BitMap(new_fragments), *kept)
     entry = place.entry(base, name, target, built, covered)
     return with_oldest_version(entry, tuple(segment.entry for segment in segments))

@@ -11,13 +11,15 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.index_meta import FRAGMENT_REUSE, IndexMetadata
 from lancelake.format.operations import CreateIndex
-from lancelake.index.kind import SegmentFacts, TrainedKind
+from lancelake.index.kind import OneValueSegment, SegmentFacts, TrainedKind
 from lancelake.index.stored_segment import StoredIndices, StoredSegment
 from lancelake.scan.count import live_rows
 from lancelake.scan.index_search.lost_entries import lacks_rows
+from lancelake.scan.index_search.updated_rows import uncertain_rows
 from lancelake.table.conflict_retry import racing, until_it_lands
 from lancelake.table.index.build import DEFAULT_RUN, IndexRun, rebuilt
 from lancelake.table.index.merge import mergeable_fragments, merged_segment
+from lancelake.table.index.model_fit import has_lost_recall
 from lancelake.table.index.request import IndexTarget, column_target, entries_named
 from lancelake.table.publish import new_transaction, publish
 
@@ -29,8 +31,10 @@ class RefreshOptions:
     Without `num_indices_to_merge` all segments of an index and the new rows become one; with it,
     the last so many, and with 0 the new rows become a segment of their own. With `large_rows`, an
     older segment of more rows, and of many more than are merged otherwise, stays as it is.
-    `retrain` builds an index again from all rows. When all indices become one segment each, rows
-    that compactions moved are stored where they are now, and the record of the moves goes.
+    `retrain` builds an index again from all rows, which is also done when the model of a vector
+    index finds much fewer of the neighbours of new rows than of the old ones. When all indices
+    become one segment each, rows that compactions moved are stored where they are now, and the
+    record of the moves goes.
     """
 
     index_names: tuple[str, ...] | None = None
@@ -159,8 +163,11 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
         model = segments[0].facts
         # A model that was trained on no rows is trained again.
         left = left if target.kind.has_one_model([model]) else 0
-    is_damaged = any(lacks_rows(base, each.open(), each.coverage) for each in segments)
-    left = 0 if is_damaged else left
+    is_unfit = any(lacks_rows(base, each.open(), each.coverage) for each in segments)
+    if not is_unfit and model is not None and options.num_indices_to_merge is None:
+        # Segments that have the model of the first one cover the rows that it fits.
+        is_unfit = has_lost_recall(base, target, model, covered[0], new)
+    left = 0 if is_unfit else left
     return IndexWork(
         name=name,
         target=target,
@@ -168,7 +175,7 @@ def _work(base: Snapshot, name: str, options: RefreshOptions) -> IndexWork | Non
         left=tuple(segments[:left]),
         model=model,
         new_fragments=new,
-        rebuild=options.retrain or is_damaged,
+        rebuild=options.retrain or is_unfit,
     )
 
 
@@ -215,12 +222,23 @@ def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
     versions = {segment.facts.index_version for segment in work.merged}
     kinds = {segment.kind.name for segment in work.merged}
     is_apart = len(versions) > 1 or len(kinds) > 1 or _was_trained_apart(work)
-    if work.rebuild or is_apart or _is_large(base, work, run):
+    if work.rebuild or is_apart or _is_large(base, work, run) or _has_old_values(base, work):
         segments = (*work.merged, *work.left)
         parameters = segments[0].open().parameters() if segments else {}
         return rebuilt(base, work.name, work.target, work.fragments(), parameters, run)
     args = base, work.name, work.target, work.merged, work.new_fragments
     return merged_segment(*args, run, model=work.model)
+
+
+def _has_old_values(base: Snapshot, work: IndexWork) -> bool:
+    """Whether a segment has values of rows from before an update."""
+    opened = ((segment.open(), segment.coverage) for segment in work.merged)
+    return any(
+        isinstance(segment, OneValueSegment)
+        and bool(uncertain_rows(base, segment, coverage))
+        and segment.has_rows_twice()
+        for segment, coverage in opened
+    )
 
 
 def _is_large(base: Snapshot, work: IndexWork, run: IndexRun) -> bool:

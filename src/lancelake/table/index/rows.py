@@ -18,6 +18,10 @@ from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 from lancelake.table.index.request import IndexTarget
 
+# Batches of narrow values are larger: the cost of handing over a batch does not depend on its size.
+_NARROW_BITS = 64
+_NARROW_ROWS = 1 << 16
+
 RowsRead = Callable[[int], None]
 """Called with the number of rows of each batch that was read."""
 
@@ -83,6 +87,7 @@ def column_rows(
         with_row_address=is_address,
         with_row_id=not is_address,
         fragment_ids=tuple(FragmentId(i) for i in fragments),
+        batch_size=_NARROW_ROWS if _is_narrow(target.dtype) else None,
     )
     with run(plan(base, request)) as reader:
         for batch in reader:
@@ -92,3 +97,7 @@ def column_rows(
             yield pa.RecordBatch.from_arrays([values, batch.column(1)], schema=schema)
             if on_rows is not None:
                 on_rows(batch.num_rows)
+
+
+def _is_narrow(dtype: pa.DataType) -> bool:
+    return bool(pa.types.is_primitive(dtype)) and dtype.bit_width <= _NARROW_BITS

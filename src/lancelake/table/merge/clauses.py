@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from lancelake.errors import InvalidRequestError
 from lancelake.format.frozen import FrozenMap
+from lancelake.format.merged_generation import MergedGeneration
 
 Expression = TypeVar("Expression")
 """Type of conditions and values: SQL text, or Spark columns."""
@@ -110,6 +111,9 @@ class MergeSpec(Clauses[str]):
 
     use_index: bool = True
     """Whether indices of the key columns find the rows that match."""
+
+    merged_generations: tuple[MergedGeneration, ...] = ()
+    """Generations of a MemWAL whose rows the source has."""
 
     def __post_init__(self) -> None:
         """Refuse a merge without a key, or one that changes nothing."""

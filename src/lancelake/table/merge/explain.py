@@ -36,8 +36,8 @@ def explain(base: Snapshot, spec: MergeSpec, *, source: Sequence[str] | None = N
         "Write: changed rows with their row ids, then new rows",
         "    Fetch: columns of matching rows that the clauses need",
         f"      HashJoin: source.[{', '.join(spec.on)}] = target.[{', '.join(spec.on)}]",
-        f"        LanceScan: uri={base.location.uri}, version={base.version}, "
-        f"fragments={len(base.manifest.fragments)}, columns=[{', '.join(spec.on)}, _rowaddr]"
+        f"        LanceRead: uri={base.location.uri}, version={base.version}, "
+        f"num_fragments={len(base.manifest.fragments)}, columns=[{', '.join(spec.on)}, _rowaddr]"
         + _indices(base, spec),
         f"        Source: {columns}",
     ]

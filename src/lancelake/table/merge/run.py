@@ -102,7 +102,10 @@ def prepare(
         choices.surroundings.ids,
         lambda: write_merged(outcome.portions, row_files(base), runs_on, progress=progress),
     )
-    operation = update_operation(base, gone, added, outcome.inserted_keys)
+    operation = replace(
+        update_operation(base, gone, added, outcome.inserted_keys),
+        merged_generations=spec.merged_generations,
+    )
     return Prepared(
         transaction=new_transaction(operation, base.version, choices),
         affected=gone.affected,

@@ -27,7 +27,8 @@ def apply(op: ops.CreateIndex, head: TableState, target: VersionTarget) -> Table
     """Remove the old entries and add the new ones."""
     gone = {i.uuid for i in (*op.removed_indices, *op.new_indices)}
     kept = (i for i in head.indices if i.uuid not in gone)
-    return replace(head, indices=(*kept, *op.new_indices))
+    after = replace(head, indices=(*kept, *op.new_indices))
+    return mem_wal.with_catchup(after, (*op.removed_indices, *op.new_indices), target)
 
 
 def conflicts(op: ops.CreateIndex, theirs: ops.Operation, context: Context) -> Verdict:

@@ -98,8 +98,8 @@ def test_global_buffers_count_with_their_size(file: FileAt) -> None:
 
 
 def test_a_size_shows_whether_it_is_a_limit() -> None:
-    assert str(ReadSize(size_bytes=3)) == "=3"
-    assert str(ReadSize(size_bytes=3, is_exact=False)) == "<=3"
+    assert str(ReadSize(size_bytes=3)) == "3"
+    assert str(ReadSize(size_bytes=3, is_exact=False)) == "3 (at most)"
 
 
 def test_values_of_lists_are_counted_as_a_whole(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from lancelake.format.memwal.region_spec import Bucketed, Unsharded
 from lancelake.proto import table_pb2
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
-from tests.support.memwal_tables import BUCKET, COMPOSITE, SIMPLE
+from tests.support.memwal_tables import BUCKET, CAUGHT_UP, COMPOSITE, SIMPLE
 
 
 def _entry(table: Path) -> IndexMetadata:
@@ -20,7 +20,7 @@ def _entry(table: Path) -> IndexMetadata:
     return next(i for i in snapshot.indices if i.name == MEM_WAL)
 
 
-@pytest.mark.parametrize("table", [SIMPLE, COMPOSITE])
+@pytest.mark.parametrize("table", [SIMPLE, COMPOSITE, CAUGHT_UP])
 def test_official_details_are_written_back_equal(table: Path) -> None:
     entry = _entry(table)
     assert entry.details is not None

@@ -58,3 +58,10 @@ def test_the_hint_is_that_of_the_official_release() -> None:
     data = (SIMPLE / names.version_hint(BUCKET)).read_bytes()
     assert region_manifest.encode_hint(7) == data
     assert region_manifest.decode_hint(data) == 7
+
+
+@pytest.mark.parametrize("name", ["version", "writer_epoch", "replay_after", "current_generation"])
+def test_a_counter_that_cannot_be_counted_on_is_refused(name: str) -> None:
+    manifest = replace(RegionManifest(region_id=BUCKET), **{name: (1 << 64) - 1})
+    with pytest.raises(CorruptTableError, match="18446744073709551615"):
+        region_manifest.decode(region_manifest.encode(manifest))

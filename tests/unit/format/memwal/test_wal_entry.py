@@ -46,3 +46,23 @@ def test_an_entry_without_an_epoch_is_refused() -> None:
     pa.ipc.new_stream(sink, SCHEMA).close()
     with pytest.raises(CorruptTableError, match="has no writer epoch"):
         wal_entry.decode(bytes(sink.getvalue()), path="x.arrow")
+
+
+def _compressed(rows: int) -> bytes:
+    sink = pa.BufferOutputStream()
+    schema = SCHEMA.with_metadata({"writer_epoch": "1", "generation": "1"})
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    batch = pa.RecordBatch.from_arrays([pa.repeat(7, rows).cast(pa.int64())], schema=schema)
+    with pa.ipc.new_stream(sink, schema, options=options) as writer:
+        writer.write_batch(batch.slice(0, rows // 2))
+        writer.write_batch(batch.slice(rows // 2))
+    return bytes(sink.getvalue())
+
+
+def test_a_compressed_entry_is_read() -> None:
+    assert wal_entry.decode(_compressed(100_000), path="entry").num_rows == 100_000
+
+
+def test_an_entry_that_expands_beyond_reason_is_refused() -> None:
+    with pytest.raises(CorruptTableError, match="claims 80000000 bytes"):
+        wal_entry.decode(_compressed(10_000_000), path="entry")

@@ -114,3 +114,9 @@ def test_what_is_stored_depends_on_the_table() -> None:
 def test_parameters_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidRequestError, match="zone_size"):
         built(BITMAP, pa.array(["a"]), [1], tmp_path, parameters={"zone_size": 1})
+
+
+@pytest.mark.parametrize(("ids", "is_twice"), [(IDS, False), ([3, 4, 3, 1 << 33, 9], True)])
+def test_rows_under_two_values_are_noticed(tmp_path: Path, ids: list[int], is_twice: bool) -> None:
+    segment = BITMAP.open(built(BITMAP, pa.array(VALUES), ids, tmp_path))
+    assert segment.has_rows_twice() is is_twice

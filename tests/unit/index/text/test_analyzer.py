@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 import tantivy
 
-from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.errors import InvalidRequestError, MissingPackageError, UnsupportedError
 from lancelake.index.text.analyzer import Analyzer
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.stop_words import CURRENT_ENGLISH, OLD_ENGLISH
@@ -136,5 +136,5 @@ def test_a_layout_that_is_not_written_is_refused(given: dict[str, Any]) -> None:
 
 def test_without_the_extra_its_name_is_in_the_message(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tantivy", None)
-    with pytest.raises(UnsupportedError, match=r"lancelake\[search\]"):
+    with pytest.raises(MissingPackageError, match=r"lancelake\[search\]"):
         Analyzer(TextParameters.requested({})).query_terms("fox")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,7 +16,13 @@ from lancelake.index.text.memory_partition import MemoryPartition, memory_partit
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.search import TermSearch, corpus_of, search
 from lancelake.index.text.similar import SimilarWords
-from lancelake.index.text.top_documents import ScoredList, best_documents, scores_of
+from lancelake.index.text.top_documents import (
+    ScoredList,
+    best_documents,
+    best_having_all,
+    having_all,
+    scores_of,
+)
 from tests.support.text_tables import has_phrase, scores_by_definition
 
 PLAIN = TextParameters.requested({"stem": False, "remove_stop_words": False})
@@ -91,6 +99,51 @@ def test_the_best_documents_are_among_those_that_are_scored(seed: int) -> None:
     rows, scores = best_documents(lists, count, allowed, most)
     assert np.sort(scores)[::-1][:most] == pytest.approx(np.sort(everything)[::-1][:most], rel=1e-5)
     assert np.all(everything[rows] > 0)
+
+
+def with_table(each: ScoredList, count: int) -> ScoredList:
+    table = np.zeros(count, np.float32)
+    table[each.documents] = each.shares
+    return replace(each, table=table)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_best_documents_that_have_all_terms_are_found(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    count, most = 60_000, int(chance.integers(1, 50))
+    lists = [scored(chance, count) for _ in range(int(chance.integers(1, 4)))]
+    if seed % 3:
+        lists = [with_table(each, count) for each in lists]
+    allowed = chance.random(count) < 0.5 if seed % 2 else None
+    everything = np.arange(count, dtype=np.uint32)
+    rows, scores = having_all(lists, everything if allowed is None else everything[allowed])
+    expected = np.sort(scores)[::-1][:most]
+    best = best_having_all(lists, allowed, most)
+    if best is None:
+        return
+    assert np.sort(best[1])[::-1][:most] == pytest.approx(expected, rel=1e-5)
+    assert set(best[0]) <= set(rows)
+
+
+def test_pruning_applies_to_terms_that_are_all_required() -> None:
+    chance = np.random.default_rng(0)
+    lists = [scored(chance, 1_000_000) for _ in range(2)]
+    best = best_having_all(lists, None, 10)
+    assert best is not None
+    assert 10 <= len(best[0]) < 10_000
+
+
+def test_the_best_phrases_are_found_first() -> None:
+    chance = np.random.default_rng(1)
+    texts = [list(chance.choice(list("abc"), int(chance.integers(2, 9)))) for _ in range(9000)]
+    content = partition(texts)
+    assert content is not None
+    wanted = query(["a", "b"], slop=0)
+    corpus = corpus_of([content], wanted.words)
+    every = search(content, wanted, corpus)
+    best = search(content, wanted, corpus, most=5)
+    assert len(best.documents) < len(every.documents)
+    assert np.sort(best.scores)[-5:].tolist() == np.sort(every.scores)[-5:].tolist()
 
 
 def test_few_documents_are_scored_when_few_are_wanted() -> None:

@@ -118,8 +118,8 @@ def test_without_pytorch_the_error_names_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch", None)
     module = importlib.import_module("lancelake.pylance.torch.data")
-    with pytest.raises(ModuleNotFoundError, match="PyTorch is not installed"):
+    with pytest.raises(ModuleNotFoundError, match="torch, which is not installed"):
         module.LanceDataset(table, 1)
-    with pytest.raises(ModuleNotFoundError, match="PyTorch is not installed"):
+    with pytest.raises(ModuleNotFoundError, match="torch, which is not installed"):
         lance_torch = importlib.import_module("lancelake.pylance.torch")
         lance_torch.preferred_device()

@@ -302,7 +302,9 @@ def test_no_removed_file_stays_open(tmp_path: Path, act: Callable[[Path], object
     for number in range(3):
         # A smaller file would be read at once and closed.
         rows = pa.table({"a": [f"{number}-{row}" * 20 for row in range(5_000)]})
-        lance.write_dataset(rows, root, mode="overwrite").to_table()
+        written = lance.write_dataset(rows, root, mode="overwrite")
+        written.to_table()
+        written.take([number])
     gc.collect()
     assert any(path.startswith(str(root)) for path in open_files())
     act(root)

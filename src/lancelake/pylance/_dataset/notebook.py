@@ -1,0 +1,64 @@
+"""HTML of datasets, fragments and refs in notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.format.arrow_schema import public_schema
+from lancelake.format.counts import size
+from lancelake.format.fragment import Fragment
+from lancelake.table.describe.summary import describe
+
+_MOST_COLUMNS = 50
+
+
+def dataset_html(snapshot: Snapshot) -> str:
+    """Return a summary of a version, its columns and indices."""
+    summary = describe(snapshot)
+    rows = "?" if summary.rows is None else f"{summary.rows:,}"
+    facts = [
+        ("version", f"{summary.version:,} of {summary.latest_version:,}"),
+        ("rows", rows),
+        ("size", size(summary.data_bytes)),
+        ("fragments", f"{summary.counts.total_fragments:,}"),
+        ("tags", ", ".join(name for name, _ in summary.tags)),
+        ("branches", ", ".join(name for name, _ in summary.branches)),
+    ]
+    schema = public_schema(snapshot.manifest.schema)
+    columns = [(f.name, str(f.type), "" if f.nullable else "not null") for f in schema]
+    left = len(columns) - _MOST_COLUMNS
+    more = [(f"… {left:,} more", "", "")] if left > 0 else []
+    indices = [(i.name, i.kind, ", ".join(i.columns)) for i in summary.indices]
+    return "".join(
+        [
+            f"<div><b>Lance table</b> <code>{escape(summary.uri)}</code></div>",
+            table_html((), [fact for fact in facts if fact[1]]),
+            table_html(("column", "type", ""), [*columns[:_MOST_COLUMNS], *more]),
+            table_html(("index", "kind", "columns"), indices) if indices else "",
+        ]
+    )
+
+
+def fragment_html(fragment: Fragment) -> str:
+    """Return the rows and files of a fragment."""
+    live = "?" if fragment.live_rows is None else f"{fragment.live_rows:,}"
+    rows = [
+        ("rows", live),
+        ("deleted", f"{(fragment.physical_rows or 0) - (fragment.live_rows or 0):,}"),
+        *(("data file", file.path) for file in fragment.files),
+    ]
+    return f"<div><b>Lance fragment</b> {fragment.id}</div>" + table_html((), rows)
+
+
+def table_html(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table whose cells are text."""
+    head = "".join(f"<th style='text-align:left'>{escape(name)}</th>" for name in header)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{escape(str(c))}</td>" for c in row)
+        + "</tr>"
+        for row in rows
+    )
+    return f"<table>{f'<tr>{head}</tr>' if head else ''}{body}</table>"

@@ -1,0 +1,69 @@
+"""MemWAL of single shards, as in pylance; `LanceDataset.wal` chooses the shards of rows itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from lancelake.errors import InvalidRequestError
+from lancelake.format.memwal import bucket_hash
+from lancelake.format.memwal.region_spec import FIELD, Bucketed, ByValue, Unsharded
+from lancelake.pylance._dataset.lsm import (
+    ExecutionPlan,
+    LsmPointLookupPlanner,
+    LsmScanner,
+    LsmVectorSearchPlanner,
+    ShardSnapshot,
+    ShardWriter,
+)
+from lancelake.pylance._values.shards import (
+    CompactedSsTable,
+    ShardingField,
+    ShardingSpec,
+    spec_of,
+)
+from lancelake.pylance.schema import LanceSchema
+
+__all__ = [
+    "CompactedSsTable",
+    "ExecutionPlan",
+    "LsmPointLookupPlanner",
+    "LsmScanner",
+    "LsmVectorSearchPlanner",
+    "ShardSnapshot",
+    "ShardWriter",
+    "ShardingField",
+    "ShardingSpec",
+    "evaluate_sharding_spec",
+]
+
+
+def evaluate_sharding_spec(
+    batch: pa.RecordBatch, spec: ShardingSpec | Mapping[str, object], schema: LanceSchema
+) -> pa.RecordBatch:
+    """Return the shard value of each row."""
+    if not isinstance(batch, pa.RecordBatch):
+        raise TypeError(f"Expected pyarrow.RecordBatch, got {type(batch)!r}")
+    names = {int(field.id): field.name for field in schema._schema.fields}
+    match spec_of(spec):
+        case Unsharded():
+            zeros = pa.repeat(pa.scalar(0, pa.int32()), batch.num_rows)
+            return pa.RecordBatch.from_arrays([zeros], schema=_int32())
+        case Bucketed() as found:
+            values = batch.column(_source(names, found.column))
+            numbers = bucket_hash.buckets(values, found.buckets)
+            return pa.RecordBatch.from_arrays([pa.array(numbers, pa.int32())], schema=_int32())
+        case ByValue() as found:
+            values = batch.column(_source(names, found.column))
+            return pa.RecordBatch.from_arrays([values], names=[FIELD])
+
+
+def _source(names: Mapping[int, str], column: int) -> str:
+    if column not in names:
+        raise InvalidRequestError(f"the sharding spec refers to field {column}, which is unknown")
+    return names[column]
+
+
+def _int32() -> pa.Schema:
+    return pa.schema([pa.field(FIELD, pa.int32(), nullable=False)])

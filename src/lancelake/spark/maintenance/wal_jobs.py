@@ -1,0 +1,148 @@
+"""MemWAL of a table on Spark: initialization, merges as jobs, status and garbage collection."""
+
+from __future__ import annotations
+
+import pickle
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql import types as t
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.engine.port import Job
+from lancelake.memwal.collect import DAY, collect_garbage
+from lancelake.memwal.merge import merge_generations
+from lancelake.memwal.setup import set_up
+from lancelake.memwal.status import RegionStatus, wal_status
+from lancelake.memwal.take_over import flush_tails
+from lancelake.spark.jobs.engine import SparkEngine, described
+from lancelake.storage.location import Location
+from lancelake.table.open import Latest, open_snapshot
+
+Row = Mapping[str, Any]
+_TASK_BYTES = 256 << 20
+
+
+def _schema(**columns: t.DataType) -> t.StructType:
+    return t.StructType([t.StructField(name, dtype) for name, dtype in columns.items()])
+
+
+_WHOLE, _TEXT, _FLAG = t.LongType(), t.StringType(), t.BooleanType()
+MERGED = _schema(
+    version=_WHOLE,
+    regions=_WHOLE,
+    rows_inserted=_WHOLE,
+    rows_updated=_WHOLE,
+    rows_deleted=_WHOLE,
+)
+STATUS = _schema(
+    region=_TEXT,
+    is_sealed=_FLAG,
+    writer_epoch=_WHOLE,
+    current_generation=_WHOLE,
+    merged_generation=_WHOLE,
+    unmerged_generations=_WHOLE,
+    flushed_rows=_WHOLE,
+    tail_entries=_WHOLE,
+    tail_rows=_WHOLE,
+)
+COLLECTED = _schema(
+    region=_TEXT,
+    generations_removed=_WHOLE,
+    files_removed=_WHOLE,
+    bytes_removed=_WHOLE,
+    is_dry_run=_FLAG,
+)
+INITIALIZED = _schema(version=_WHOLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlushTail:
+    """Flushes the WAL tail of a region, which stops its writer."""
+
+    location: Location
+    main: Location
+    region: uuid.UUID
+
+    @property
+    def memory_bytes(self) -> int:
+        """Estimate of the memory that a run takes."""
+        return _TASK_BYTES
+
+    def run(self) -> bytes:
+        """Flush the tail, and return the regions that had one."""
+        base = open_snapshot(self.location, Latest(), main=self.main)
+        return pickle.dumps(flush_tails(base, (self.region,)))
+
+
+def initialize_table_wal(base: Snapshot, buckets: int, key: Sequence[str] | None) -> Row:
+    """Add a MemWAL to a table, whose rows are divided by the hash of the first key column."""
+    return {"version": set_up(base, buckets=buckets, key=key).version}
+
+
+def merge_table_wal(spark: SparkSession, base: Snapshot, *, flush: bool = False) -> Row:
+    """Merge the flushed rows of all regions on executors, and commit once.
+
+    With `flush`, WAL tails are flushed first, which stops the writers of these regions.
+    """
+    engine = SparkEngine(spark)
+    with described(spark, f"merge the MemWAL of {base.location.uri}"):
+        if flush:
+            _flush(engine, base)
+        done = merge_generations(base, engine=engine)
+    return {
+        "version": done.snapshot.version,
+        "regions": len(done.marks),
+        "rows_inserted": done.counts.inserted,
+        "rows_updated": done.counts.updated,
+        "rows_deleted": done.counts.deleted,
+    }
+
+
+def wal_status_rows(base: Snapshot) -> list[Row]:
+    """Return a row for each region."""
+    return [_status(region) for region in wal_status(base).regions]
+
+
+def collect_table_wal(base: Snapshot, age: timedelta | None, *, dry_run: bool) -> list[Row]:
+    """Remove merged generations and flushed WAL entries; a row for each region."""
+    older = DAY if age is None else age
+    done = collect_garbage(base, older_than=older, dry_run=dry_run)
+    return [
+        {
+            "region": str(region.region),
+            "generations_removed": len(region.trimmed),
+            "files_removed": len(region.files),
+            "bytes_removed": sum(file.size_bytes for file in region.files),
+            "is_dry_run": dry_run,
+        }
+        for region in done.regions
+    ]
+
+
+def _flush(engine: SparkEngine, base: Snapshot) -> None:
+    tasks = [
+        FlushTail(location=base.location, main=base.main_location, region=region.region)
+        for region in wal_status(base).regions
+        if region.tail_entries
+    ]
+    for _ in engine.run(Job(description=f"flush WAL tails of {base.location.uri}", tasks=tasks)):
+        pass
+
+
+def _status(region: RegionStatus) -> Row:
+    return {
+        "region": str(region.region),
+        "is_sealed": not region.manifest.is_active,
+        "writer_epoch": region.manifest.writer_epoch,
+        "current_generation": region.manifest.current_generation,
+        "merged_generation": region.merged_generation,
+        "unmerged_generations": len(region.unmerged),
+        "flushed_rows": region.flushed_rows,
+        "tail_entries": region.tail_entries,
+        "tail_rows": region.tail_rows,
+    }

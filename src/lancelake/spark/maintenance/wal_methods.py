@@ -1,0 +1,80 @@
+"""MemWAL methods of `LanceTable`."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as t
+
+from lancelake.commit.snapshot import Snapshot
+from lancelake.spark.maintenance import wal_jobs
+from lancelake.spark.maintenance.wal_jobs import Row
+from lancelake.spark.writing.wal_rows import Upsert, UpsertCounts, once_unit, upsert_frame
+
+
+class TableWalMethods(ABC):
+    """Durable upserts through the MemWAL of a table, reads that include them, and merges."""
+
+    _spark: SparkSession
+
+    @abstractmethod
+    def snapshot(self) -> Snapshot:
+        """Open the newest version."""
+
+    @abstractmethod
+    def toDF(self, **options: object) -> DataFrame:
+        """Return the rows."""
+
+    @abstractmethod
+    def _answered(self, rows: Iterable[Row], schema: t.StructType) -> DataFrame: ...
+
+    def initializeWal(self, buckets: int = 8, key: str | Sequence[str] | None = None) -> None:
+        """Add a MemWAL; rows are divided into buckets by the hash of the first key column.
+
+        `key` is the primary key, which is declared if the table has none.
+        """
+        names = [key] if isinstance(key, str) else key
+        wal_jobs.initialize_table_wal(self.snapshot(), buckets, names)
+
+    def upsert(
+        self,
+        source: DataFrame,
+        *,
+        deleteWhen: str | None = None,
+        sequenceBy: str | None = None,
+        txnAppId: str | None = None,
+        txnVersion: int | None = None,
+    ) -> UpsertCounts:
+        """Insert rows, or replace those of the same key; durable when this returns.
+
+        Rows that match `deleteWhen` delete their key. Of several rows of a key the one with the
+        greatest `sequenceBy` wins. With `txnAppId` and `txnVersion`, the rows are written once.
+        """
+        unit = once_unit(txnAppId, txnVersion)
+        upsert = Upsert(delete_when=deleteWhen, sequence_by=sequenceBy)
+        return upsert_frame(source, self.snapshot(), unit, upsert)
+
+    def latest(self, freshness: str = "durable") -> DataFrame:
+        """Return the newest row of each key, those of the MemWAL included."""
+        return self.toDF(freshness=freshness)
+
+    def mergeWal(self, flush: bool = False) -> DataFrame:
+        """Merge flushed rows into the table on executors; one row tells how many changed.
+
+        With `flush`, WAL tails are flushed first, which stops the writers of their regions.
+        """
+        done = wal_jobs.merge_table_wal(self._spark, self.snapshot(), flush=flush)
+        return self._answered([done], wal_jobs.MERGED)
+
+    def walStatus(self) -> DataFrame:
+        """Return the regions of the MemWAL, and how many of their rows are not merged."""
+        return self._answered(wal_jobs.wal_status_rows(self.snapshot()), wal_jobs.STATUS)
+
+    def collectWal(self, olderThanHours: float | None = None, dryRun: bool = False) -> DataFrame:
+        """Remove merged generations and flushed WAL entries, by default after a day."""
+        age = None if olderThanHours is None else timedelta(hours=olderThanHours)
+        done = wal_jobs.collect_table_wal(self.snapshot(), age, dry_run=dryRun)
+        return self._answered(done, wal_jobs.COLLECTED)

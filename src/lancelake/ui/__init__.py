@@ -1,0 +1,1 @@
+"""The explorer: a read-only page in the browser, served on this machine alone."""

@@ -1,0 +1,55 @@
+"""The example of each command runs."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.cli.group import COMMANDS, EXAMPLES
+from tests.cli.conftest import Run
+
+# It serves until it is stopped; its own tests start it.
+SERVER = "ui"
+CAPTIONS = ["boats in the harbour", "a mill", "the lighthouse", "harbour at night", "a street"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with the tables and files that the examples name."""
+    folder = tmp_path_factory.mktemp("examples")
+    schema = pa.schema({"id": pa.int64(), "caption": pa.string(), "note": pa.string()})
+    schema = schema.set(0, schema.field(0).with_nullable(False))
+    rows = pa.table({"id": range(5), "caption": CAPTIONS, "note": ["x"] * 5}, schema)
+    photos = lance.write_dataset(rows, folder / "photos.lance", enable_stable_row_ids=True)
+    photos.insert(rows.slice(0, 2))
+    photos.create_scalar_index("caption", "INVERTED")
+    days = pa.table({"station": ["harbour"], "temperature": [11.5]})
+    lance.write_dataset(days, folder / "days.lance")
+    (folder / "day-1.csv").write_text("station,temperature\nharbour,11.5\nmill,9.0\n")
+    (folder / "sales" / "day=1").mkdir(parents=True)
+    pq.write_table(rows, folder / "sales" / "day=1" / "part.parquet")
+    return folder
+
+
+def test_each_command_has_an_example() -> None:
+    assert set(EXAMPLES) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(EXAMPLES.keys() - {SERVER}))
+def test_example_of(
+    command: str, made: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shutil.copytree(made, tmp_path / "here"))
+    result = run(command, *shlex.split(EXAMPLES[command]))
+    assert result.exit_code == 0, result.output
+
+
+def test_help_shows_the_example(output: Callable[..., str]) -> None:
+    assert "Example: lancelake count photos.lance" in output("count", "--help")

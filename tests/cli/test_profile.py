@@ -1,0 +1,74 @@
+"""`lancelake profile` and `lancelake stats`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import lancelake.pylance as lance
+
+Document = Callable[..., Any]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    rows = pa.table(
+        {
+            "id": range(100),
+            "s": ["a", "bb", None, "dddd"] * 25,
+            "f": [float("nan"), 1.5, -2.0, None] * 25,
+            "v": pa.array([[0.0, 1.0]] * 100, pa.list_(pa.float32(), 2)),
+        }
+    )
+    lance.write_dataset(rows, tmp_path / "t.lance", max_rows_per_file=30).delete("id < 10")
+    return tmp_path / "t.lance"
+
+
+def test_facts_of_columns(table: Path, document: Document) -> None:
+    body = document("profile", table)
+    assert body["rows"] == 90
+    found = {column["name"]: column for column in body["columns"]}
+    assert (found["id"]["minimum"], found["id"]["maximum"], found["id"]["nulls"]) == (10, 99, 0)
+    assert abs(found["id"]["distinct_estimate"] - 90) <= 3
+    assert sum(found["id"]["histogram"]) == 90
+    assert (found["s"]["minimum"], found["s"]["maximum"]) == ("a", "dddd")
+    assert (found["s"]["distinct_estimate"], found["s"]["nulls"]) == (3, 23)
+    assert (found["f"]["minimum"], found["f"]["maximum"]) == (-2.0, 1.5)
+    assert found["v"]["minimum"] is None
+    assert found["v"]["distinct_estimate"] is None
+
+
+def test_a_filter_limits_the_rows(table: Path, document: Document) -> None:
+    body = document("profile", table, "-f", "id >= 50", "-c", "id")
+    assert (body["rows"], len(body["columns"]), body["columns"][0]["minimum"]) == (50, 1, 50)
+
+
+def test_the_table_for_people_has_a_line_for_each_column(
+    table: Path, output: Callable[..., str]
+) -> None:
+    lines = output("profile", table).splitlines()
+    assert [line.split()[0] for line in lines] == ["column", "id", "s", "f", "v", "90"]
+
+
+def test_a_table_without_rows(tmp_path: Path, document: Document) -> None:
+    empty = pa.table({"x": pa.array([], pa.int64())})
+    lance.write_dataset(empty, tmp_path / "t.lance")
+    (column,) = document("profile", tmp_path / "t.lance")["columns"]
+    assert (column["nulls"], column["distinct_estimate"], column["minimum"]) == (0, 0, None)
+
+
+def test_sizes_and_growth(table: Path, document: Document, tmp_path: Path) -> None:
+    body = document("stats", table, "--plot", tmp_path / "growth.svg")
+    assert body["fragment_sizes"] == [
+        {"below": 100, "fragments": 4, "rows": 90, "deleted_rows": 10},
+    ]
+    assert [(point["version"], point["rows"]) for point in body["growth"]] == [(1, 100), (2, 90)]
+    assert "version 2: 90 rows" in (tmp_path / "growth.svg").read_text()
+
+
+def test_only_the_newest_versions_are_shown(table: Path, document: Document) -> None:
+    assert [point["version"] for point in document("stats", table, "-n", "1")["growth"]] == [2]

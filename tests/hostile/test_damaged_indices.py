@@ -1,0 +1,86 @@
+"""Index files with entries that contradict each other are reported as damage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import lancelake.pylance as lance
+from lancelake.errors import CorruptTableError, InvalidRequestError
+from lancelake.index.text.parameters import TextParameters
+from tests.hostile import indexed_table
+from tests.hostile.document_cases import rewritten
+
+NEAREST = {"column": "pq", "q": [0.5] * 8, "k": 3}
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return indexed_table.build(tmp_path_factory.mktemp("damaged"))
+
+
+def _file(table: Path, name: str) -> str:
+    (found,) = table.glob(f"_indices/*/{name}")
+    return str(found.relative_to(table))
+
+
+def _refreshed(table: Path) -> None:
+    opened = lance.dataset(table, confine_to=[])
+    opened.insert(indexed_table.rows(1_000, 1_010))
+    opened.optimize.optimize_indices()
+
+
+def test_a_refresh_reports_tokens_that_are_out_of_range(original: Path) -> None:
+    rewritten(_file(original, "part_0_tokens.lance"), values={"_token_id": 1 << 31})(original)
+    with pytest.raises(CorruptTableError, match="index 'text_idx' cannot be read"):
+        _refreshed(original)
+
+
+def test_a_refresh_reports_a_filter_size_beyond_reason(tmp_path: Path) -> None:
+    table = indexed_table.build(tmp_path, columns=("hash",))
+    changes = {"bloomfilter_item": str((1 << 63) - 1)}
+    rewritten(_file(table, "bloomfilter.lance"), metadata=changes)(table)
+    with pytest.raises(CorruptTableError, match="claims 9223372036854775807 rows"):
+        _refreshed(table)
+
+
+@pytest.mark.parametrize("number", ["18446744073709551615", "-1", "x", "9" * 5_000])
+def test_a_buffer_that_a_file_cannot_have_is_reported(
+    tmp_path_factory: pytest.TempPathFactory, number: str
+) -> None:
+    table = indexed_table.build(tmp_path_factory.mktemp("buffer"), columns=("tags",))
+    (file,) = table.glob("_indices/*/bitmap_page_lookup.lance")
+    changes = {"lance:label_list_nulls": number}
+    rewritten(str(file.relative_to(table)), metadata=changes)(table)
+    with pytest.raises(CorruptTableError, match="global buffer"):
+        lance.dataset(table).to_table(filter="array_has(tags, 'blue')")
+
+
+def test_a_word_length_beyond_reason_is_refused() -> None:
+    with pytest.raises(InvalidRequestError, match="not possible"):
+        TextParameters(max_token_length=1 << 64)
+
+
+@pytest.mark.parametrize(
+    ("column", "file", "key", "search"),
+    [
+        ("text", "metadata.lance", "partitions", {"full_text_query": "red"}),
+        ("pq", "auxiliary.idx", "storage_metadata", {"nearest": NEAREST}),
+    ],
+)
+def test_deeply_nested_settings_are_reported(
+    tmp_path: Path, column: str, file: str, key: str, search: dict[str, Any]
+) -> None:
+    table = indexed_table.build(tmp_path, columns=(column,))
+    rewritten(_file(table, file), metadata={key: "[" * 100_000})(table)
+    with pytest.raises(CorruptTableError):
+        lance.dataset(table).to_table(columns=["id"], **search)
+
+
+def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> None:
+    table = indexed_table.build(tmp_path, columns=("text",))
+    rewritten(_file(table, "part_0_invert.lance"), values={"_length": 1 << 31})(table)
+    with pytest.raises(CorruptTableError, match="more documents than there are"):
+        _refreshed(table)

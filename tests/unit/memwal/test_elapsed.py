@@ -1,0 +1,23 @@
+from __future__ import annotations
+
+import pytest
+
+from lancelake.memwal.elapsed import LONGEST_S, Elapsed
+from tests.support.manual_clock import ManualClock
+
+
+@pytest.mark.parametrize(
+    ("wall_s", "steady_s", "is_long"),
+    [
+        (1.0, 1.0, False),
+        (LONGEST_S + 1, 1.0, True),
+        (1.0, LONGEST_S + 1, True),
+        (-1.0, 1.0, True),
+    ],
+)
+def test_the_later_clock_decides(wall_s: float, steady_s: float, *, is_long: bool) -> None:
+    clock = ManualClock()
+    began = Elapsed(clock)
+    clock.wall_s += wall_s
+    clock.steady_s += steady_s
+    assert began.is_long() is is_long
