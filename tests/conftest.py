@@ -10,11 +10,16 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 from tests.support.late_workers import run_until_workers_connect
 from tests.support.official import RELEASES, Official, OfficialPool, is_installed
 
 SLOW = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
+# Hypothesis also draws constants of the project's modules that are imported so far. Which ones are
+# depends on the tests that ran before in the same process, so that a failure could not be repeated.
+assert hasattr(providers, "is_local_module_file")
+providers.is_local_module_file = lambda path: False
 settings.register_profile(
     "ci",
     deadline=None,

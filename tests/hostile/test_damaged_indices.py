@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -83,4 +84,16 @@ def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> 
     table = indexed_table.build(tmp_path, columns=("text",))
     rewritten(_file(table, "part_0_invert.lance"), values={"_length": 1 << 31})(table)
     with pytest.raises(CorruptTableError, match="more documents than there are"):
+        _refreshed(table)
+
+
+def test_scalar_codes_of_another_dimension_are_reported(tmp_path: Path) -> None:
+    table = indexed_table.build(tmp_path, columns=("graph",))
+    settings = json.dumps({"dim": -1, "num_bits": 8, "bounds": {"start": 0.0, "end": 1.0}})
+    rewritten(
+        _file(table, "auxiliary.idx"), metadata={"storage_metadata": f"[{json.dumps(settings)}]"}
+    )(table)
+    with pytest.raises(CorruptTableError, match="codes of -1 values, vectors have 8"):
+        lance.dataset(table).to_table(nearest={**NEAREST, "column": "graph"})
+    with pytest.raises(CorruptTableError, match="codes of -1 values"):
         _refreshed(table)

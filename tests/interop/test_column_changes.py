@@ -20,6 +20,7 @@ from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
 from tests.strategies.column_changes import Now, column_changes
+from tests.strategies.drawn_writes import write_drawn
 from tests.strategies.histories import predicates
 from tests.strategies.row_edits import Edit
 from tests.strategies.tables import schemas, tables
@@ -110,7 +111,8 @@ def _drawn_pair(data: DataObject, target: Target, official: Official, folder: Pa
     base = folder / f"{len(list(folder.iterdir()))}"
     uri = str(base / "theirs")
     sizes = [3, 5, 1000] if target.splits_files else [1000]
-    official.write(
+    write_drawn(
+        official,
         uri,
         rows,
         data_storage_version=target.file_version,

@@ -19,6 +19,7 @@ import lancelake.pylance as lance
 from lancelake.errors import LanceTableError
 from lancelake.storage.location import Location
 from lancelake.table.check import Severity, check
+from tests.strategies.drawn_writes import write_drawn
 from tests.strategies.histories import predicates
 from tests.strategies.row_edits import Edit, edits
 from tests.strategies.tables import schemas, tables
@@ -145,7 +146,8 @@ def _drawn_pair(data: DataObject, target: Target, official: Official, folder: Pa
     gone = data.draw(st.one_of(st.none(), predicates(12)), label="deleted")
     base = folder / f"{len(list(folder.iterdir()))}"
     uri = str(base / "theirs")
-    official.write(
+    write_drawn(
+        official,
         uri,
         first,
         data_storage_version=target.file_version,

@@ -123,7 +123,9 @@ def _rename(draw: DrawFn, now: Now) -> Edit:
 
 
 def _nullability(draw: DrawFn, now: Now) -> Edit:
-    change = {"path": draw(st.sampled_from(_paths(now))), "nullable": draw(st.booleans())}
+    # Official finds no nulls in columns of the null type, and makes them non-nullable.
+    paths = _paths(now, with_null_type=False)
+    change = {"path": draw(st.sampled_from(paths)), "nullable": draw(st.booleans())}
     return Edit(code="result = ds.alter_columns(change)", inputs={"change": change})
 
 
@@ -194,15 +196,16 @@ def _field(draw: DrawFn, now: Now, name: str) -> pa.Field:
     return draw(fields(now.target, name).filter(lambda f: "tz=+" not in str(f.type)))
 
 
-def _paths(now: Now) -> list[str]:
+def _paths(now: Now, *, with_null_type: bool = True) -> list[str]:
     """Return columns but for the key, and members of structs."""
-    found = ["nothing"]
+    found: list[tuple[str, pa.Field]] = []
     for field in now.schema:
         if field.name != KEY.name:
-            found.append(quoted(field.name))
+            found.append((quoted(field.name), field))
             members = open_members(field)
-            found += [f"{quoted(field.name)}.{quoted(m.name)}" for m in members]
-    return found
+            found += [(f"{quoted(field.name)}.{quoted(m.name)}", m) for m in members]
+    fits = [path for path, field in found if with_null_type or not pa.types.is_null(field.type)]
+    return ["nothing", *fits]
 
 
 def _free_sibling(draw: DrawFn, now: Now, path: str) -> str:

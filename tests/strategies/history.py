@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import assert_never
 
 import pyarrow as pa
-from hypothesis import reject
 
+from tests.strategies.drawn_writes import write_drawn
 from tests.strategies.target import Target
 from tests.support.official import Official, OfficialError
 
@@ -142,10 +142,6 @@ Step = (
 )
 
 
-# Splitting structs with nulls into files fails at some rows.
-_FAILED_SPLIT = "null_bit_buffer size too small"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class History:
     """The creation of a table and what happened to it afterwards."""
@@ -184,20 +180,15 @@ def run_history(official: Official, uri: str, history: History) -> tuple[Outcome
 
 
 def _create(official: Official, uri: str, history: History) -> int:
-    """Create the table; tables that the release cannot split into files are not tried."""
-    try:
-        return official.write(
-            uri,
-            history.table,
-            data_storage_version=history.target.file_version,
-            enable_stable_row_ids=history.stable_row_ids,
-            max_rows_per_file=history.rows_per_file,
-            enable_v2_manifest_paths=history.v2_manifest_paths,
-        )
-    except OfficialError as error:
-        if _FAILED_SPLIT in str(error):
-            reject()
-        raise
+    return write_drawn(
+        official,
+        uri,
+        history.table,
+        data_storage_version=history.target.file_version,
+        enable_stable_row_ids=history.stable_row_ids,
+        max_rows_per_file=history.rows_per_file,
+        enable_v2_manifest_paths=history.v2_manifest_paths,
+    )
 
 
 def run_step(official: Official, uri: str, step: Step, versions: Mapping[int, int]) -> None:

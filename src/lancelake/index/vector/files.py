@@ -187,8 +187,11 @@ class SegmentFiles:
                 )
             case "SQ":
                 bounds = settings["bounds"]
+                if settings["dim"] != self._dtype.dimension:
+                    problem = f"codes of {settings['dim']} values, vectors have "
+                    raise CorruptTableError(f"{problem}{self._dtype.dimension}", path=ROWS_FILE)
                 return ScalarCodes(
-                    dimension=int(settings["dim"]),
+                    dimension=self._dtype.dimension,
                     metric=metric,
                     lower=float(bounds["start"]),
                     upper=float(bounds["end"]),

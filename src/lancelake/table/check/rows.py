@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -77,6 +77,8 @@ def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
         for batch in execute(task):
             rows += batch.num_rows
             nulls += forbidden_nulls(batch.column(0), described(field))
+        if nulls and fragment.deletion_file is not None:
+            nulls = _nulls_in_live_rows(field, task)
     except StorageUnavailableError:
         raise
     except (KeyboardInterrupt, SystemExit, GeneratorExit):
@@ -107,6 +109,12 @@ def _column(field: Field, task: ScanTask) -> Iterator[TaskFinding]:
             fragment=fragment.id,
             column=field.name,
         )
+
+
+def _nulls_in_live_rows(field: Field, task: ScanTask) -> int:
+    """Count the nulls again without deleted rows: a rewritten column has nulls in their place."""
+    live = replace(task, spec=replace(task.spec, include_deleted_rows=False))
+    return sum(forbidden_nulls(batch.column(0), described(field)) for batch in execute(live))
 
 
 def _invalid_text(field: Field, task: ScanTask) -> TaskFinding | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+import lancelake.pylance as lance
 from lancelake.format.arrow_schema import from_arrow
 from lancelake.proto.table_pb2 import Manifest
 from lancelake.table.check.rows import forbidden_nulls
@@ -78,6 +79,14 @@ def test_a_null_in_a_column_made_not_nullable_is_found(table: Path) -> None:
 
     edit_manifest(table, change)
     assert "null-forbidden" in codes(table, data=True)
+
+
+def test_nulls_of_deleted_rows_are_no_errors(tmp_path: Path) -> None:
+    rows = pa.table({"key": [0, 1, 2], "v": pa.array([1, None, 3], pa.int8())})
+    ds = lance.write_dataset(rows, str(tmp_path / "t"))
+    ds.delete("key = 1")
+    ds.alter_columns({"path": "v", "nullable": False})
+    assert codes(tmp_path / "t", data=True) == []
 
 
 STRUCT = pa.struct([pa.field("a", pa.int32(), nullable=False)])
