@@ -89,10 +89,9 @@ def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> 
 
 def test_scalar_codes_of_another_dimension_are_reported(tmp_path: Path) -> None:
     table = indexed_table.build(tmp_path, columns=("graph",))
-    settings = json.dumps({"dim": -1, "num_bits": 8, "bounds": {"start": 0.0, "end": 1.0}})
-    rewritten(
-        _file(table, "auxiliary.idx"), metadata={"storage_metadata": f"[{json.dumps(settings)}]"}
-    )(table)
+    settings = {"dim": -1, "num_bits": 8, "bounds": {"start": 0.0, "end": 1.0}}
+    changes = {"storage_metadata": json.dumps([json.dumps(settings)])}
+    rewritten(_file(table, "auxiliary.idx"), metadata=changes)(table)
     with pytest.raises(CorruptTableError, match="codes of -1 values, vectors have 8"):
         lance.dataset(table).to_table(nearest={**NEAREST, "column": "graph"})
     with pytest.raises(CorruptTableError, match="codes of -1 values"):
