@@ -54,7 +54,6 @@ def peak_mb() -> int:
 
 def main() -> None:
     """Answer until the input ends."""
-    faulthandler.dump_traceback_later(_PATIENCE_S, exit=True)
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     guard = Guard()
     sys.addaudithook(guard)
@@ -73,6 +72,7 @@ def main() -> None:
         tried = _ACTIONS[asked["actions"]]
         guard.allowed = (*own, *asked["allowed"])
         guard.reached = []
+        faulthandler.dump_traceback_later(_PATIENCE_S, exit=True)
         began = time.process_time()
         outcomes = [
             attempt(name, act, asked["uri"], **asked["how"])

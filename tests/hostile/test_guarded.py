@@ -202,6 +202,8 @@ def test_nothing_outside_is_reached(
             listener.callers = 0
             if os.environ.get("LANCELAKE_HOSTILE_COSTS"):
                 print(f"{answer['cpu_s']:.2f} s {answer['peak_mb']} MB {name}", file=sys.stderr)
+                if touched:
+                    print(f"  {touched}", file=sys.stderr)
             if touched:
                 problems.append((name, answer["peak_mb"], touched[:3]))
             shutil.rmtree(root)

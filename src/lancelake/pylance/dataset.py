@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
@@ -18,6 +17,7 @@ from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.format.transaction import COMMIT_MESSAGE as LANCE_COMMIT_MESSAGE_KEY
+from lancelake.pylance._dataset.arrow_classes import ArrowDataset
 from lancelake.pylance._dataset.arrow_methods import ArrowMethods
 from lancelake.pylance._dataset.base_path import DatasetBasePath
 from lancelake.pylance._dataset.change_feed import DatasetDelta, DatasetHistory
@@ -181,7 +181,7 @@ class LanceDataset(
     DatasetCleanup,
     DatasetMemWal,
     ArrowMethods,
-    pads.Dataset,  # type: ignore[misc]  # pyarrow has no types
+    ArrowDataset,
 ):
     """One version of a table."""
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.dataset as pads
 
 from lancelake.data.existing_file import found_file
 from lancelake.data.projection import stored_schema
@@ -17,6 +16,7 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.ids import FragmentId
+from lancelake.pylance._dataset.arrow_classes import ArrowFragment
 from lancelake.pylance._dataset.columns import FragmentColumns
 from lancelake.pylance._dataset.fragment_deletes import FragmentDeletes
 from lancelake.pylance._dataset.namespace_tables import find_table
@@ -43,7 +43,7 @@ from lancelake.scan.take import take_from_fragment
 from lancelake.storage.table_files import FileAt, TableFiles
 
 
-class LanceFragment(FragmentDeletes, FragmentColumns, pads.Fragment):  # type: ignore[misc]  # pyarrow has no types
+class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
     """A fragment of one version of a table."""
 
     def __init__(self, dataset: OpenedDataset, fragment_id: int) -> None:

@@ -1,7 +1,7 @@
 """Methods of pyarrow's dataset class that pylance does not define.
 
-pyarrow's own methods work on a C++ object that a dataset of this package does not have: every
-public one must be overridden here or in another mixin, or calling it crashes the process.
+pyarrow's own methods work on a C++ object that has no rows (`arrow_classes`): every public one must
+be overridden here or in another mixin.
 """
 
 from __future__ import annotations

@@ -47,6 +47,10 @@ class FragmentScans:
         builder = ScannerBuilder(self._ds).with_fragments([fragment])
         return builder.apply_defaults(given(locals(), without=("fragment", "builder"))).to_scanner()
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export all rows to another library."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def to_table(
         self,
         columns: Columns = None,

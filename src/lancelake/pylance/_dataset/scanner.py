@@ -15,6 +15,7 @@ import pyarrow.dataset as pads
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
+from lancelake.pylance._dataset.arrow_classes import ArrowScanner
 from lancelake.pylance._dataset.batch_bytes import in_bytes
 from lancelake.pylance._dataset.pandas_blobs import BlobMode, blob_mode_named, with_blob_files
 from lancelake.pylance._dataset.scan_arguments import (
@@ -37,7 +38,7 @@ from lancelake.suggest import suggestion
 _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 
 
-class LanceScanner(pads.Scanner):  # type: ignore[misc]  # pyarrow has no types
+class LanceScanner(ArrowScanner):
     """A scan of one version, ready to run."""
 
     def __init__(

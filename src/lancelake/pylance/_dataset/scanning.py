@@ -90,6 +90,10 @@ class DatasetScans:
             builder.row_addr_prefilter(row_addr_allowlist, row_addr_blocklist)
         return builder.to_scanner()
 
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """Export all rows to another library."""
+        return self.scanner().__arrow_c_stream__(requested_schema)
+
     def to_table(
         self,
         columns: Columns = None,
