@@ -55,6 +55,19 @@ def ensure_well_formed(data: bytes) -> None:
         raise ValueError(msg)
 
 
+def upper_bound(data: bytes) -> int | None:
+    """Return what no value of a bitmap exceeds, by its ends alone; None if they do not tell.
+
+    ValueError for a header that is not that of a bitmap.
+    """
+    runs, position, count = _header(memoryview(data))
+    if runs is not None or not count:
+        return None
+    high, size = _numbers(memoryview(data), position + 4 * (count - 1), 2).tolist()
+    low = int.from_bytes(data[-2:], "little") if size < _MAX_ARRAY else _CONTAINER_VALUES - 1
+    return int(high * _CONTAINER_VALUES + low)
+
+
 def end_of(data: memoryview, start: int) -> int:
     """Return the end of the bitmap at a position; ValueError if it is damaged."""
     return start + _size(data[start:])

@@ -59,12 +59,18 @@ def empty(size: int) -> Blocks:
 
 def insert(blocks: Blocks, hashes: U64) -> None:
     """Add values by their hashes."""
-    starts = block_numbers(hashes, len(blocks)) * (BLOCK_BYTES * 8)
-    is_set = np.zeros(blocks.size * _WORD_BITS, dtype=np.bool_)
-    low = (hashes & np.uint64(0xFFFFFFFF)).astype(np.uint32)
+    starts = (block_numbers(hashes, len(blocks)) * _WORD_BITS).astype(np.uint32)
+    low = hashes.astype(np.uint32)
+    bits = np.empty_like(low)
+    # One word of all blocks at a time: its bits fit the fastest cache of a processor.
+    is_set = np.empty(len(blocks) * _WORD_BITS, dtype=np.bool_)
     for word, salt in enumerate(_SALTS):
-        is_set[starts + (((low * salt) >> np.uint32(27)) + np.uint32(word * _WORD_BITS))] = True
-    blocks |= np.packbits(is_set, bitorder="little").view("<u4").reshape(blocks.shape)
+        is_set.fill(False)
+        np.multiply(low, salt, out=bits)
+        np.right_shift(bits, np.uint32(27), out=bits)
+        np.add(bits, starts, out=bits)
+        is_set[bits.astype(np.intp)] = True
+        blocks[:, word] |= np.packbits(is_set, bitorder="little").view("<u4")
 
 
 def block_numbers(hashes: U64, blocks: int) -> npt.NDArray[np.int64]:
@@ -86,7 +92,7 @@ def contains(blocks: Blocks, hashes: U64) -> npt.NDArray[np.bool_]:
 
 def encode(blocks: Blocks) -> bytes:
     """Write a filter."""
-    return blocks.astype("<u4").tobytes()
+    return blocks.astype("<u4", copy=False).tobytes()
 
 
 def decode(data: bytes) -> Blocks:

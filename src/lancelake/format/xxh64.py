@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, Protocol
+
 import numpy as np
 import numpy.typing as npt
 
@@ -21,7 +23,7 @@ _LANES = 4
 def hash_rows(rows: U8) -> U64:
     """Hash each row of a matrix of bytes."""
     count, length = rows.shape
-    return _hashed(_Bytes(rows.reshape(-1)), np.arange(count, dtype=np.int64) * length, length)
+    return _hashed(_Rows(np.ascontiguousarray(rows)), count, length)
 
 
 def hash_slices(data: U8, offsets: I64) -> U64:
@@ -32,8 +34,42 @@ def hash_slices(data: U8, offsets: I64) -> U64:
     order = np.argsort(lengths, kind="stable")
     different, firsts = np.unique(lengths[order], return_index=True)
     for length, places in zip(different.tolist(), np.split(order, firsts[1:]), strict=True):
-        hashes[places] = _hashed(source, offsets[places], length)
+        slices = _Slices(source, offsets[places])
+        hashes[places] = _hashed(slices, len(places), length)
     return hashes
+
+
+class _Strings(Protocol):
+    """Byte strings of one length, read as numbers at an offset of each; arrays are new."""
+
+    def eight(self, at: int) -> U64: ...
+
+    def four(self, at: int) -> U64: ...
+
+    def one(self, at: int) -> U64: ...
+
+
+class _Rows:
+    """The rows of a matrix."""
+
+    def __init__(self, rows: U8) -> None:
+        self._rows = rows
+
+    def eight(self, at: int) -> U64:
+        return self._numbers(at, "<u8")
+
+    def four(self, at: int) -> U64:
+        return self._numbers(at, "<u4")
+
+    def one(self, at: int) -> U64:
+        return self._numbers(at, "u1")
+
+    def _numbers(self, at: int, dtype: str) -> U64:
+        count, length = self._rows.shape
+        found: npt.NDArray[Any] = np.ndarray(
+            (count,), dtype, buffer=self._rows, offset=at, strides=(length,)
+        )
+        return found.astype(np.uint64)
 
 
 class _Bytes:
@@ -42,68 +78,102 @@ class _Bytes:
     def __init__(self, data: U8) -> None:
         padded = np.concatenate([data, np.zeros(8, dtype=np.uint8)])
         size = len(data) + 1
-        self._eights = np.ndarray((size,), "<u8", buffer=padded, strides=(1,))
-        self._fours = np.ndarray((size,), "<u4", buffer=padded, strides=(1,))
-        self._ones = padded
-
-    def eight(self, places: I64) -> U64:
-        """Return the eight-byte numbers at these offsets."""
-        return self._eights[places].astype(np.uint64, copy=False)
-
-    def four(self, places: I64) -> U64:
-        """Return the four-byte numbers at these offsets."""
-        return self._fours[places].astype(np.uint64)
-
-    def one(self, places: I64) -> U64:
-        """Return the bytes at these offsets."""
-        return self._ones[places].astype(np.uint64)
+        self.eights = np.ndarray((size,), "<u8", buffer=padded, strides=(1,))
+        self.fours = np.ndarray((size,), "<u4", buffer=padded, strides=(1,))
+        self.ones = padded
 
 
-def _hashed(data: _Bytes, starts: I64, length: int) -> U64:
-    """Hash byte strings of one length at these offsets."""
+class _Slices:
+    """Byte strings that start at some offsets."""
+
+    def __init__(self, data: _Bytes, starts: I64) -> None:
+        self._data = data
+        self._starts = starts
+
+    def eight(self, at: int) -> U64:
+        return self._data.eights[self._starts + at].astype(np.uint64, copy=False)
+
+    def four(self, at: int) -> U64:
+        return self._data.fours[self._starts + at].astype(np.uint64)
+
+    def one(self, at: int) -> U64:
+        return self._data.ones[self._starts + at].astype(np.uint64)
+
+
+# The functions below change the array that they are given and return it: new arrays would cost
+# more than the arithmetic.
+
+
+def _hashed(strings: _Strings, count: int, length: int) -> U64:
+    """Hash so many byte strings of one length."""
     whole = length - length % _STRIPE
-    state = _stripes(data, starts, whole) if whole else np.full(len(starts), _P5)
-    return _avalanche(_tail(state + np.uint64(length), data, starts + whole, length - whole))
+    state = _stripes(strings, count, whole) if whole else np.full(count, _P5)
+    state += np.uint64(length)
+    return _avalanche(_tail(state, strings, whole, length))
 
 
-def _stripes(data: _Bytes, starts: I64, length: int) -> U64:
+def _stripes(strings: _Strings, count: int, length: int) -> U64:
     seeds = (int(_P1) + int(_P2), int(_P2), 0, -int(_P1))
-    lanes = [np.full(len(starts), s % (1 << 64), dtype=np.uint64) for s in seeds]
+    lanes = [np.full(count, s % (1 << 64), dtype=np.uint64) for s in seeds]
     for at in range(0, length, 8):
-        lane = at // 8 % _LANES
-        lanes[lane] = _round(lanes[lane], data.eight(starts + at))
-    turned = zip(lanes, (1, 7, 12, 18), strict=True)
-    state = np.zeros(len(starts), dtype=np.uint64)
-    for lane_state, bits in turned:
-        state = state + _rotated(lane_state, bits)
-    for lane_state in lanes:
-        state = (state ^ _round(np.zeros_like(lane_state), lane_state)) * _P1 + _P4
+        lane = lanes[at // 8 % _LANES]
+        words = strings.eight(at)
+        words *= _P2
+        lane += words
+        _rotate(lane, 31)
+        lane *= _P1
+    state = np.zeros(count, dtype=np.uint64)
+    for lane, bits in zip(lanes, (1, 7, 12, 18), strict=True):
+        state += _rotate(lane.copy(), bits)
+    for lane in lanes:
+        state ^= _mixed(lane)
+        state *= _P1
+        state += _P4
     return state
 
 
-def _tail(state: U64, data: _Bytes, starts: I64, length: int) -> U64:
-    at = 0
+def _tail(state: U64, strings: _Strings, start: int, length: int) -> U64:
+    at = start
     while length - at >= 8:  # noqa: PLR2004  # bytes of a word
-        mixed = _round(np.zeros_like(state), data.eight(starts + at))
-        state = _rotated(state ^ mixed, 27) * _P1 + _P4
+        state ^= _mixed(strings.eight(at))
+        _rotate(state, 27)
+        state *= _P1
+        state += _P4
         at += 8
     if length - at >= _LANES:
-        state = _rotated(state ^ (data.four(starts + at) * _P1), 23) * _P2 + _P3
+        words = strings.four(at)
+        words *= _P1
+        state ^= words
+        _rotate(state, 23)
+        state *= _P2
+        state += _P3
         at += 4
     for place in range(at, length):
-        state = _rotated(state ^ (data.one(starts + place) * _P5), 11) * _P1
+        letters = strings.one(place)
+        letters *= _P5
+        state ^= letters
+        _rotate(state, 11)
+        state *= _P1
     return state
 
 
 def _avalanche(state: U64) -> U64:
-    state = (state ^ (state >> np.uint64(33))) * _P2
-    state = (state ^ (state >> np.uint64(29))) * _P3
-    return state ^ (state >> np.uint64(32))
+    for bits, factor in ((33, _P2), (29, _P3)):
+        state ^= state >> np.uint64(bits)
+        state *= factor
+    state ^= state >> np.uint64(32)
+    return state
 
 
-def _round(state: U64, words: U64) -> U64:
-    return _rotated(state + words * _P2, 31) * _P1
+def _mixed(words: U64) -> U64:
+    words *= _P2
+    _rotate(words, 31)
+    words *= _P1
+    return words
 
 
-def _rotated(values: U64, bits: int) -> U64:
-    return (values << np.uint64(bits)) | (values >> np.uint64(64 - bits))
+def _rotate(values: U64, bits: int) -> U64:
+    high = values >> np.uint64(64 - bits)
+    values <<= np.uint64(bits)
+    values |= high
+    return values

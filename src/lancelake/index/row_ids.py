@@ -21,6 +21,9 @@ BoolArray = npt.NDArray[np.bool_]
 
 _BYTE = np.uint64(3)
 _BIT = np.uint64(7)
+_HIGH = np.uint64(32)
+# Of a table with an entry for each high word.
+_MAX_LIMITS = 1 << 20
 _HEAD = struct.Struct("<I")
 _ENTRY = struct.Struct("<II")
 
@@ -68,6 +71,8 @@ class RowIds:
         parts = [self.parts[int(high)] for high in highs]
         ends = np.array([part.max() + 1 for part in parts], dtype=np.uint64)
         has_gaps = any(len(part) <= part.max() for part in parts)
+        if not has_gaps and highs[-1] < _MAX_LIMITS:
+            return _below_limits(highs, ends)
         bits = _Bits.of(parts) if has_gaps else None
 
         def test(ids: U64Array) -> BoolArray:
@@ -106,6 +111,20 @@ class RowIds:
         none = BitMap()
         parts = {h: join(self.parts.get(h, none), other.parts.get(h, none)) for h in highs}
         return RowIds.within(parts)
+
+
+def _below_limits(highs: U64Array, ends: U64Array) -> Callable[[U64Array], BoolArray]:
+    """Return a membership test for sets without gaps, from the least id of each high word on."""
+    limits = np.arange(int(highs[-1]) + 2, dtype=np.uint64) << _HIGH
+    limits[highs.astype(np.intp)] += ends
+    last = np.uint64(len(limits) - 1)
+
+    def test(ids: U64Array) -> BoolArray:
+        high = row_address.fragment_of(ids)
+        found: BoolArray = ids < limits[np.minimum(high, last, out=high).view(np.intp)]
+        return found
+
+    return test
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +169,13 @@ def union(sets: Iterable[RowIds]) -> RowIds:
 
 def encode_tree_map(ids: RowIds) -> bytes:
     """Encode a set for index files: a bitmap for each high word, ascending."""
-    out = [_HEAD.pack(len(ids.parts))]
-    for high, part in sorted(ids.parts.items()):
-        data = bytes(part.serialize())
+    return join_parts({high: bytes(part.serialize()) for high, part in ids.parts.items()})
+
+
+def join_parts(parts: Mapping[int, bytes]) -> bytes:
+    """Encode a set whose bitmaps are encoded."""
+    out = [_HEAD.pack(len(parts))]
+    for high, data in sorted(parts.items()):
         out += [_ENTRY.pack(high, len(data)), data]
     return b"".join(out)
 
@@ -161,25 +184,30 @@ def decode_tree_map(
     data: bytes, *, rows_of: Callable[[int], int | None] = lambda _: None, what: str = "row ids"
 ) -> RowIds:
     """Decode a set; an entry without bytes means all rows of a fragment."""
-    parts: dict[int, BitMap] = {}
-    view = memoryview(data)
+    return RowIds.within(
+        {
+            high: deletion.decode_bitmap(part, what=what) if part else _whole(high, rows_of, what)
+            for high, part in split_parts(data, what=what).items()
+        }
+    )
+
+
+def split_parts(data: bytes, *, what: str = "row ids") -> dict[int, bytes]:
+    """Return the encoded bitmaps of a set; one without bytes means all rows of a fragment."""
+    parts: dict[int, bytes] = {}
     try:
-        (count,) = _HEAD.unpack_from(view)
+        (count,) = _HEAD.unpack_from(data)
         at = _HEAD.size
         for _ in range(count):
-            high, size = _ENTRY.unpack_from(view, at)
+            high, size = _ENTRY.unpack_from(data, at)
             at += _ENTRY.size
-            if len(view) < at + size:
+            if len(data) < at + size:
                 raise CorruptTableError(f"{what} end within an entry")
-            parts[high] = (
-                deletion.decode_bitmap(bytes(view[at : at + size]), what=what)
-                if size
-                else _whole(high, rows_of, what)
-            )
+            parts[high] = data[at : at + size]
             at += size
     except struct.error as error:
         raise CorruptTableError(f"{what} end within an entry") from error
-    return RowIds.within(parts)
+    return parts
 
 
 def _whole(high: int, rows_of: Callable[[int], int | None], what: str) -> BitMap:

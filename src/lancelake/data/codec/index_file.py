@@ -163,10 +163,13 @@ class IndexFileWriter:
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Add rows."""
+        is_page = any(column.nbytes >= _PAGE_BYTES for column in batch.columns)
+        if is_page:
+            self._write_held()
         self._held.append(batch)
         self._held_bytes += batch.nbytes
         self._rows += batch.num_rows
-        if self._held_bytes >= _PAGE_BYTES * len(self._schema):
+        if is_page or self._held_bytes >= _PAGE_BYTES * len(self._schema):
             self._write_held()
 
     def _write_held(self) -> None:

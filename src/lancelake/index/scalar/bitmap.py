@@ -34,11 +34,10 @@ from lancelake.index.scalar.keyed_sets import (
     KeyedSet,
     grouped,
     mapped,
-    merged,
-    only,
     write_sets,
 )
 from lancelake.index.scalar.parameters import ensure_known
+from lancelake.index.scalar.stored_sets import KeyedStoredSet, merged, only, stored
 from lancelake.index.sort import row_schema
 
 _SETS_AT_ONCE = 4096
@@ -69,6 +68,10 @@ class BitmapSegment:
     def sets(self) -> Iterator[KeyedSet]:
         """Stream the keys with their rows in key order."""
         return self._table.sets()
+
+    def stored_sets(self) -> Iterator[KeyedStoredSet]:
+        """Stream the keys with their rows as the file stores them, in key order."""
+        return self._table.stored_sets()
 
     def has_rows_twice(self) -> bool:
         """Whether a row is in the sets of two values. Reads all sets."""
@@ -129,7 +132,7 @@ class Bitmap:
     def build(self, rows: BuildInput, folder: SegmentFolder) -> BuiltSegment:
         """Write a segment."""
         refuse_parameters(self.name, rows)
-        return _built(write_sets(folder, rows.dtype, grouped(rows.batches)))
+        return _built(write_sets(folder, rows.dtype, stored(grouped(rows.batches))))
 
     def open(self, facts: SegmentFacts) -> BitmapSegment:
         """Open a segment."""
@@ -143,14 +146,14 @@ class Bitmap:
     ) -> BuiltSegment:
         """Merge several segments and new rows into one: the union for each key."""
         refuse_parameters(self.name, rows)
-        old = [only(BitmapSegment(facts).sets(), ids) for facts, ids in segments]
-        sets = merged([*old, grouped(rows.batches)])
+        old = [only(BitmapSegment(facts).stored_sets(), ids) for facts, ids in segments]
+        sets = merged([*old, stored(grouped(rows.batches))])
         return _built(write_sets(folder, rows.dtype, sets))
 
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
         """Write a segment with other row ids; keys without rows are omitted."""
         sets = mapped(BitmapSegment(facts).sets(), row_map)
-        return _built(write_sets(folder, facts.dtype, sets))
+        return _built(write_sets(folder, facts.dtype, stored(sets)))
 
 
 def refuse_parameters(name: str, rows: BuildInput) -> None:

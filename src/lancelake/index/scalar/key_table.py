@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -11,9 +12,12 @@ import pyarrow as pa
 from lancelake.data.codec.index_file import IndexFileReader
 from lancelake.index import cache
 from lancelake.index.kind import SegmentFacts
-from lancelake.index.order import Positions, keys_of, search, sort_positions
-from lancelake.index.row_ids import EMPTY, RowIds, decode_tree_map, union
+from lancelake.index.order import Key, Positions, keys_of, search, sort_positions
+from lancelake.index.row_ids import RowIds, decode_tree_map, split_parts, union
 from lancelake.index.scalar.keyed_sets import BITMAPS, FILE, KEYS, NULL_LISTS, KeyedSet
+from lancelake.index.scalar.stored_sets import KeyedStoredSet, StoredSet, stored_set
+
+T = TypeVar("T")
 
 _BATCH_ROWS = 1024
 _BYTES_PER_KEY = 32
@@ -93,18 +97,24 @@ class KeyTable:
 
     def sets(self) -> Iterator[KeyedSet]:
         """Yield all keys with their rows, in key order."""
+        return self._by_key(self._set)
+
+    def stored_sets(self) -> Iterator[KeyedStoredSet]:
+        """Yield all keys with their rows as the file stores them, in key order."""
+        return self._by_key(self._parts)
+
+    def _by_key(self, read: Callable[[bytes | None], T]) -> Iterator[tuple[Key | None, T]]:
         column = self.column
         nulls = len(column.order) - len(column.keys)
         for start in range(0, len(column.order), _BATCH_ROWS):
             rows = column.order[start : start + _BATCH_ROWS]
             places = np.argsort(rows)
-            sets = self._decoded(self._read(rows[places].tolist()))
-            in_order: list[RowIds] = [EMPTY] * len(rows)
-            for place, ids in zip(places.tolist(), sets, strict=True):
-                in_order[place] = ids
+            data = self._read(rows[places].tolist()).column(0).to_pylist()
+            in_order = dict(zip(places.tolist(), data, strict=True))
             keys = column.keys[max(0, start - nulls) : max(0, start + len(rows) - nulls)]
             known = [None] * (len(rows) - len(keys)) + keys.to_pylist()
-            yield from zip(known, in_order, strict=True)
+            for place, key in enumerate(known):
+                yield key, read(in_order.pop(place))
 
     @property
     def _reader(self) -> IndexFileReader:
@@ -135,8 +145,17 @@ class KeyTable:
         return [self._set(data) for data in table.column(0).to_pylist()]
 
     def _set(self, data: bytes | None) -> RowIds:
-        what = f"row ids of index file {self._place.path}"
-        return decode_tree_map(data or b"", rows_of=self._facts.fragment_rows, what=what)
+        rows_of = self._facts.fragment_rows
+        return decode_tree_map(data or b"", rows_of=rows_of, what=self._what)
+
+    @property
+    def _what(self) -> str:
+        return f"row ids of index file {self._place.path}"
+
+    def _parts(self, data: bytes | None) -> StoredSet:
+        parts = split_parts(data or b"", what=self._what)
+        # An entry without bytes means all rows of a fragment.
+        return parts if all(parts.values()) else stored_set(self._set(data))
 
     def _null_lists(self) -> RowIds:
         return self._set(self._reader.buffer(NULL_LISTS))

@@ -1,14 +1,13 @@
-"""Streams of row sets by key: group, merge, remap and write.
+"""Streams of row sets by key: group, remap and write.
 
 A null key comes first.
 """
 
 from __future__ import annotations
 
-import heapq
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,8 @@ from lancelake.data.codec.index_file import SegmentFolder
 from lancelake.format.index_meta import IndexFile
 from lancelake.index.kind import DROPPED, ROW_ID, VALUE, RowMap
 from lancelake.index.order import Key, changes, key_array, keys_of, values_of
-from lancelake.index.row_ids import EMPTY, RowIds, U64Array, encode_tree_map, union
+from lancelake.index.row_ids import EMPTY, RowIds, U64Array, encode_tree_map, join_parts
+from lancelake.index.scalar.stored_sets import KeyedStoredSet
 
 FILE = "bitmap_page_lookup.lance"
 KEYS, BITMAPS = "keys", "bitmaps"
@@ -39,24 +39,6 @@ def grouped(batches: Iterable[pa.RecordBatch]) -> Iterator[KeyedSet]:
         yield key, RowIds.of(ids[0] if len(ids) == 1 else np.concatenate(ids))
 
 
-def merged(streams: Sequence[Iterable[KeyedSet]]) -> Iterator[KeyedSet]:
-    """Yield the rows of each key of any stream."""
-    if len(streams) == 1:
-        yield from streams[0]
-        return
-    together = heapq.merge(*streams, key=lambda item: (item[0] is not None, item[0]))
-    for key, parts in itertools.groupby(together, key=lambda item: item[0]):
-        yield key, union(ids for _, ids in parts)
-
-
-def only(sets: Iterable[KeyedSet], wanted: RowIds | None) -> Iterator[KeyedSet]:
-    """Yield the rows of each key that are in a set, all where there is none."""
-    for key, ids in sets:
-        left = ids if wanted is None else ids & wanted
-        if left:
-            yield key, left
-
-
 def mapped(sets: Iterable[KeyedSet], row_map: RowMap) -> Iterator[KeyedSet]:
     """Yield the rows of each key with their new ids, without removed rows."""
     for key, ids in sets:
@@ -76,7 +58,7 @@ def mapped_ids(ids: RowIds, row_map: RowMap) -> RowIds:
 def write_sets(
     folder: SegmentFolder,
     dtype: pa.DataType,
-    sets: Iterable[KeyedSet],
+    sets: Iterable[KeyedStoredSet],
     *,
     null_lists: Callable[[], RowIds] | None = None,
 ) -> IndexFile:
@@ -96,12 +78,12 @@ def write_sets(
     return writer.finish(metadata)
 
 
-def _batched(sets: Iterable[KeyedSet]) -> Iterator[tuple[list[Key | None], list[bytes]]]:
+def _batched(sets: Iterable[KeyedStoredSet]) -> Iterator[tuple[list[Key | None], list[bytes]]]:
     keys: list[Key | None] = []
     bitmaps: list[bytes] = []
     size = 0
-    for key, ids in sets:
-        data = encode_tree_map(ids)
+    for key, parts in sets:
+        data = join_parts(parts)
         keys.append(key)
         bitmaps.append(data)
         size += len(data)

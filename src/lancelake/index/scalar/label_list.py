@@ -33,10 +33,9 @@ from lancelake.index.scalar.keyed_sets import (
     grouped,
     mapped,
     mapped_ids,
-    merged,
-    only,
     write_sets,
 )
+from lancelake.index.scalar.stored_sets import KeyedStoredSet, merged, only, stored
 from lancelake.index.sort import row_schema, value_sorted
 
 _DETAILS = IndexDetails(type_url="/lance.table.LabelListIndexDetails", value=b"")
@@ -72,6 +71,10 @@ class LabelListSegment:
     def sets(self) -> Iterator[KeyedSet]:
         """Stream the elements with their rows in key order."""
         return self._table.sets()
+
+    def stored_sets(self) -> Iterator[KeyedStoredSet]:
+        """Stream the elements with their rows as the file stores them, in key order."""
+        return self._table.stored_sets()
 
     def null_lists(self) -> RowIds | None:
         """Return the rows whose list is null; None if the segment does not store them."""
@@ -123,7 +126,7 @@ class LabelList:
         """Write a segment."""
         refuse_parameters(self.name, rows)
         lists = _Lists(rows)
-        sets = grouped(lists.sorted_elements())
+        sets = stored(grouped(lists.sorted_elements()))
         return _built(folder, rows.dtype, sets, lambda: lists.nulls)
 
     def open(self, facts: SegmentFacts) -> LabelListSegment:
@@ -140,8 +143,8 @@ class LabelList:
         refuse_parameters(self.name, rows)
         opened = [(LabelListSegment(facts), ids) for facts, ids in segments]
         lists = _Lists(rows)
-        old = [only(segment.sets(), ids) for segment, ids in opened]
-        sets = merged([*old, grouped(lists.sorted_elements())])
+        old = [only(segment.stored_sets(), ids) for segment, ids in opened]
+        sets = merged([*old, stored(grouped(lists.sorted_elements()))])
         nulls = [_restricted(segment.null_lists(), ids) for segment, ids in opened]
         known = [found for found in nulls if found is not None]
         if len(known) < len(nulls):
@@ -151,7 +154,7 @@ class LabelList:
     def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
         """Write a segment with other row ids; elements without rows are omitted."""
         segment = LabelListSegment(facts)
-        sets, nulls = mapped(segment.sets(), row_map), segment.null_lists()
+        sets, nulls = stored(mapped(segment.sets(), row_map)), segment.null_lists()
         if nulls is None:
             return _built(folder, facts.dtype, sets, None)
         return _built(folder, facts.dtype, sets, lambda: mapped_ids(nulls, row_map))
@@ -197,7 +200,7 @@ def _restricted(null_lists: RowIds | None, ids: RowIds | None) -> RowIds | None:
 def _built(
     folder: SegmentFolder,
     dtype: pa.DataType,
-    sets: Iterable[KeyedSet],
+    sets: Iterable[KeyedStoredSet],
     null_lists: Callable[[], RowIds] | None,
 ) -> BuiltSegment:
     """Write the sets; without the null lists this is a segment of the version before."""

@@ -19,6 +19,7 @@ from lancelake.expr.literals import is_float
 from lancelake.index.scalar.zones import Mask
 
 _OR_LOOP = 32  # values of a list that are compared one by one
+_TIMES = {32: pa.int32(), 64: pa.int64()}
 _FLOATS = {2: np.float16, 4: np.float32, 8: np.float64}
 
 
@@ -42,8 +43,24 @@ def bounds_of(values: pa.Array) -> Bounds:
             greatest=inner.greatest.cast(values.type),
             nan_count=0,
         )
+    if len(values) and not values.null_count and _is_integral(values.type):
+        return _integral_bounds(values)
     found = pc.min_max(values)
     return Bounds(least=found["min"], greatest=found["max"], nan_count=0)
+
+
+def _is_integral(dtype: pa.DataType) -> bool:
+    """Whether values are integers, or stored as signed ones."""
+    types = pa.types
+    return bool(types.is_integer(dtype) or (types.is_temporal(dtype) and dtype.bit_width in _TIMES))
+
+
+def _integral_bounds(values: pa.Array) -> Bounds:
+    """Return the bounds of integers and times without null, several times as fast as Arrow."""
+    is_time = pa.types.is_temporal(values.type)
+    stored: Any = np.asarray(values.view(_TIMES[values.type.bit_width]) if is_time else values)
+    least, greatest = values[int(stored.argmin())], values[int(stored.argmax())]
+    return Bounds(least=least, greatest=greatest, nan_count=0)
 
 
 def _float_bounds(values: pa.Array) -> Bounds:

@@ -62,7 +62,7 @@ class Zone:
     @property
     def bounds(self) -> tuple[int, int, int]:
         """Fragment, first row and span."""
-        first, last = int(self.ids.min()), int(self.ids.max())
+        first, last = int(self.ids[0]), int(self.ids[-1])
         return *split(first), last - first + 1
 
     @property
@@ -98,6 +98,9 @@ def _runs(batches: Iterable[pa.RecordBatch]) -> Iterator[Zone]:
     for batch in batches:
         ids = np.asarray(batch.column(ROW_ID), dtype=np.uint64)
         whole = Zone(ids=ids, values=batch.column(VALUE))
+        if len(ids) and split(int(ids[0]))[0] == split(int(ids[-1]))[0]:
+            yield whole  # the rows of a fragment are consecutive
+            continue
         fragments = fragment_of(ids)
         ends = (np.flatnonzero(fragments[1:] != fragments[:-1]) + 1).tolist()
         for start, end in itertools.pairwise([0, *ends, len(ids)]):

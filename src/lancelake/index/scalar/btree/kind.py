@@ -155,7 +155,8 @@ def _only(batches: Iterator[pa.RecordBatch], ids: RowIds | None) -> Iterator[pa.
         return
     is_wanted = ids.tester()
     for batch in batches:
-        yield batch.filter(pa.array(is_wanted(batch.column(ROW_ID).to_numpy())))
+        kept = is_wanted(batch.column(ROW_ID).to_numpy())
+        yield batch if kept.all() else batch.filter(pa.array(kept))
 
 
 def _mapped(batches: Iterator[pa.RecordBatch], row_map: RowMap) -> Iterator[pa.RecordBatch]:
