@@ -27,7 +27,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "IVF_HNSW_SQ": {},
     "IVF_HNSW_PQ": {"num_sub_vectors": 4},
 }
-OURS = tuple(kind for kind in KINDS if kind != "IVF_RQ")
+# Recall of refined searches; signs of 16 values say little.
+REFINED = dict.fromkeys(KINDS, 0.97) | {"IVF_RQ": 0.9}
 # Graphs and other rounding find other rows at the margin.
 SLACK = 0.02
 BUILD = """
@@ -143,11 +144,11 @@ def test_what_a_release_builds_we_search(
         ours = ask_ours(tmp_table, nprobes=nprobes)
         theirs = ask(official, tmp_table, nprobes=nprobes)
         assert recall(ours, exact) >= recall(theirs, exact) - SLACK
-    assert recall(ask_ours(tmp_table, nprobes=PARTITIONS, refine_factor=20), exact) > 0.99
+    assert recall(ask_ours(tmp_table, nprobes=PARTITIONS, refine_factor=20), exact) > REFINED[kind]
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot"])
-@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ"])
+@pytest.mark.parametrize("kind", ["IVF_FLAT", "IVF_PQ", "IVF_SQ", "IVF_RQ"])
 def test_other_metrics_of_a_release(
     official_14: Official, tmp_table: str, kind: str, metric: str
 ) -> None:
@@ -162,7 +163,7 @@ def test_other_metrics_of_a_release(
     assert means[0] == pytest.approx(means[1], rel=0.4)
 
 
-@pytest.mark.parametrize("kind", OURS)
+@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("stable", [False, True], ids=["addresses", "stable ids"])
 def test_what_we_build_releases_search(
     officials: OfficialPool, tmp_table: str, kind: str, stable: bool
@@ -175,7 +176,7 @@ def test_what_we_build_releases_search(
         found = ask(officials(release), tmp_table, nprobes=PARTITIONS)
         assert recall(found, exact) >= recall(ours, exact) - 0.1
         refined = ask(officials(release), tmp_table, nprobes=PARTITIONS, refine_factor=20)
-        assert recall(refined, exact) > 0.97
+        assert recall(refined, exact) > REFINED[kind]
         filtered = ask(officials(release), tmp_table, nprobes=PARTITIONS, filter="id < 600")
         assert all(i < 600 for ids, _ in filtered for i in ids)
 
@@ -204,19 +205,41 @@ def test_hamming_distances(officials: OfficialPool, tmp_table: str) -> None:
         assert [d for _, d in found] == [d for _, d in exact]
 
 
-@pytest.mark.parametrize("kind", OURS)
+# Release 4.0.2 mixes up the codes of merged RQ segments, those of its own ones, too.
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "IVF_RQ"])
 def test_a_release_maintains_what_we_built(official: Official, tmp_table: str, kind: str) -> None:
+    maintained_by(official, tmp_table, kind)
+
+
+def test_release_14_maintains_rq_codes(official_14: Official, tmp_table: str) -> None:
+    maintained_by(official_14, tmp_table, "IVF_RQ")
+
+
+@pytest.mark.parametrize("metric", ["l2", "cosine", "dot"])
+def test_rq_codes_of_several_bits_of_release_14(
+    official_14: Official, tmp_table: str, metric: str
+) -> None:
+    write(tmp_table).create_index("v", "IVF_RQ", metric=metric, num_partitions=2, num_bits=5)
+    exact = ask_ours(tmp_table, use_index=False, metric=metric)
+    for found in (
+        ask_ours(tmp_table, nprobes=2, metric=metric),
+        ask(official_14, tmp_table, nprobes=2, metric=metric),
+    ):
+        assert recall(found, exact) > 0.85
+
+
+def maintained_by(official: Official, tmp_table: str, kind: str) -> None:
     table = write(tmp_table, data_storage_version="2.0")
     table.create_index("v", kind, num_partitions=2, **KINDS[kind])
     extra = CHANCE.standard_normal((300, DIMENSION)).astype(np.float32)
     lance.write_dataset(rows(extra, ROWS), tmp_table, mode="append")
     official.run(tmp_table, UPKEEP)
     exact = ask_ours(tmp_table, use_index=False)
-    assert recall(ask_ours(tmp_table, nprobes=2, refine_factor=20), exact) > 0.97
-    assert recall(ask(official, tmp_table, nprobes=2, refine_factor=20), exact) > 0.97
+    assert recall(ask_ours(tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]
+    assert recall(ask(official, tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]
 
 
-@pytest.mark.parametrize("kind", OURS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_we_maintain_what_a_release_built(official: Official, tmp_table: str, kind: str) -> None:
     write(tmp_table, data_storage_version="2.0")
     official.run(tmp_table, BUILD, kind=kind, metric="l2", partitions=2, options=KINDS[kind])
@@ -226,5 +249,5 @@ def test_we_maintain_what_a_release_built(official: Official, tmp_table: str, ki
     table.optimize.optimize_indices()
     table.optimize.compact_files(target_rows_per_fragment=2000)
     exact = ask_ours(tmp_table, use_index=False)
-    assert recall(ask_ours(tmp_table, nprobes=2, refine_factor=20), exact) > 0.97
-    assert recall(ask(official, tmp_table, nprobes=2, refine_factor=20), exact) > 0.97
+    assert recall(ask_ours(tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]
+    assert recall(ask(official, tmp_table, nprobes=2, refine_factor=20), exact) > REFINED[kind]

@@ -25,12 +25,13 @@ QUERIES = CHANCE.standard_normal((10, DIMENSION)).astype(np.float32)
 KINDS = {
     "IVF_FLAT": {},
     "IVF_SQ": {},
+    "IVF_RQ": {"num_bits": 5},
     "IVF_PQ": {"num_sub_vectors": 4, "num_bits": 4},
     "IVF_HNSW_FLAT": {},
     "IVF_HNSW_SQ": {},
     "IVF_HNSW_PQ": {"num_sub_vectors": 4, "num_bits": 4},
 }
-LEAST_RECALL = {"FLAT": 1.0, "SQ": 0.9, "PQ": 0.3}
+LEAST_RECALL = {"FLAT": 1.0, "SQ": 0.9, "PQ": 0.3, "RQ": 0.8}
 
 
 def column(values: np.ndarray) -> pa.FixedSizeListArray:
@@ -283,7 +284,7 @@ def test_a_damaged_file_is_named(tmp_path: Path) -> None:
         ("IVF_FLAT", {"ivf_centroids": MATRIX[:2, :4]}, "ivf_centroids have 4 values"),
         ("IVF_FLAT", {"index_file_version": "legacy"}, "file version V3"),
         ("IVF_FLAT", {"accelerator": "tpu"}, "accelerator"),
-        ("IVF_RQ", {}, "searched, but not built"),
+        ("IVF_RQ", {"num_bits": 10}, "must be 1 to 9"),
         ("IVF_OTHER", {}, "is not a kind of index"),
     ],
 )

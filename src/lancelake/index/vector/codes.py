@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -26,23 +26,8 @@ class Codes(Protocol):
         """FLAT, SQ, PQ or RQ."""
         ...
 
-    @property
-    def column(self) -> str:
-        """Column of the codes in the file of the rows."""
-        ...
-
-    @property
-    def encodes_residuals(self) -> bool:
-        """Whether differences to the center of a partition are stored, instead of the vectors."""
-        ...
-
-    @property
-    def has_distances(self) -> bool:
-        """Whether distances can be computed from the codes."""
-        ...
-
-    def field(self) -> pa.Field:
-        """Return the column of the codes."""
+    def fields(self) -> tuple[pa.Field, ...]:
+        """Return the columns of the codes in the file of the rows."""
         ...
 
     def metadata(self) -> Mapping[str, Any]:
@@ -53,19 +38,23 @@ class Codes(Protocol):
         """Return what is stored in a buffer."""
         ...
 
-    def encode(self, vectors: Matrix) -> CodeMatrix:
-        """Encode vectors, or their residuals."""
+    def turned(self, vectors: Matrix) -> Matrix:
+        """Return queries or centers in the coordinates in which distances are computed."""
+        ...
+
+    def encode(self, vectors: Matrix, centers: Matrix) -> CodeMatrix:
+        """Encode vectors, given the center of the partition of each."""
         ...
 
     def decode(self, codes: CodeMatrix) -> Matrix:
-        """Return vectors near those that were encoded."""
+        """Return vectors near those that were encoded, or residuals if residuals are encoded."""
         ...
 
-    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
-        """Return the values of the column for the codes of one partition."""
+    def stored(self, codes: CodeMatrix) -> tuple[npt.NDArray[Any], ...]:
+        """Return the values of the columns for the codes of one partition."""
         ...
 
-    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+    def loaded(self, values: Sequence[npt.NDArray[Any]], rows: int) -> CodeMatrix:
         """Return the codes of one partition in the layout that `distances` reads."""
         ...
 
@@ -73,15 +62,15 @@ class Codes(Protocol):
         """Return loaded codes, one row each."""
         ...
 
-    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+    def distances(self, queries: Matrix, loaded: CodeMatrix, center: Matrix) -> Distances:
         """Return the distance of each query (row) to each vector of a partition (column).
 
-        If residuals are encoded, the queries are residuals, too.
+        Queries and the center of the partition are in the coordinates of `turned`.
         """
         ...
 
     def top(
-        self, queries: Matrix, loaded: CodeMatrix, k: int
+        self, queries: Matrix, loaded: CodeMatrix, k: int, center: Matrix
     ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
         """Return the distances and places of the `k` nearest vectors for each query.
 

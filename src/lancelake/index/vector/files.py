@@ -19,8 +19,7 @@ from lancelake.index.kind import ROW_ID
 from lancelake.index.row_ids import U64Array
 from lancelake.index.vector.codes import CodeMatrix, Codes
 from lancelake.index.vector.flat_codes import FlatCodes
-from lancelake.index.vector.metric import Metric, metric_named
-from lancelake.index.vector.opaque_codes import OpaqueCodes
+from lancelake.index.vector.metric import Matrix, Metric, metric_named
 from lancelake.index.vector.partitions import (
     PartitionRows,
     Partitions,
@@ -28,6 +27,7 @@ from lancelake.index.vector.partitions import (
     decode_rows,
 )
 from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.rotated_codes import rotated_codes
 from lancelake.index.vector.scalar_codes import ScalarCodes
 from lancelake.index.vector.tensors import decode_tensor
 from lancelake.index.vector.vectors import VectorType
@@ -53,6 +53,8 @@ class SegmentModel:
     partitions: Partitions
     codes: Codes
     rows: PartitionRows
+    turned_centers: Matrix
+    """Centers of the partitions in the coordinates of the codes."""
     graphs: tuple[dict[str, Any], ...]
     """Settings of the graph of each partition; none without graphs."""
 
@@ -115,16 +117,14 @@ class SegmentFiles:
     def read_partition(self, number: int) -> Partition:
         """Read the rows of a partition, without keeping them."""
         model = self.model
-        start, count = model.rows.starts[number], model.rows.counts[number]
-        columns = [ROW_ID, model.codes.column] if model.codes.has_distances else [ROW_ID]
-        table = self._rows_reader().read(start, start + count, columns=columns)
+        count = model.rows.counts[number]
+        table = self.partition_rows(number, with_codes=True)
         if len(table) != count:
             raise CorruptTableError(f"partition {number} has {len(table)} rows of {count}")
         ids = np.ascontiguousarray(table.column(0).to_numpy())
-        if not model.codes.has_distances:
-            return Partition(ids, np.zeros((0, 0), dtype=np.uint8))
         try:
-            return Partition(ids, model.codes.loaded(_values(table.column(1)), count))
+            values = [_values(column) for column in table.columns[1:]]
+            return Partition(ids, model.codes.loaded(values, count))
         except ValueError as error:
             problem = f"codes of partition {number} have another size: {error}"
             raise CorruptTableError(problem, path=ROWS_FILE) from error
@@ -133,8 +133,8 @@ class SegmentFiles:
         """Read the row ids of a partition as they are stored, with the codes if asked for."""
         model = self.model
         start, count = model.rows.starts[number], model.rows.counts[number]
-        columns = [ROW_ID, model.codes.column] if with_codes else [ROW_ID]
-        return self._rows_reader().read(start, start + count, columns=columns)
+        names = [field.name for field in model.codes.fields()] if with_codes else []
+        return self._rows_reader().read(start, start + count, columns=[ROW_ID, *names])
 
     def _rows_reader(self) -> IndexFileReader:
         reader: IndexFileReader = cache.kept(
@@ -169,11 +169,13 @@ class SegmentFiles:
                 f"{len(partitions)} partitions have centers, {len(places.counts)} have rows"
             )
         graphs = json.loads(centers.metadata.get(GRAPH_KEY) or "[]")
+        codes = self._codes(str(described.get("type")), metric, rows)
         return SegmentModel(
             type=str(described.get("type")),
             partitions=partitions,
-            codes=self._codes(str(described.get("type")), metric, rows),
+            codes=codes,
             rows=places,
+            turned_centers=codes.turned(partitions.centers),
             graphs=tuple(json.loads(text) for text in graphs),
         )
 
@@ -199,9 +201,16 @@ class SegmentFiles:
             case "PQ":
                 return self._product_codes(metric, settings, rows)
             case "RQ":
-                return OpaqueCodes(name="RQ", settings=settings)
+                return self._rotated_codes(metric, settings, rows)
             case other:
                 raise UnsupportedError(f"vector indices with {other} codes are not read")
+
+    def _rotated_codes(
+        self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
+    ) -> Codes:
+        place = settings.get("rotate_mat_position")
+        matrix = None if place is None else _tensor(rows.buffer_at(int(place)), "rotation")
+        return rotated_codes(metric, self._dtype.dimension, settings, matrix)
 
     def _product_codes(
         self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
@@ -209,12 +218,10 @@ class SegmentFiles:
         bits, parts = int(settings["nbits"]), int(settings["num_sub_vectors"])
         if bits not in _BITS:
             raise UnsupportedError(f"PQ codes of {bits} bits are not read")
-        message = index_pb2.Tensor()
         # Early releases have the codebook among the settings.
         inline = settings.get("codebook_tensor")
         data = bytes(inline) if inline else rows.buffer_at(int(settings["codebook_position"]))
-        parse(message, data, what="codebook of a vector index")
-        book = decode_tensor(message, what="sub-vectors of a codebook")
+        book = _tensor(data, "codebook")
         if book.size != (1 << bits) * self._dtype.dimension:
             raise CorruptTableError("the codebook of a vector index has another size")
         return ProductCodes(
@@ -226,8 +233,17 @@ class SegmentFiles:
         )
 
 
+def _tensor(data: bytes, what: str) -> Matrix:
+    message = index_pb2.Tensor()
+    parse(message, data, what=f"{what} of a vector index")
+    return decode_tensor(message, what=f"values of a {what}")
+
+
 def _values(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    values: npt.NDArray[Any] = column.combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    array = column.combine_chunks()
+    if pa.types.is_fixed_size_list(array.type):
+        array = array.flatten()
+    values: npt.NDArray[Any] = array.to_numpy(zero_copy_only=False)
     return np.ascontiguousarray(values)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,13 +33,11 @@ class FlatCodes:
 
     name = "FLAT"
     column = "flat"
-    encodes_residuals = False
-    has_distances = True
 
-    def field(self) -> pa.Field:
+    def fields(self) -> tuple[pa.Field, ...]:
         """Return the column of the vectors."""
         # Release 4.0.2 cannot read other floats than float32, not even its own.
-        return pa.field(self.column, pa.list_(_STORED[self.element], self.dimension))
+        return (pa.field(self.column, pa.list_(_STORED[self.element], self.dimension)),)
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the dimension."""
@@ -49,35 +47,42 @@ class FlatCodes:
         """Return None: nothing is in a buffer."""
         return None
 
-    def encode(self, vectors: Matrix) -> CodeMatrix:
+    def turned(self, vectors: Matrix) -> Matrix:
+        """Return vectors as they are."""
+        return vectors
+
+    def encode(self, vectors: Matrix, centers: Matrix) -> CodeMatrix:
         """Return the vectors in the type of the column."""
-        return vectors.astype(_STORED[self.element].to_pandas_dtype(), copy=False)
+        return self._typed(vectors)
 
     def decode(self, codes: CodeMatrix) -> Matrix:
         """Return the vectors."""
-        return self.loaded(codes, len(codes))
+        return self.loaded((codes,), len(codes))
 
-    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
+    def stored(self, codes: CodeMatrix) -> tuple[npt.NDArray[Any], ...]:
         """Return the values of a partition."""
-        return codes.reshape(-1)
+        return (codes.reshape(-1),)
 
-    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+    def loaded(self, values: Sequence[npt.NDArray[Any]], rows: int) -> CodeMatrix:
         """Return the vectors of a partition in the type in which distances are computed."""
-        matrix = values.reshape(rows, self.dimension)
+        matrix = values[0].reshape(rows, self.dimension)
         return matrix if self.element is Element.UINT8 else matrix.astype(np.float32, copy=False)
 
     def rows(self, loaded: CodeMatrix) -> CodeMatrix:
         """Return loaded vectors in the type of the column."""
-        return self.encode(loaded)
+        return self._typed(loaded)
 
-    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+    def distances(self, queries: Matrix, loaded: CodeMatrix, center: Matrix) -> Distances:
         """Return exact distances."""
         if self.metric is Metric.COSINE:
             return distances(Metric.DOT, queries, loaded)
         return distances(self.metric, queries, loaded)
 
     def top(
-        self, queries: Matrix, loaded: CodeMatrix, k: int
+        self, queries: Matrix, loaded: CodeMatrix, k: int, center: Matrix
     ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
         """Let faiss find the nearest vectors."""
         return nearest_vectors(self.metric, queries, loaded, k)
+
+    def _typed(self, vectors: Matrix) -> CodeMatrix:
+        return vectors.astype(_STORED[self.element].to_pandas_dtype(), copy=False)

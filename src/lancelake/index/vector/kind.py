@@ -85,7 +85,7 @@ class VectorIndex:
     def has_one_model(self, segments: Sequence[SegmentFacts]) -> bool:
         """Whether segments can be merged: they were trained alike, and from rows."""
         models = [VectorSegment(facts).model for facts in segments]
-        if not models or any(not model.codes.has_distances for model in models):
+        if not models:
             return False
         first = models[0]
         return any(sum(model.rows.counts) for model in models) and all(
@@ -121,13 +121,9 @@ class VectorIndex:
             parts = (_merged(opened, groups, n) for n in range(len(model.partitions)))
             return write_segment(model, settings, parts, folder)
 
-    def remap(
-        self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder
-    ) -> BuiltSegment | None:
-        """Write a segment with other row ids; None for codes that are not decoded."""
+    def remap(self, facts: SegmentFacts, row_map: RowMap, folder: SegmentFolder) -> BuiltSegment:
+        """Write a segment with other row ids."""
         segment = VectorSegment(facts)
-        if not segment.model.codes.has_distances:
-            return None
         return write_segment(_model(segment), _settings(segment), _mapped(segment, row_map), folder)
 
 

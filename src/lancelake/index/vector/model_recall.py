@@ -20,20 +20,17 @@ def estimated_recall(model: TrainedModel, vectors: Matrix) -> float | None:
     """Return the share of the nearest vectors of a sample that its codes and partitions find.
 
     Queries are vectors of the sample, as `TrainedModel.indexed` returns them. None if the sample
-    is too small, or if the codes are not decoded.
+    is too small, or for hamming distances.
     """
     partitions = model.partitions
-    if len(vectors) < LEAST_SAMPLE or not model.codes.has_distances:
+    if len(vectors) < LEAST_SAMPLE:
         return None
     if partitions.metric is Metric.HAMMING:
         return None
     queries = vectors[:: max(1, len(vectors) // _QUERIES)][:_QUERIES]
     metric = Metric.DOT if partitions.metric is Metric.DOT else Metric.L2
     numbers = model.assigned(vectors)
-    restored = model.codes.decode(model.encoded(vectors, numbers))
-    if model.codes.encodes_residuals:
-        restored = restored + partitions.centers[numbers]
-    found = distances(metric, queries, restored)
+    found = _coded_distances(model, queries, vectors, numbers)
     near = partitions.by_distance(queries)[:, :_PROBES]
     is_probed = np.zeros((len(queries), len(partitions)), dtype=np.bool_)
     np.put_along_axis(is_probed, near, True, axis=1)
@@ -41,6 +38,20 @@ def estimated_recall(model: TrainedModel, vectors: Matrix) -> float | None:
     exact = _first(distances(metric, queries, vectors))
     hits = [len(np.intersect1d(a, b)) for a, b in zip(_first(found), exact, strict=True)]
     return sum(hits) / (_K * len(queries))
+
+
+def _coded_distances(
+    model: TrainedModel, queries: Matrix, vectors: Matrix, numbers: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float32]:
+    """Return the distances of queries to the codes of vectors of these partitions."""
+    codes = model.codes
+    asked, centers = codes.turned(queries), codes.turned(model.partitions.centers)
+    found = np.empty((len(queries), len(vectors)), dtype=np.float32)
+    for number in np.unique(numbers).tolist():
+        rows = np.flatnonzero(numbers == number)
+        coded = codes.stored(model.encoded(vectors[rows], numbers[rows]))
+        found[:, rows] = codes.distances(asked, codes.loaded(coded, len(rows)), centers[number])
+    return found
 
 
 def _first(found: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -38,10 +38,9 @@ class ProductCodes:
 
     name = "PQ"
     column = "__pq_code"
-    has_distances = True
 
     @property
-    def encodes_residuals(self) -> bool:
+    def _encodes_residuals(self) -> bool:
         """Whether residuals are stored; their products with queries are not those of vectors."""
         return self.metric is not Metric.DOT
 
@@ -59,9 +58,9 @@ class ProductCodes:
     def _width(self) -> int:
         return self.parts * self.bits // _BYTE
 
-    def field(self) -> pa.Field:
+    def fields(self) -> tuple[pa.Field, ...]:
         """Return the column of the codes."""
-        return pa.field(self.column, pa.list_(pa.uint8(), self._width))
+        return (pa.field(self.column, pa.list_(pa.uint8(), self._width)),)
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the sizes of the codebook."""
@@ -79,8 +78,13 @@ class ProductCodes:
         shape = self.codebook.reshape(1 << self.bits, self.dimension)
         return encode_tensor(shape, self.element).SerializeToString()
 
-    def encode(self, vectors: Matrix) -> CodeMatrix:
+    def turned(self, vectors: Matrix) -> Matrix:
+        """Return vectors as they are."""
+        return vectors
+
+    def encode(self, vectors: Matrix, centers: Matrix) -> CodeMatrix:
         """Return the numbers of the nearest sub-vectors."""
+        vectors = self._residuals(vectors, centers)
         library = faiss()
         found = library.ProductQuantizer(self.dimension, self.parts, self.bits)
         library.copy_array_to_vector(self.codebook.reshape(-1), found.centroids)
@@ -93,24 +97,24 @@ class ProductCodes:
         joined = np.stack([self.codebook[part][numbers[part]] for part in range(self.parts)], 1)
         return joined.reshape(len(codes), self.dimension)
 
-    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
+    def stored(self, codes: CodeMatrix) -> tuple[npt.NDArray[Any], ...]:
         """Return the bytes of a partition: the first of all rows, the second of all rows, ..."""
-        return np.ascontiguousarray(codes.T).reshape(-1)
+        return (np.ascontiguousarray(codes.T).reshape(-1),)
 
-    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+    def loaded(self, values: Sequence[npt.NDArray[Any]], rows: int) -> CodeMatrix:
         """Return the codes of a partition, one row each."""
         if self.is_transposed:
-            return np.ascontiguousarray(values.reshape(self._width, rows).T)
-        return values.reshape(rows, self._width)
+            return np.ascontiguousarray(values[0].reshape(self._width, rows).T)
+        return values[0].reshape(rows, self._width)
 
     def rows(self, loaded: CodeMatrix) -> CodeMatrix:
         """Return loaded codes."""
         return loaded
 
-    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+    def distances(self, queries: Matrix, loaded: CodeMatrix, center: Matrix) -> Distances:
         """Sum the distances of sub-vectors, which are computed once for each query."""
         numbers = self._numbers(loaded.T)
-        tables = self._tables(queries)
+        tables = self._tables(self._residuals(queries, center))
         found = np.zeros((len(queries), len(loaded)), dtype=np.float32)
         for part, chosen in enumerate(numbers):
             for place in range(len(queries)):
@@ -121,7 +125,7 @@ class ProductCodes:
         return scored(found / 2 if self.metric is Metric.COSINE else found)
 
     def top(
-        self, queries: Matrix, loaded: CodeMatrix, k: int
+        self, queries: Matrix, loaded: CodeMatrix, k: int, center: Matrix
     ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
         """Let faiss sum the distances of sub-vectors."""
         library = faiss_or_none()
@@ -131,10 +135,14 @@ class ProductCodes:
         library.copy_array_to_vector(loaded.reshape(-1), index.codes)
         index.ntotal = len(loaded)
         with one_thread(library) if len(queries) < _MANY_QUERIES else nullcontext():
-            found, places = index.search(np.ascontiguousarray(queries, dtype=np.float32), k)
+            asked = self._residuals(queries, center)
+            found, places = index.search(np.ascontiguousarray(asked, dtype=np.float32), k)
         if self.metric is Metric.DOT:
             return 1 - found, places
         return found / 2 if self.metric is Metric.COSINE else found, places
+
+    def _residuals(self, vectors: Matrix, centers: Matrix) -> Matrix:
+        return vectors - centers if self._encodes_residuals else vectors
 
     def _scanner(self, library: Any) -> Any:
         """Return an index of faiss with the codebook, one for each thread."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,16 +33,14 @@ class ScalarCodes:
 
     name = "SQ"
     column = "__sq_code"
-    encodes_residuals = False
-    has_distances = True
 
     @property
     def _step(self) -> float:
         return (self.upper - self.lower) / _STEPS
 
-    def field(self) -> pa.Field:
+    def fields(self) -> tuple[pa.Field, ...]:
         """Return the column of the codes."""
-        return pa.field(self.column, pa.list_(pa.uint8(), self.dimension))
+        return (pa.field(self.column, pa.list_(pa.uint8(), self.dimension)),)
 
     def metadata(self) -> Mapping[str, Any]:
         """Return the dimension and the bounds."""
@@ -53,7 +51,11 @@ class ScalarCodes:
         """Return None: nothing is in a buffer."""
         return None
 
-    def encode(self, vectors: Matrix) -> CodeMatrix:
+    def turned(self, vectors: Matrix) -> Matrix:
+        """Return vectors as they are."""
+        return vectors
+
+    def encode(self, vectors: Matrix, centers: Matrix) -> CodeMatrix:
         """Return the number of full steps of each value."""
         if self.upper <= self.lower:
             return np.zeros(vectors.shape, dtype=np.uint8)
@@ -66,19 +68,19 @@ class ScalarCodes:
             self.lower
         )
 
-    def stored(self, codes: CodeMatrix) -> npt.NDArray[Any]:
+    def stored(self, codes: CodeMatrix) -> tuple[npt.NDArray[Any], ...]:
         """Return the values of a partition."""
-        return codes.reshape(-1)
+        return (codes.reshape(-1),)
 
-    def loaded(self, values: npt.NDArray[Any], rows: int) -> CodeMatrix:
+    def loaded(self, values: Sequence[npt.NDArray[Any]], rows: int) -> CodeMatrix:
         """Return the codes of a partition."""
-        return values.reshape(rows, self.dimension)
+        return values[0].reshape(rows, self.dimension)
 
     def rows(self, loaded: CodeMatrix) -> CodeMatrix:
         """Return loaded codes."""
         return loaded
 
-    def distances(self, queries: Matrix, loaded: CodeMatrix) -> Distances:
+    def distances(self, queries: Matrix, loaded: CodeMatrix, center: Matrix) -> Distances:
         """Return the distances of the decoded vectors to the queries."""
         found = np.empty((len(queries), len(loaded)), dtype=np.float32)
         for start in range(0, len(loaded), _CHUNK_ROWS):
@@ -97,7 +99,7 @@ class ScalarCodes:
         return scored(found / 2 if self.metric is Metric.COSINE else found)
 
     def top(
-        self, queries: Matrix, loaded: CodeMatrix, k: int
+        self, queries: Matrix, loaded: CodeMatrix, k: int, center: Matrix
     ) -> tuple[Distances, npt.NDArray[np.int64]] | None:
         """Let faiss compute distances: of the codes, or of their values for many queries."""
         library = faiss_or_none()

@@ -22,6 +22,7 @@ from lancelake.index.vector.faiss_library import use_one_thread
 from lancelake.index.vector.files import CENTERS_FILE, SegmentFiles, SegmentModel
 from lancelake.index.vector.metric import Distances, Matrix, Metric, normalized
 from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.rotated_codes import RotatedCodes
 from lancelake.index.vector.top_rows import NearestRows
 from lancelake.index.vector.vectors import VectorType
 
@@ -70,6 +71,7 @@ class VectorSegment:
         """Add the rows of the partitions near each query; ids are those that the index stores."""
         wanted = self.prepared(queries)
         order = self.model.partitions.by_distance(wanted)
+        wanted = self.model.codes.turned(wanted)
         for each in self._rounds(order, probes, nearest):
             few: dict[int, list[tuple[U64Array, Distances]]] = {}
             for place, ids, distances in self._scored(each, wanted, nearest, gate):
@@ -149,6 +151,8 @@ class VectorSegment:
         }
         if isinstance(model.codes, ProductCodes):
             found["num_sub_vectors"], found["num_bits"] = model.codes.parts, model.codes.bits
+        elif isinstance(model.codes, RotatedCodes):
+            found["num_bits"] = model.codes.bits
         if model.graphs and "params" in model.graphs[0]:
             settings = model.graphs[0]["params"]
             found["m"], found["ef_construction"] = settings["m"], settings["ef_construction"]
@@ -205,13 +209,12 @@ class VectorSegment:
             ids, loaded = ids[mask], loaded[mask]
         if not len(ids):
             return
-        chosen = queries[places]
-        if codes.encodes_residuals:
-            chosen = chosen - self.model.partitions.centers[number]
+        chosen, center = queries[places], self.model.turned_centers[number]
         k = min(nearest.k, len(ids))
-        top = codes.top(chosen, loaded, k) if nearest.is_unbounded else None
+        top = codes.top(chosen, loaded, k, center) if nearest.is_unbounded else None
         if top is None:
-            for place, row in zip(places.tolist(), codes.distances(chosen, loaded), strict=True):
+            every = codes.distances(chosen, loaded, center)
+            for place, row in zip(places.tolist(), every, strict=True):
                 yield place, ids, row
             return
         for place, row, rows in zip(places.tolist(), *top, strict=True):

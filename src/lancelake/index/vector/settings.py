@@ -20,13 +20,16 @@ TYPES = (
     "IVF_FLAT",
     "IVF_SQ",
     "IVF_PQ",
+    "IVF_RQ",
     "IVF_HNSW_FLAT",
     "IVF_HNSW_SQ",
     "IVF_HNSW_PQ",
 )
 """Types of vector indices that are built."""
 
-_TARGET_ROWS = {"FLAT": 4096, "SQ": 8192, "PQ": 8192}
+_TARGET_ROWS = {"FLAT": 4096, "SQ": 8192, "PQ": 8192, "RQ": 4096}
+# Release 4 reads one bit for each value only.
+_DEFAULT_BITS = {"RQ": 1}
 _GRAPH_TARGET_ROWS = 1 << 20
 _MOST_PARTITIONS = 4096
 _KNOWN = (
@@ -47,6 +50,7 @@ _KNOWN = (
     "accelerator",
 )
 _CODE_BITS = (4, 8)
+_ROTATED_BITS = range(1, 10)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -86,7 +90,7 @@ class BuildSettings:
             num_partitions=_count(name, parameters, "num_partitions", None),
             target_rows=_count(name, parameters, "target_partition_size", default) or default,
             parts=_count(name, parameters, "num_sub_vectors", None) or _parts(dtype.dimension),
-            bits=_count(name, parameters, "num_bits", 8) or 8,
+            bits=_count(name, parameters, "num_bits", None) or _DEFAULT_BITS.get(code, 8),
             sample_rate=_count(name, parameters, "sample_rate", 256) or 256,
             max_iters=_count(name, parameters, "max_iters", ROUNDS) or ROUNDS,
             neighbours=_count(name, parameters, "m", 20) or 20,
@@ -102,7 +106,7 @@ class BuildSettings:
 
     @property
     def code(self) -> str:
-        """FLAT, SQ or PQ."""
+        """FLAT, SQ, PQ or RQ."""
         return self.type.rsplit("_", 1)[-1]
 
     @property
@@ -126,22 +130,29 @@ class BuildSettings:
             raise InvalidRequestError("multivector columns are indexed by cosine distance only")
         if self.metric is Metric.HAMMING and self.type != "IVF_FLAT":
             raise InvalidRequestError(f"{self.type} does not index hamming distances")
-        if self.code == "PQ":
-            if self.bits not in _CODE_BITS:
-                raise InvalidRequestError(f"num_bits must be 4 or 8, not {self.bits}")
-            if dtype.dimension % self.parts:
-                raise InvalidRequestError(
-                    f"dimension ({dtype.dimension}) must be divisible by num_sub_vectors "
-                    f"({self.parts})"
-                )
-            if self.parts * self.bits % 8:
-                raise InvalidRequestError("num_sub_vectors must be even with num_bits=4")
+        self._ensure_codes(dtype.dimension)
         if self.centers is not None and self.centers.shape[-1] != dtype.dimension:
             problem = f"ivf_centroids have {self.centers.shape[-1]} values, not {dtype.dimension}"
             raise InvalidRequestError(problem)
         size = (1 << self.bits) * dtype.dimension
         if self.codebook is not None and self.codebook.size != size:
             raise InvalidRequestError(f"pq_codebook has {self.codebook.size} values, not {size}")
+
+    def _ensure_codes(self, dimension: int) -> None:
+        if self.code == "PQ":
+            if self.bits not in _CODE_BITS:
+                raise InvalidRequestError(f"num_bits must be 4 or 8, not {self.bits}")
+            if dimension % self.parts:
+                raise InvalidRequestError(
+                    f"dimension ({dimension}) must be divisible by num_sub_vectors ({self.parts})"
+                )
+            if self.parts * self.bits % 8:
+                raise InvalidRequestError("num_sub_vectors must be even with num_bits=4")
+        if self.code == "RQ":
+            if self.bits not in _ROTATED_BITS:
+                raise InvalidRequestError(f"num_bits of IVF_RQ must be 1 to 9, not {self.bits}")
+            if dimension % 8:
+                raise InvalidRequestError("vector dimension must be divisible by 8 for IVF_RQ")
 
 
 def _parts(dimension: int) -> int:

@@ -17,6 +17,7 @@ from lancelake.index.vector.flat_codes import FlatCodes
 from lancelake.index.vector.metric import Matrix, Metric, normalized
 from lancelake.index.vector.partitions import Partitions
 from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.rotated_codes import new_rotated_codes
 from lancelake.index.vector.scalar_codes import ScalarCodes
 from lancelake.index.vector.settings import BuildSettings
 from lancelake.index.vector.vectors import Vectors, VectorType
@@ -49,9 +50,7 @@ class TrainedModel:
 
     def encoded(self, vectors: Matrix, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         """Encode vectors of these partitions."""
-        if self.codes.encodes_residuals:
-            vectors = vectors - self.partitions.centers[numbers]
-        return self.codes.encode(vectors)
+        return self.codes.encode(vectors, self.partitions.centers[numbers])
 
 
 def indexed_vectors(values: pa.Array, dtype: VectorType, metric: Metric) -> Vectors:
@@ -130,6 +129,8 @@ def _codes(
     if settings.code == "SQ":
         low, high = settings.bounds or (float(sample.min()), float(sample.max()))
         return ScalarCodes(dimension=dtype.dimension, metric=metric, lower=low, upper=high)
+    if settings.code == "RQ":
+        return new_rotated_codes(metric, dtype.dimension, settings.bits)
     book = settings.codebook
     if book is None:
         book = _codebook(sample, partitions, settings)

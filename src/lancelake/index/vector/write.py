@@ -37,13 +37,16 @@ from lancelake.index.vector.partitions import (
     encode_rows,
 )
 from lancelake.index.vector.product_codes import ProductCodes
+from lancelake.index.vector.rotated_codes import RotatedCodes
 from lancelake.index.vector.settings import BuildSettings
 from lancelake.index.vector.training import TrainedModel
 from lancelake.index.vector.vectors import Element
 from lancelake.proto import index_pb2
 
 TYPE_URL = "/lance.index.pb.VectorIndexDetails"
-INDEX_VERSION = 1
+_INDEX_VERSION = 1
+# Releases that do not read RQ codes accept version 1 at most.
+_ROTATED_VERSION = 2
 _METRICS = {
     Metric.L2: index_pb2.L2,
     Metric.COSINE: index_pb2.Cosine,
@@ -64,7 +67,7 @@ def write_segment(
 ) -> BuiltSegment:
     """Write the rows of all partitions, in their order."""
     codes = model.codes
-    schema = pa.schema([pa.field(ROW_ID, pa.uint64()), codes.field()])
+    schema = pa.schema([pa.field(ROW_ID, pa.uint64()), *codes.fields()])
     rows = folder.create(ROWS_FILE, schema)
     graphs = folder.create(CENTERS_FILE, graph.SCHEMA) if settings.has_graph else None
     counts: list[int] = []
@@ -99,7 +102,8 @@ def write_segment(
         head = {INDEX_KEY: _index(model), IVF_KEY: str(number), GRAPH_KEY: texts}
         centers = graphs.finish(head)
     details = IndexDetails(type_url=TYPE_URL, value=_details(model, settings))
-    return BuiltSegment(details=details, index_version=INDEX_VERSION, files=(centers, written))
+    version = _ROTATED_VERSION if isinstance(codes, RotatedCodes) else _INDEX_VERSION
+    return BuiltSegment(details=details, index_version=version, files=(centers, written))
 
 
 def _with_graphs(
@@ -151,10 +155,13 @@ def _compact(value: object) -> str:
 
 
 def _batch(codes: Codes, ids: U64Array, rows: CodeMatrix, schema: pa.Schema) -> pa.RecordBatch:
-    width = schema.field(1).type.list_size
-    values = pa.array(codes.stored(rows))
-    lists = pa.FixedSizeListArray.from_arrays(values, width)
-    return pa.RecordBatch.from_arrays([pa.array(ids, pa.uint64()), lists], schema=schema)
+    columns = [pa.array(ids, pa.uint64())]
+    for field, values in zip(list(schema)[1:], codes.stored(rows), strict=True):
+        column = pa.array(values)
+        if pa.types.is_fixed_size_list(field.type):
+            column = pa.FixedSizeListArray.from_arrays(column, field.type.list_size)
+        columns.append(column)
+    return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def _decoded(model: TrainedModel, part: PartitionCodes | None) -> np.ndarray:
@@ -174,6 +181,8 @@ def _details(model: TrainedModel, settings: BuildSettings) -> bytes:
     if isinstance(model.codes, ProductCodes):
         message.pq.num_bits = model.codes.bits
         message.pq.num_sub_vectors = model.codes.parts
+    elif isinstance(model.codes, RotatedCodes):
+        message.rq.num_bits = model.codes.bits
     elif model.codes.name == "SQ":
         message.sq.num_bits = 8
     else:

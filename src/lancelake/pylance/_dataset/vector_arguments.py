@@ -26,7 +26,7 @@ def vector_parameters(
 ) -> dict[str, Any]:
     """Return the parameters of a build from the arguments of `create_index` and its options."""
     name = index_type.upper()
-    _refuse_unsupported(name, given, options)
+    _refuse_unsupported(given, options)
     centers, codebook = given["ivf_centroids"], given["pq_codebook"]
     count = given["num_partitions"]
     if given["ivf_centroids_file"] is not None:
@@ -65,11 +65,7 @@ def floats(values: Any) -> npt.NDArray[np.float32]:
     return found.astype(np.float32)
 
 
-def _refuse_unsupported(name: str, given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
-    if name == "IVF_RQ":
-        raise UnsupportedError(
-            "IVF_RQ indices are searched, but not built", action="Use IVF_PQ or IVF_SQ."
-        )
+def _refuse_unsupported(given: Mapping[str, Any], options: Mapping[str, Any]) -> None:
     for argument in ("precomputed_partition_dataset", "storage_options"):
         if given[argument] is not None:
             raise UnsupportedError(f"{argument} of a vector index build is not supported")

@@ -54,11 +54,6 @@ class IndexedSearch:
             ids = segment.candidates(nearest.queries, probes, gate, wanted)
             self._refine([gate.addresses(self._snapshot, ids)], found)
             return
-        if not segment.model.codes.has_distances:
-            queries = [nearest.queries[i : i + 1] for i in range(len(nearest.queries))]
-            chosen = [segment.candidates(query, probes, gate, wanted) for query in queries]
-            self._refine([gate.addresses(self._snapshot, ids) for ids in chosen], found)
-            return
         count = len(nearest.queries)
         if nearest.refine_factor is None:
             ranked = NearestRows(count, nearest.k, nearest.within)
