@@ -9,14 +9,17 @@ import pyarrow as pa
 
 import lancelake.pylance as lance
 from lancelake.commit.snapshot import Snapshot
+from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.memwal import names
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.format.memwal.region_spec import SPEC_ID
+from lancelake.format.operations import CreateIndex
 from lancelake.memwal.initialize import bucketed, initialize
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.memwal.writer import RegionWriter, WriterOptions
 from lancelake.storage.location import Location
 from lancelake.table.open import Latest, open_snapshot
+from lancelake.table.publish import CommitChoices, new_transaction, publish
 
 TABLES = Path(__file__).resolve().parents[1] / "golden" / "memwal" / "tables"
 SIMPLE, COMPOSITE = TABLES / "simple", TABLES / "composite"
@@ -77,3 +80,12 @@ def seen(
     by_key = {row["id"]: row["name"] for row in found}
     assert len(by_key) == len(found)
     return by_key
+
+
+def end_without_retirement(uri: str | Path) -> None:
+    """Remove the MemWAL as another program may: the entry goes, the regions stay."""
+    base = newest(uri)
+    (entry,) = [index for index in base.indices if index.name == MEM_WAL]
+    choices = CommitChoices(after=())
+    gone = CreateIndex(new_indices=(), removed_indices=(entry,))
+    publish(base, new_transaction(gone, base.version, choices), choices)

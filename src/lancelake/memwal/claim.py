@@ -23,11 +23,22 @@ Change = Callable[[RegionManifest], RegionManifest]
 _FIRST_EPOCH = 1
 
 
-def claim(files: RegionFiles, new: RegionManifest, *, clock: Clock = _CLOCK) -> RegionManifest:
-    """Take a region over with the next epoch; `new` is its state if it does not exist yet."""
+def claim(
+    files: RegionFiles,
+    new: RegionManifest,
+    *,
+    clock: Clock = _CLOCK,
+    ensure_allowed: Callable[[], None] | None = None,
+) -> RegionManifest:
+    """Take a region over with the next epoch; `new` is its state if it does not exist yet.
+
+    `ensure_allowed` raises if the state that was read just before must not be claimed.
+    """
     for _ in range(_ATTEMPTS):
         began = Elapsed(clock)
         current = files.latest() or new
+        if ensure_allowed is not None:
+            ensure_allowed()
         if not current.is_active:
             raise InvalidRequestError(
                 f"region {files.region} is sealed and takes no more rows",

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.commit.versions import list_versions
 from lancelake.data.codec.readers import forget_readers
-from lancelake.format.index_meta import MEM_WAL
+from lancelake.errors import AlreadyExistsError
 from lancelake.format.memwal.region_manifest import RegionManifest
 from lancelake.memwal.claim import update_manifest
+from lancelake.memwal.ended import has_mem_wal, was_replaced
 from lancelake.memwal.garbage import Ages, GarbageFile, find_garbage
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.region_files import RegionFiles, list_regions
+from lancelake.memwal.retire import retire_regions
 from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from lancelake.table.open import Latest, open_snapshot
@@ -68,12 +71,17 @@ def collect_garbage(
 
     Reads of a version that was replaced longer than `older_than` ago fail at other freshness
     levels than that of the base. Files that a stopped process left, old manifests and entries that
-    stop replaced writers are kept for `abandoned_after`. Writers and merges may run meanwhile. The
+    stop replaced writers are kept for `abandoned_after`. Regions of a MemWAL that an overwrite or a
+    restore has ended are retired if they are not yet. Writers and merges may run meanwhile. The
     manifests and the WAL are in the table's own store unless another is given.
     """
     now = surroundings.clock.now_ns()
     ages = Ages(before_ns=now - _ns(older_than), abandoned_ns=now - _ns(abandoned_after))
-    merged = _merged_before(base, ages.before_ns)
+    newest = open_snapshot(base.location, Latest(), main=base.main_location)
+    merged = _merged_before(newest, ages.before_ns)
+    if not dry_run and not has_mem_wal(newest) and was_replaced(newest):
+        with suppress(AlreadyExistsError):  # a new MemWAL has retired them
+            retire_regions(newest, store)
     found = []
     for region in list_regions(base.location, store):
         files = RegionFiles(store=store or open_store(base.location), region=region)
@@ -118,30 +126,28 @@ def _remove(base: Snapshot, files: RegionFiles, garbage: Iterable[GarbageFile]) 
     forget_readers(frozenset(base.location.child(path).uri for path in in_generations))
 
 
-def _merged_before(base: Snapshot, before_ns: int) -> Mapping[uuid.UUID, int]:
+def _merged_before(newest: Snapshot, before_ns: int) -> Mapping[uuid.UUID, int]:
     """Return the progress of the version that was the newest one at a time, as far as it holds.
 
     Without such a version, that of the oldest one: no older version can be read.
     """
-    newest = open_snapshot(base.location, Latest(), main=base.main_location)
     now = _progress(newest)
     if _time(newest) < before_ns or not now:
         return now
-    versions = list_versions(base.location)
+    versions = list_versions(newest.location)
     low, high = 0, len(versions) - 1
     while low < high:
         middle = (low + high + 1) // 2
-        if _time(Snapshot.load(base.location, versions[middle])) < before_ns:
+        if _time(Snapshot.load(newest.location, versions[middle])) < before_ns:
             low = middle
         else:
             high = middle - 1
-    then = _progress(Snapshot.load(base.location, versions[low]))
+    then = _progress(Snapshot.load(newest.location, versions[low]))
     return {region: min(then.get(region, 0), reached) for region, reached in now.items()}
 
 
 def _progress(version: Snapshot) -> dict[uuid.UUID, int]:
-    has_mem_wal = any(index.name == MEM_WAL for index in version.indices)
-    return details_of(version).progress() if has_mem_wal else {}
+    return details_of(version).progress() if has_mem_wal(version) else {}
 
 
 def _time(version: Snapshot) -> int:

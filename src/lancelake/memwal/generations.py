@@ -19,7 +19,7 @@ from lancelake.format.operations import Overwrite
 from lancelake.index.kind import ROW_ID, VALUE
 from lancelake.index.scalar.btree.build import write_one_file
 from lancelake.memwal.memtable import MemTable, key_values
-from lancelake.memwal.shape import RowShape
+from lancelake.memwal.shape import TOMBSTONE, RowShape
 from lancelake.scan import stream
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
@@ -89,7 +89,11 @@ def _scanned(
     opened: Snapshot, shape: RowShape, *, with_addresses: bool
 ) -> Iterator[pa.RecordBatch]:
     stored = opened.manifest.schema
-    for batch in stream.run(plan(opened, ScanRequest(with_row_address=with_addresses))):
+    wanted = {field.id for field in shape.table.fields}
+    columns = tuple(f.name for f in stored.fields if f.id in wanted or f.name == TOMBSTONE)
+    stored = stored.select(columns)
+    request = ScanRequest(columns=columns, with_row_address=with_addresses)
+    for batch in stream.run(plan(opened, request)):
         rows = shape.adopted(batch, stored)
         if with_addresses:
             rows = rows.append_column(ADDRESS, batch.column(ADDRESS.name))

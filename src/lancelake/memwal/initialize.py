@@ -58,7 +58,7 @@ def initialize(
     if any(index.name == MEM_WAL for index in base.indices):
         raise AlreadyExistsError("the table already has a MemWAL")
     RowShape.of(base)
-    merged = carried(base.location)
+    merged = carried(base)
     around = choices.surroundings
     entry = IndexMetadata(
         uuid=around.ids.uuid4(),

@@ -18,11 +18,13 @@ from lancelake.errors import (
 )
 from lancelake.format.column_path import quoted_name
 from lancelake.format.frozen import FrozenMap
-from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.memwal.region_manifest import Generation
 from lancelake.format.merged_generation import MergedGeneration
 from lancelake.format.operations import Update
+from lancelake.memwal.distributed_merge import prepare_regions
+from lancelake.memwal.ended import has_mem_wal
 from lancelake.memwal.initialize import details_of
+from lancelake.memwal.pinned import PinnedRegion, PinnedView
 from lancelake.memwal.region_files import RegionFiles, list_regions
 from lancelake.memwal.shape import TOMBSTONE, RowShape
 from lancelake.memwal.view import MemWalView, RegionRows, SeenKeys, unmerged_generations
@@ -30,7 +32,7 @@ from lancelake.storage.open import open_store
 from lancelake.storage.store import ObjectStore
 from lancelake.table.conflict_retry import DEFAULT, Retries, racing, until_it_lands
 from lancelake.table.merge.clauses import DeleteRow, InsertValues, MergeSpec, UpdateSet
-from lancelake.table.merge.run import MergeCounts, prepare, with_changes
+from lancelake.table.merge.run import MergeCounts, Prepared, prepare, with_changes
 from lancelake.table.merge.source import kept
 from lancelake.table.open import Latest, open_snapshot
 from lancelake.table.publish import DEFAULT_CHOICES, CommitChoices, publish
@@ -59,8 +61,8 @@ def merge_generations(
 
     Generations are merged in order, starting after the last merged one of the version that the
     commit is based on; when another merge was faster, the rest is merged. Without any generation
-    to merge, no version is made. The manifests of regions are in the table's own store unless
-    another is given.
+    to merge, no version is made. With an engine, its tasks read and write the rows. The manifests
+    of regions are in the table's own store unless another is given.
     """
 
     def work(version: Snapshot) -> MergedRegions:
@@ -71,7 +73,7 @@ def merge_generations(
                 raise
             # Generations that another merge has merged since may be collected already.
             raise RetryableConflictError(error.problem) from error
-        if not todo:
+        if not todo.regions:
             none = MergeCounts(inserted=0, updated=0, deleted=0)
             return MergedRegions(snapshot=version, marks=(), counts=none)
         try:
@@ -87,37 +89,49 @@ def merge_generations(
 
 def _todo(
     base: Snapshot, regions: Sequence[uuid.UUID] | None, store: ObjectStore | None
-) -> tuple[RegionRows, ...]:
+) -> PinnedView:
     progress = details_of(base).progress()
-    found: list[RegionRows] = []
+    found: list[PinnedRegion] = []
     for region in list_regions(base.location, store) if regions is None else regions:
         manifest = RegionFiles(store=store or open_store(base.location), region=region).latest()
         if manifest is None:
             continue
         generations = unmerged_generations(manifest, progress.get(region, 0))
         if generations:
-            found.append(RegionRows(region=region, generations=generations))
-    return tuple(found)
+            found.append(PinnedRegion(manifest=manifest, generations=generations, last=0))
+    return PinnedView(
+        location=base.location, main=base.main_location, version=base.version, regions=tuple(found)
+    )
 
 
 def _merged(
-    base: Snapshot, todo: Sequence[RegionRows], engine: Engine | None, choices: CommitChoices
+    base: Snapshot, todo: PinnedView, engine: Engine | None, choices: CommitChoices
 ) -> MergedRegions:
-    shape = RowShape.of(base)
-    view = MemWalView(base=base, shape=shape, regions=tuple(todo))
     marks = tuple(
-        MergedGeneration(region_id=rows.region, generation=_last(rows.generations)) for rows in todo
+        MergedGeneration(region_id=r.manifest.region_id, generation=_last(r.generations))
+        for r in todo.regions
     )
-    reader = pa.RecordBatchReader.from_batches(shape.arrow, _newest(view))
-    with kept(reader) as source:
-        ready = prepare(base, source, _spec(shape), engine=engine, choices=choices)
-        operation = ready.transaction.operation
-        if not isinstance(operation, Update):
-            raise InternalError("a merge is an Update")
-        marked = replace(operation, merged_generations=marks)
-        chosen = with_changes(choices, ready.affected, ready.inserted_keys)
-        made = publish(base, replace(ready.transaction, operation=marked), chosen)
+    if engine is None:
+        ready = _prepared_here(base, todo, choices)
+    else:
+        ready = prepare_regions(base, todo, engine, choices)
+    operation = ready.transaction.operation
+    if not isinstance(operation, Update):
+        raise InternalError("a merge is an Update")
+    marked = replace(operation, merged_generations=marks)
+    chosen = with_changes(choices, ready.affected, ready.inserted_keys)
+    made = publish(base, replace(ready.transaction, operation=marked), chosen)
     return MergedRegions(snapshot=made, marks=marks, counts=ready.counts)
+
+
+def _prepared_here(base: Snapshot, todo: PinnedView, choices: CommitChoices) -> Prepared:
+    shape = RowShape.of(base)
+    rows = tuple(
+        RegionRows(region=r.manifest.region_id, generations=r.generations) for r in todo.regions
+    )
+    view = MemWalView(base=base, shape=shape, regions=rows)
+    with kept(pa.RecordBatchReader.from_batches(shape.arrow, _newest(view))) as source:
+        return prepare(base, source, _spec(shape), choices=choices)
 
 
 def _newest(view: MemWalView) -> Iterator[pa.RecordBatch]:
@@ -147,10 +161,12 @@ def _is_replaced(base: Snapshot) -> bool:
     return newest.version > base.version
 
 
-def _was_merged(base: Snapshot, todo: Sequence[RegionRows]) -> bool:
+def _was_merged(base: Snapshot, todo: PinnedView) -> bool:
     """Whether another merge has merged some of these generations since a version."""
     newest = open_snapshot(base.location, Latest(), main=base.main_location)
-    if all(index.name != MEM_WAL for index in newest.indices):
+    if not has_mem_wal(newest):
         return False
     progress = details_of(newest).progress()
-    return any(progress.get(r.region, 0) >= r.generations[0].generation for r in todo)
+    return any(
+        progress.get(r.manifest.region_id, 0) >= r.generations[0].generation for r in todo.regions
+    )

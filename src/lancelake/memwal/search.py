@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -13,18 +15,23 @@ from lancelake.errors import InternalError, UnsupportedError, naming
 from lancelake.expr.condition import Column, Membership
 from lancelake.expr.predicate import Filter, joined, predicate
 from lancelake.format.arrow_schema import public_schema, storage_schema
+from lancelake.format.computed_once import computed_once
 from lancelake.format.row_address import OFFSET_BITS
 from lancelake.index.kind import ROW_ID
 from lancelake.index.row_ids import BoolArray, U64Array
 from lancelake.index.text.query import TextQuery
 from lancelake.index.vector.top_rows import NearestRows
+from lancelake.memwal.pinned import PinnedView
 from lancelake.memwal.shape import live
 from lancelake.memwal.view import MemWalView, SeenKeys
 from lancelake.scan import stream
-from lancelake.scan.nearest import DISTANCE, Nearest
+from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelake.scan.planner import chosen_fragments, plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.row_mask import AllowedRows
+from lancelake.scan.search.fusion import ReciprocalRankFusion, fuse
+from lancelake.scan.search.request import SearchRequest
+from lancelake.scan.search.run import fused_scores
 from lancelake.scan.take import take_at
 from lancelake.scan.text_search.evaluate import TextSearch
 from lancelake.scan.text_search.plan import SCORE, with_columns
@@ -34,11 +41,15 @@ from lancelake.scan.vector_search.plan import VectorSearch, plan_vector_search
 _OUTSIDE = np.uint64(0xFFFFFFFF << OFFSET_BITS)
 """Address of the first row that is not merged; no table has a fragment of this number."""
 _LOW_WORD = 32
+_OPEN_SEARCHES = 4
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ViewSearch:
-    """Rows that a search may return, and their columns."""
+    """Rows that a search may return, and their columns.
+
+    What searches have in common is read once: an object may be used for many of them.
+    """
 
     view: MemWalView
     columns: tuple[str, ...] | None = None
@@ -47,9 +58,10 @@ class ViewSearch:
     """Only rows that match are searched."""
 
     def nearest(self, query: Nearest) -> pa.Table:
-        """Return the nearest rows with their distances, the nearest first."""
-        if query.has_several:
-            raise UnsupportedError("a search of a view takes one query vector")
+        """Return the nearest rows with their distances, the nearest first.
+
+        With several queries, the column `query_index` tells whose rows they are.
+        """
         with naming(self.view.base.location.uri, self.view.base.version):
             return self._nearest(query)
 
@@ -58,19 +70,55 @@ class ViewSearch:
         with naming(self.view.base.location.uri, self.view.base.version):
             return self._text(query, limit)
 
+    def search(self, request: SearchRequest) -> pa.Table:
+        """Return the best rows of a vector search, a text search, or both fused.
+
+        The result has the scores that a search of a version has. The columns and the filter of the
+        request are not used.
+        """
+        ensure_searchable(with_row_id=request.with_row_id, prefilter=request.prefilter)
+        count = request.rows_per_search
+        nearest, text = request.nearest, request.text
+        if nearest is None:
+            return self.text(cast("TextQuery", text), count)
+        near = replace(nearest, k=count)
+        if text is None:
+            return self.nearest(near)
+        whole = replace(self, columns=self.view.shape.table.names)
+        return self._fused(request, whole.nearest(near), whole.text(text, count))
+
+    def _fused(self, request: SearchRequest, near: pa.Table, matching: pa.Table) -> pa.Table:
+        shape = self.view.shape
+        keys = [shape.key_array(near), shape.key_array(matching)]
+        codes = pa.concat_arrays(keys).dictionary_encode().indices.to_numpy().astype(np.uint64)
+        fused = fuse(
+            request.fusion or ReciprocalRankFusion(),
+            near=codes[: near.num_rows],
+            distances=near.column(DISTANCE).to_numpy(),
+            matching=codes[near.num_rows :],
+            scores=matching.column(SCORE).to_numpy(),
+        ).first(request.k)
+        places = np.where(fused.by_vector >= 0, fused.by_vector, near.num_rows + fused.by_text)
+        both = pa.concat_tables([self._shown(near), self._shown(matching)])
+        scores = fused_scores(fused, near, matching)
+        found = both.take(pa.array(places))
+        return pa.Table.from_arrays(
+            [*found.columns, *scores.values()], names=[*found.column_names, *scores]
+        )
+
     def _nearest(self, query: Nearest) -> pa.Table:
-        unmerged = self._unmerged()
+        unmerged = self._unmerged
         request = ScanRequest(
             columns=self._names, filter=self.filter, prefilter=True, nearest=query
         )
-        prepared = plan_vector_search(self.view.base, request, self._mask(unmerged.keys))
+        prepared = plan_vector_search(self.view.base, request, self._mask)
         search = prepared.finder
         if not isinstance(search, VectorSearch):
             raise InternalError("a vector search finds the nearest rows")
         with prepared.run() as reader:
             found = reader.read_all()
         flat = _flattened(unmerged.rows)
-        near = NearestRows(1, query.k, query.within)
+        near = NearestRows(len(query.queries) if search.is_batch else 1, query.k, query.within)
         if flat.num_rows:
             add_values(
                 flat.column(search.target.path).combine_chunks(),
@@ -80,23 +128,28 @@ class ViewSearch:
                 search.target.type.query_matrix(query.queries),
                 near,
             )
-        ranked = near.result(0)
-        distances = pa.array(ranked.distances, pa.float32())
-        more = self._shown(unmerged.rows.take(pa.array(ranked.ids))).append_column(
-            DISTANCE, distances
+        ranked = [near.result(place) for place in range(near.queries)]
+        more = self._shown(
+            unmerged.rows.take(pa.array(np.concatenate([r.ids for r in ranked])))
+        ).append_column(
+            DISTANCE, pa.array(np.concatenate([r.distances for r in ranked]), pa.float32())
         )
-        both = pa.concat_tables([found.select(more.column_names), more])
-        order = pc.sort_indices(both, sort_keys=[(DISTANCE, "ascending")])
-        return both.take(order.slice(0, query.k))
+        if not search.is_batch:
+            both = pa.concat_tables([found.select(more.column_names), more])
+            order = pc.sort_indices(both, sort_keys=[(DISTANCE, "ascending")])
+            return both.take(order.slice(0, query.k))
+        places = np.repeat(np.arange(len(ranked)), [len(r.ids) for r in ranked])
+        more = more.append_column(found.schema.field(QUERY_INDEX), pa.array(places, pa.int32()))
+        return _first_of_each(pa.concat_tables([found.select(more.column_names), more]), query.k)
 
     def _text(self, query: TextQuery, limit: int | None) -> pa.Table:
         base = self.view.base
-        unmerged = self._unmerged()
+        unmerged = self._unmerged
         outside = _OUTSIDE + np.arange(unmerged.rows.num_rows, dtype=np.uint64)
         search = TextSearch(
             snapshot=base,
             fragments=BitMap(f.id for f in chosen_fragments(base, ScanRequest())),
-            allowed=self._allowed(unmerged.keys),
+            allowed=self._allowed,
             others=_flattened(unmerged.rows).append_column(ROW_ID, pa.array(outside)),
         )
         ranked = search.rows(with_columns(base, query), limit).ranked(limit)
@@ -120,6 +173,7 @@ class ViewSearch:
         columns = [rows.column(name) for name in self._names]
         return pa.Table.from_arrays(columns, schema=shown)
 
+    @computed_once
     def _unmerged(self) -> _Unmerged:
         """Read the rows that are not merged, and all keys that they replace or delete."""
         shape = self.view.shape
@@ -139,9 +193,9 @@ class ViewSearch:
             keys=pa.Table.from_batches(keys).combine_chunks() if keys else None,
         )
 
-    def _replaced(self, keys: pa.Table | None, *, as_ids: bool) -> U64Array:
+    def _replaced(self, *, as_ids: bool) -> U64Array:
         """Return the addresses or ids of the table's rows that are replaced or deleted."""
-        shape = self.view.shape
+        shape, keys = self.view.shape, self._unmerged.keys
         if keys is None or not keys.num_rows:
             return np.zeros(0, dtype=np.uint64)
         conditions = [
@@ -163,16 +217,18 @@ class ViewSearch:
         ]
         return np.concatenate([np.zeros(0, dtype=np.uint64), *found])
 
-    def _mask(self, keys: pa.Table | None) -> AllowedRows | None:
-        replaced = self._replaced(keys, as_ids=self.view.base.manifest.has_stable_row_ids)
+    @computed_once
+    def _mask(self) -> AllowedRows | None:
+        replaced = self._replaced(as_ids=self.view.base.manifest.has_stable_row_ids)
         if not len(replaced):
             return None
         high = replaced >> np.uint64(_LOW_WORD)
         low = (replaced & np.uint64((1 << _LOW_WORD) - 1)).astype(np.uint32)
         return AllowedRows(None, {int(h): BitMap(low[high == h]) for h in np.unique(high)})
 
-    def _allowed(self, keys: pa.Table | None) -> _Allowed | None:
-        replaced = self._replaced(keys, as_ids=False)
+    @computed_once
+    def _allowed(self) -> _Allowed | None:
+        replaced = self._replaced(as_ids=False)
         matching: U64Array | None = None
         if self.filter is not None:
             request = ScanRequest(columns=(), filter=self.filter, with_row_address=True)
@@ -204,6 +260,29 @@ class _Allowed:
         if self.matching is not None:
             kept &= np.isin(addresses, self.matching)
         return kept
+
+
+def ensure_searchable(*, with_row_id: bool, prefilter: bool) -> None:
+    """Refuse what a search with rows that are not merged cannot do."""
+    if with_row_id:
+        raise UnsupportedError("rows that are not merged have no row id")
+    if not prefilter:
+        raise UnsupportedError("a search of rows that are not merged filters before it searches")
+
+
+@lru_cache(maxsize=_OPEN_SEARCHES)
+def pinned_search(view: PinnedView, columns: tuple[str, ...], filter: str | None) -> ViewSearch:
+    """Return the searches of a pinned view, prepared once for all calls of a process."""
+    return ViewSearch(view=view.opened(), columns=columns, filter=filter)
+
+
+def _first_of_each(found: pa.Table, k: int) -> pa.Table:
+    """Return the first rows of each query."""
+    keys = [(QUERY_INDEX, "ascending"), (DISTANCE, "ascending")]
+    ordered = found.take(pc.sort_indices(found, sort_keys=keys))
+    queries = ordered.column(QUERY_INDEX).to_numpy()
+    rank = np.arange(len(queries)) - np.searchsorted(queries, queries)
+    return ordered.filter(pa.array(rank < k))
 
 
 def _flattened(rows: pa.Table) -> pa.Table:

@@ -79,6 +79,10 @@ class RowShape:
         )
         return replace(self.table, fields=(*columns, mark))
 
+    def keys_only(self) -> RowShape:
+        """Return the shape of the key columns."""
+        return replace(self, table=self.table.select(self.keys))
+
     def upserts(self, rows: pa.Table | pa.RecordBatch) -> tuple[pa.RecordBatch, ...]:
         """Convert rows of a caller; raise for columns or values that do not fit the table."""
         missing = [name for name in self.table.names if name not in rows.schema.names]

@@ -25,6 +25,7 @@ from lancelake.memwal.claim import (
     update_manifest,
 )
 from lancelake.memwal.elapsed import Elapsed
+from lancelake.memwal.ended import ensure_not_ended, ensure_writable
 from lancelake.memwal.generations import write_generation
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.memtable import MemTable
@@ -101,6 +102,7 @@ class RegionWriter:
         in the table's own store unless another is given.
         """
         self.region = new.region_id
+        self._base = base
         self._location = base.location
         self._version = base.version
         self._options = options
@@ -121,6 +123,8 @@ class RegionWriter:
             self._manifest = claim(self.files, _after_merged(base, new), clock=self._clock)
             self._epoch = self._manifest.writer_epoch
             self._position = fence(self.files, self._manifest)
+            # Only after the claim: whoever ends the MemWAL from now on replaces this writer.
+            ensure_writable(base, self._shape)
             self._memtable = MemTable(self._shape, self._manifest.current_generation)
             self._replay()
 
@@ -340,6 +344,8 @@ class RegionWriter:
 
     def _flush(self, table: MemTable) -> None:
         ensure_epoch(self.files, self._epoch)
+        # A process that ended the MemWAL may have stopped before it replaced this writer.
+        ensure_not_ended(self._base)
         made = self._written(table)
         manifest = update_manifest(
             self.files,
@@ -371,7 +377,9 @@ class RegionWriter:
     def _ensure_usable(self) -> None:
         if self._failure is not None:
             if isinstance(self._failure, WriterFencedError):
-                raise fenced(self.files) from self._failure
+                raise WriterFencedError(
+                    self._failure.problem, region=str(self.region), action=self._failure.next_step
+                ) from self._failure
             raise StorageError(
                 f"the writer of region {self.region} has failed: {self._failure}",
                 region=str(self.region),

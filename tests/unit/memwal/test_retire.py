@@ -8,19 +8,25 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
-from lancelake.errors import InvalidRequestError, WriterFencedError
-from lancelake.format.operations import CreateIndex
+from lancelake.errors import AlreadyExistsError, InvalidRequestError, WriterFencedError
 from lancelake.memwal.check import check_table
 from lancelake.memwal.initialize import bucketed, details_of, initialize
 from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.region_files import RegionFiles, list_regions
-from lancelake.memwal.retire import drop_mem_wal, retire_regions
+from lancelake.memwal.retire import retire_regions
 from lancelake.memwal.view import Freshness
 from lancelake.storage.location import Location
 from lancelake.table.open import OnBranch, open_snapshot
-from lancelake.table.publish import CommitChoices, new_transaction, publish
 from lancelake.table.repair.run import repair
-from tests.support.memwal_tables import REGION, new_table, newest, rows, seen, writer
+from tests.support.memwal_tables import (
+    REGION,
+    end_without_retirement,
+    new_table,
+    newest,
+    rows,
+    seen,
+    writer,
+)
 
 
 @pytest.fixture
@@ -99,33 +105,6 @@ def test_a_restored_version_with_another_key_ends_the_mem_wal(tmp_path: Path) ->
         old.put(rows((1, "late")))
 
 
-def test_a_dropped_mem_wal_must_be_merged_or_discarded(uri: Path) -> None:
-    with pytest.raises(InvalidRequestError, match="not merged"):
-        drop_mem_wal(newest(uri))
-    drop_mem_wal(newest(uri), discard=True)
-    assert seen_plain(uri) == {1: "merged", 2: "base"}
-    again(uri)
-    assert everywhere(uri) == [{1: "merged", 2: "base"}] * 3
-
-
-def test_regions_with_rows_are_not_continued(uri: Path) -> None:
-    (entry,) = [index for index in newest(uri).indices if index.name.startswith("__lance")]
-    assert entry.details is not None
-    # As an official release leaves it: the entry is gone, the regions are not.
-
-    base = newest(uri)
-    choices = CommitChoices(after=())
-    gone = CreateIndex(new_indices=(), removed_indices=(entry,))
-    publish(base, new_transaction(gone, base.version, choices), choices)
-    with pytest.raises(InvalidRequestError, match="of an earlier MemWAL"):
-        again(uri)
-    with pytest.raises(InvalidRequestError, match="of an earlier MemWAL"):
-        drop_mem_wal(newest(uri))
-    drop_mem_wal(newest(uri), discard=True)
-    again(uri)
-    assert everywhere(uri) == [{1: "merged", 2: "base"}] * 3
-
-
 def test_a_sealed_region_is_retired(uri: Path) -> None:
     writer(newest(uri)).seal()
     lance.write_dataset(rows((9, "new")), uri, mode="overwrite")
@@ -138,7 +117,8 @@ def test_a_sealed_region_is_retired(uri: Path) -> None:
 def test_a_region_with_entries_only_is_retired(uri: Path) -> None:
     for path in (uri / "_mem_wal" / str(REGION) / "manifest").iterdir():
         path.unlink()
-    retire_regions(newest(uri).location)
+    end_without_retirement(uri)
+    retire_regions(newest(uri))
     manifest = RegionFiles.at(newest(uri).location, REGION).latest()
     assert manifest is not None
     assert manifest.generations == ()
@@ -171,10 +151,6 @@ def test_a_clone_begins_without_regions(uri: Path, tmp_path: Path) -> None:
     assert everywhere(tmp_path / "c") == [{1: "merged", 2: "base", 5: "clone"}] * 3
 
 
-def seen_plain(uri: Path) -> dict[int, str | None]:
-    return {row["id"]: row["name"] for row in lance.dataset(uri).to_table().to_pylist()}
-
-
 def _keyless() -> object:
 
     return pa.schema([pa.field("id", pa.int64(), nullable=False), pa.field("name", pa.utf8())])
@@ -194,3 +170,10 @@ def test_a_cleanup_leaves_the_regions(uri: Path) -> None:
     lance.dataset(uri).cleanup_old_versions(older_than=timedelta(0), delete_unverified=True)
     assert seen(newest(uri)) == {1: "merged", 2: "flushed", 3: "tail"}
     assert [f for f in check_table(Location.parse(uri), versions="all") if f.path] == []
+
+
+def test_regions_of_a_newer_mem_wal_are_not_retired(uri: Path) -> None:
+    before = seen(newest(uri))
+    with pytest.raises(AlreadyExistsError, match="already has a MemWAL"):
+        retire_regions(newest(uri))
+    assert seen(newest(uri)) == before

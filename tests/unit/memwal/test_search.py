@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +16,8 @@ from lancelake.memwal.merge import merge_generations
 from lancelake.memwal.search import ViewSearch
 from lancelake.memwal.view import Freshness, open_view
 from lancelake.scan.nearest import Nearest
+from lancelake.scan.search.request import SearchRequest
+from lancelake.scan.search.run import search
 from tests.support.memwal_tables import KEY, keys, newest, writer
 
 SCHEMA = pa.schema(
@@ -105,10 +109,38 @@ def test_only_matching_texts_are_searched(uri: Path) -> None:
     assert sorted(found.column("id").to_pylist()) == [18, 19, 50, 51]
 
 
-def test_several_queries_are_refused(uri: Path) -> None:
-    query = Nearest(column="vector", queries=np.zeros((2, 2), dtype=np.float32), has_several=True)
-    with pytest.raises(UnsupportedError, match="one query vector"):
-        ViewSearch(view=open_view(newest(uri), Freshness.DURABLE)).nearest(query)
+def test_each_of_several_queries_has_its_rows(uri: Path) -> None:
+    places = np.array([[3.0, 0.0], [19.0, 0.0], [99.0, 0.0]], dtype=np.float32)
+    query = Nearest(column="vector", queries=places, has_several=True, k=2)
+    view = open_view(newest(uri), Freshness.DURABLE)
+    found = ViewSearch(view=view, columns=("id",)).nearest(query)
+    pairs = zip(found["query_index"].to_pylist(), found["id"].to_pylist(), strict=True)
+    assert list(pairs) == [(0, 51), (0, 50), (1, 19), (1, 18), (2, 3), (2, 19)]
+
+
+def hybrid(**options: Any) -> SearchRequest:
+    near = Nearest(column="vector", queries=np.array([[3.0, 0.0]], dtype=np.float32))
+    return SearchRequest(nearest=near, text=Match(column="text", text="tail"), k=3, **options)
+
+
+def test_both_searches_are_fused_as_in_the_merged_table(uri: Path) -> None:
+    view = open_view(newest(uri), Freshness.DURABLE)
+    found = ViewSearch(view=view, columns=("id",)).search(hybrid())
+    assert found.column_names == ["id", "_distance", "_score", "_relevance_score"]
+    with writer(newest(uri)):
+        pass
+    merge_generations(newest(uri))
+    merged = search(newest(uri), replace(hybrid(), columns=("id",)))
+    assert found["id"].to_pylist()[0] == 51
+    assert set(found["id"].to_pylist()) == set(merged["id"].to_pylist())
+    assert found["_relevance_score"].to_pylist() == merged["_relevance_score"].to_pylist()
+
+
+@pytest.mark.parametrize("options", [{"with_row_id": True}, {"filter": "1=1", "prefilter": False}])
+def test_what_rows_in_the_log_cannot_do_is_refused(uri: Path, options: dict[str, Any]) -> None:
+    view = open_view(newest(uri), Freshness.DURABLE)
+    with pytest.raises(UnsupportedError, match="not merged"):
+        ViewSearch(view=view).search(hybrid(**options))
 
 
 def test_chosen_columns_are_returned(uri: Path) -> None:

@@ -44,6 +44,11 @@ class NearestRows:
         self._found = [NO_RANKED_ROWS] * queries
 
     @property
+    def queries(self) -> int:
+        """Number of queries."""
+        return len(self._found)
+
+    @property
     def is_unbounded(self) -> bool:
         """Whether rows of all distances are wanted."""
         return self._within == ANY_DISTANCE

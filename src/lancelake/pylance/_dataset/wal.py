@@ -18,10 +18,10 @@ from lancelake.format.arrow_schema import public_schema
 from lancelake.format.primary_key import key_names
 from lancelake.memwal.background import BackgroundMerger
 from lancelake.memwal.collect import DAY, Collected, collect_garbage
+from lancelake.memwal.drop import drop_mem_wal
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.lookup import find_rows
 from lancelake.memwal.merge import merge_generations
-from lancelake.memwal.retire import drop_mem_wal
 from lancelake.memwal.search import ViewSearch
 from lancelake.memwal.settings import writer_options
 from lancelake.memwal.setup import set_up

@@ -87,12 +87,17 @@ def _scored(
     return SearchedRows(
         snapshot=snapshot,
         addresses=fused.addresses,
-        scores={
-            DISTANCE: _values(near.column(DISTANCE), fused.by_vector),
-            SCORE: _values(matching.column(SCORE), fused.by_text),
-            RELEVANCE: pa.array(fused.relevance),
-        },
+        scores=fused_scores(fused, near, matching),
     )
+
+
+def fused_scores(fused: FusedRows, near: pa.Table, matching: pa.Table) -> dict[str, pa.Array]:
+    """Return the scores of fused rows; that of a search that did not find a row is null."""
+    return {
+        DISTANCE: _values(near.column(DISTANCE), fused.by_vector),
+        SCORE: _values(matching.column(SCORE), fused.by_text),
+        RELEVANCE: pa.array(fused.relevance),
+    }
 
 
 def _values(column: pa.ChunkedArray, places: Places) -> pa.Array:

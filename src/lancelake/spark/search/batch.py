@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -11,8 +12,12 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from lancelake.data.row_meta import MetaColumn
 from lancelake.engine import wire
 from lancelake.errors import InvalidRequestError
+from lancelake.memwal.pinned import PinnedView, pin
+from lancelake.memwal.search import ensure_searchable, pinned_search
+from lancelake.memwal.view import Freshness
 from lancelake.scan.nearest import DISTANCE, QUERY_INDEX
 from lancelake.scan.prepared import prepare
 from lancelake.scan.request import ScanRequest
@@ -20,7 +25,7 @@ from lancelake.scan.scored_rows import rows_at
 from lancelake.scan.search.batch import ADDRESS, FOUND, BatchSearch, batch_tasks, ensure_batch
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.reading.spark_values import SparkConformer
-from lancelake.spark.search.queries import query_matrix
+from lancelake.spark.search.queries import Matrix, query_matrix
 from lancelake.spark.types import arrow_schema
 from lancelake.spark.worker.on_executors import portable
 
@@ -37,12 +42,25 @@ _ROWS_AT_ONCE = 1 << 14
 _QUERIES_AT_ONCE = 1 << 12
 
 
-def batch_frame(spark: SparkSession, search: BatchSearch, schema: t.StructType) -> DataFrame:
+def batch_frame(
+    spark: SparkSession, search: BatchSearch, schema: t.StructType, freshness: str | None = None
+) -> DataFrame:
     """Return the nearest rows of each query, with the columns of a result.
 
     Tasks search their share and return the address and distance of rows; only these are shuffled,
-    to select the nearest ones of each query. Columns are read where the selected rows are.
+    to select the nearest ones of each query. Columns are read where the selected rows are. With a
+    freshness, each task searches for some of the queries in the table and in the MemWAL.
     """
+    index = t.StructField(QUERY_INDEX, t.LongType(), nullable=False)
+    whole = t.StructType([index, *schema.fields])
+    output = _Output.of(search, schema, freshness)
+    if output.view is not None:
+        ensure_batch(search)
+        queries = search.nearest.queries
+        count = min(SparkEngine(spark).parallelism, len(queries))
+        bounds = np.linspace(0, len(queries), count + 1).astype(int).tolist()
+        numbers = spark.range(0, count, 1, max(1, count))
+        return numbers.mapInArrow(portable(_SearchView(output, tuple(bounds))), whole)
     tasks = batch_tasks(search, SparkEngine(spark).parallelism)
     run = _SearchTasks(wire.dumps(tasks))
     found = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(portable(run), _FOUND)
@@ -50,14 +68,15 @@ def batch_frame(spark: SparkSession, search: BatchSearch, schema: t.StructType) 
         nearest = Window.partitionBy(QUERY_INDEX).orderBy(DISTANCE, ADDRESS)
         ranked = found.withColumn(_RANK, f.row_number().over(nearest))
         found = ranked.where(f.col(_RANK) <= search.nearest.k).drop(_RANK)
-    index = t.StructField(QUERY_INDEX, t.LongType(), nullable=False)
-    whole = t.StructType([index, *schema.fields])
-    fetch = _FetchColumns(_Output.of(search, schema))
-    return found.mapInArrow(portable(fetch), whole)
+    return found.mapInArrow(portable(_FetchColumns(output)), whole)
 
 
 def join_frame(
-    left: DataFrame, vectors: str, search: BatchSearch, schema: t.StructType
+    left: DataFrame,
+    vectors: str,
+    search: BatchSearch,
+    schema: t.StructType,
+    freshness: str | None = None,
 ) -> DataFrame:
     """Return each row of a frame with each of its nearest rows; no row is shuffled."""
     ensure_batch(search)
@@ -68,7 +87,7 @@ def join_frame(
             f"both sides of the join have a column {both[0]!r}",
             action="Rename it on the left side, or select other columns of the table.",
         )
-    join = _JoinNearest(_Output.of(search, schema), vectors)
+    join = _JoinNearest(_Output.of(search, schema, freshness), vectors)
     return left.mapInArrow(portable(join), t.StructType([*left.schema.fields, *schema.fields]))
 
 
@@ -78,16 +97,36 @@ class _Output:
 
     search: BatchSearch
     schema: pa.Schema
+    view: PinnedView | None
+    """The table with its MemWAL, if rows that are not merged take part."""
 
     @staticmethod
-    def of(search: BatchSearch, schema: t.StructType) -> _Output:
-        return _Output(search=search, schema=arrow_schema(schema))
+    def of(search: BatchSearch, schema: t.StructType, freshness: str | None) -> _Output:
+        arrow, view = arrow_schema(schema), None
+        if freshness is not None:
+            with_row_id = MetaColumn.ROW_ID.value in arrow.names
+            ensure_searchable(with_row_id=with_row_id, prefilter=search.prefilter)
+            view = pin(search.snapshot, Freshness.named(freshness))
+        return _Output(search=search, schema=arrow, view=view)
 
     @property
     def request(self) -> ScanRequest:
         """Request for the stored columns, and for the row id if it is among them."""
         names = [name for name in self.schema.names if name != DISTANCE]
         return ScanRequest(columns=tuple(names))
+
+    def nearest(self, queries: Matrix) -> Iterator[pa.RecordBatch]:
+        """Yield the nearest rows of each query."""
+        search = self.search
+        several = replace(search.nearest, queries=queries, has_several=True)
+        columns = cast("tuple[str, ...]", self.request.columns)
+        if self.view is not None:
+            view = pinned_search(self.view, columns, cast("str | None", search.filter))
+            yield from view.nearest(several).to_batches()
+            return
+        request = replace(search.request(several), with_row_address=False, columns=columns)
+        with prepare(search.snapshot, request).run() as found:
+            yield from found
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,15 +181,27 @@ class _JoinNearest:
             yield from self._nearest(left.slice(start, _QUERIES_AT_ONCE))
 
     def _nearest(self, left: pa.Table) -> Iterator[pa.RecordBatch]:
-        search = self.output.search
-        nearest = replace(search.nearest, queries=query_matrix(left.column(self.vectors)))
-        request = replace(search.request(nearest), with_row_address=False)
-        with prepare(
-            search.snapshot, replace(request, columns=self.output.request.columns)
-        ).run() as found:
-            for rows in found:
-                (sources,) = left.take(rows.column(QUERY_INDEX)).combine_chunks().to_batches()
-                yield _beside(sources, pa.Table.from_batches([rows]), self.output.schema)
+        for rows in self.output.nearest(query_matrix(left.column(self.vectors))):
+            (sources,) = left.take(rows.column(QUERY_INDEX)).combine_chunks().to_batches()
+            yield _beside(sources, pa.Table.from_batches([rows]), self.output.schema)
+
+
+@dataclass(frozen=True, slots=True)
+class _SearchView:
+    """Searches for some of the queries of a batch, between two bounds."""
+
+    output: _Output
+    bounds: tuple[int, ...]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        queries = self.output.search.nearest.queries
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                first, stop = self.bounds[number], self.bounds[number + 1]
+                for rows in self.output.nearest(queries[first:stop]):
+                    places = rows.column(QUERY_INDEX).to_numpy().astype(np.int64) + first
+                    index = pa.record_batch([pa.array(places)], names=[QUERY_INDEX])
+                    yield _beside(index, pa.Table.from_batches([rows]), self.output.schema)
 
 
 def _beside(left: pa.RecordBatch, right: pa.Table, schema: pa.Schema) -> pa.RecordBatch:

@@ -21,7 +21,7 @@ def add_search_procedures() -> None:
     """Register the search procedures; their results have the columns of the table and scores."""
     vector = Parameter(name="vector", dtype=t.ArrayType(_NUMBER))
     text = Parameter(name="text", dtype=_TEXT)
-    every = (_optional("columns"), _optional("filter"))
+    every = (_optional("columns"), _optional("filter"), _optional("freshness"))
     near = (
         _optional("vector_column"),
         _optional("metric"),
@@ -68,7 +68,7 @@ def _search(spark: SparkSession, table: TableOptions, given: Arguments) -> DataF
     )
     if request.is_hybrid:
         request = replace(request, fusion=fusion_of(given["vector_weight"]))
-    return searched_frame(spark, base, request, _names(given["columns"]))
+    return searched_frame(spark, base, request, _names(given["columns"]), given["freshness"])
 
 
 def _names(text: str | None) -> list[str] | None:

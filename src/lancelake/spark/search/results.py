@@ -12,6 +12,8 @@ from pyspark.sql import types as t
 from lancelake.commit.snapshot import Snapshot, names_table
 from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import InvalidRequestError
+from lancelake.memwal.search import ViewSearch
+from lancelake.memwal.view import Freshness, open_view
 from lancelake.scan.nearest import DISTANCE
 from lancelake.scan.search.request import SearchRequest
 from lancelake.scan.search.run import RELEVANCE, search
@@ -56,14 +58,22 @@ def searched_frame(
     snapshot: Snapshot,
     request: SearchRequest,
     columns: Sequence[str] | None = None,
+    freshness: str | None = None,
 ) -> DataFrame:
-    """Search on the driver, without a job, and return the rows, the best first."""
+    """Search on the driver, without a job, and return the rows, the best first.
+
+    With a freshness, rows of the MemWAL take part.
+    """
     scores = [] if request.nearest is None else [DISTANCE]
     scores += [] if request.text is None else [SCORE]
     scores += [RELEVANCE] if request.is_hybrid else []
     schema = result_schema(snapshot, columns, scores, with_row_id=request.with_row_id)
     names = tuple(field.name for field in table_fields(snapshot, columns))
-    found = search(snapshot, replace(request, columns=names))
+    if freshness is None:
+        found = search(snapshot, replace(request, columns=names))
+    else:
+        view = open_view(snapshot, Freshness.named(freshness))
+        found = ViewSearch(view=view, columns=names, filter=request.filter).search(request)
     return local_frame(spark, found, schema)
 
 

@@ -29,8 +29,9 @@ class TableSearch(ABC):
 
     A `filter` is SQL of the table format, as in `LanceDataset.to_table`; it is applied before the
     search unless `prefilter` is False. `columns` are those of the table to return, all by default.
-    `vectorColumn` is the column to search, by default the only vector column. Further options are
-    those of `VectorOptions`.
+    `vectorColumn` is the column to search, by default the only vector column. With a `freshness`,
+    `flushed` or `durable`, rows of the MemWAL take part. Further options are those of
+    `VectorOptions`.
     """
 
     _spark: SparkSession
@@ -50,6 +51,7 @@ class TableSearch(ABC):
         filter: str | None = None,
         prefilter: bool = True,
         withRowId: bool = False,
+        freshness: str | None = None,
         **options: Unpack[VectorOptions],
     ) -> DataFrame:
         """Return the `k` rows nearest to a vector, or to each vector of a DataFrame.
@@ -69,12 +71,12 @@ class TableSearch(ABC):
                 prefilter=prefilter,
                 with_row_id=withRowId,
             )
-            return searched_frame(self._spark, base, request, columns)
+            return searched_frame(self._spark, base, request, columns, freshness)
         vectors = queries.select(array_column(queries, queryColumn)).toArrow().column(0)
         nearest = nearest_of(column, query_matrix(vectors), k, **options)
         search = BatchSearch(snapshot=base, nearest=nearest, filter=filter, prefilter=prefilter)
         schema = result_schema(base, columns, [DISTANCE], with_row_id=withRowId)
-        return batch_frame(self._spark, search, schema)
+        return batch_frame(self._spark, search, schema, freshness)
 
     def knnJoin(
         self,
@@ -87,6 +89,7 @@ class TableSearch(ABC):
         filter: str | None = None,
         prefilter: bool = True,
         withRowId: bool = False,
+        freshness: str | None = None,
         **options: Unpack[VectorOptions],
     ) -> DataFrame:
         """Return each row of a DataFrame with each of the `k` rows nearest to its vector.
@@ -100,7 +103,7 @@ class TableSearch(ABC):
         nearest = nearest_of(column, one_vector([0.0]), k, **options)
         search = BatchSearch(snapshot=base, nearest=nearest, filter=filter, prefilter=prefilter)
         schema = result_schema(base, columns, [DISTANCE], with_row_id=withRowId)
-        return join_frame(left, vectors, search, schema)
+        return join_frame(left, vectors, search, schema, freshness)
 
     def textSearch(
         self,
@@ -112,6 +115,7 @@ class TableSearch(ABC):
         filter: str | None = None,
         prefilter: bool = True,
         withRowId: bool = False,
+        freshness: str | None = None,
     ) -> DataFrame:
         """Return the `k` rows with the best scores for the words of a text, without a job.
 
@@ -124,7 +128,7 @@ class TableSearch(ABC):
             prefilter=prefilter,
             with_row_id=withRowId,
         )
-        return searched_frame(self._spark, self.snapshot(), request, columns)
+        return searched_frame(self._spark, self.snapshot(), request, columns, freshness)
 
     def hybridSearch(  # noqa: PLR0913  # the options of both searches
         self,
@@ -141,6 +145,7 @@ class TableSearch(ABC):
         rankConstant: int | None = None,
         candidates: int | None = None,
         withRowId: bool = False,
+        freshness: str | None = None,
         **options: Unpack[VectorOptions],
     ) -> DataFrame:
         """Return the `k` best rows of a text search and a vector search, fused, without a job.
@@ -160,4 +165,4 @@ class TableSearch(ABC):
             candidates=candidates,
             fusion=fusion_of(vectorWeight, rankConstant),
         )
-        return searched_frame(self._spark, base, request, columns)
+        return searched_frame(self._spark, base, request, columns, freshness)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -122,14 +122,14 @@ def match_keys(
         scans = with_keys(base, fields, keys, scans)
     scans = divided(scans, engine.parallelism)
     if not scans or not keys.table.num_rows:
-        return _pairs([])
+        return read_pairs([])
     tasks = [
         MatchKeys(scans=group, fields=fields, keys=part, are_unique=keys.are_unique)
         for part in keys.parts(_KEYS_AT_ONCE)
-        for group in _balanced(scans, engine.parallelism)
+        for group in balanced(scans, engine.parallelism)
     ]
     job = Job(description=f"match keys of {base.location.uri}", tasks=tasks, progress=progress)
-    return _pairs([pa.ipc.open_stream(result).read_all() for result in engine.run(job)])
+    return read_pairs(engine.run(job))
 
 
 def _looked_up(rows: Iterator[pa.RecordBatch], keys: pa.Table) -> pa.Table:
@@ -180,7 +180,7 @@ def _joined(target: pa.RecordBatchReader, keys: pa.Table, names: Sequence[str]) 
     return join.to_table(use_threads=True)
 
 
-def _balanced(scans: Sequence[ScanTask], count: int) -> list[tuple[ScanTask, ...]]:
+def balanced(scans: Sequence[ScanTask], count: int) -> list[tuple[ScanTask, ...]]:
     """Distribute tasks over groups of about the same number of rows."""
     groups: list[list[ScanTask]] = [[] for _ in range(min(count, len(scans)))]
     sizes = [0] * len(groups)
@@ -191,7 +191,9 @@ def _balanced(scans: Sequence[ScanTask], count: int) -> list[tuple[ScanTask, ...
     return [tuple(group) for group in groups]
 
 
-def _pairs(tables: Sequence[pa.Table]) -> Pairs:
+def read_pairs(results: Iterable[bytes]) -> Pairs:
+    """Return the pairs that runs of `MatchKeys` found."""
+    tables = [pa.ipc.open_stream(result).read_all() for result in results]
     if not tables:
         return Pairs(source=np.array([], dtype=np.int64), target=np.array([], dtype=np.uint64))
     table = pa.concat_tables(tables)
