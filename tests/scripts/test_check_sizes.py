@@ -40,6 +40,17 @@ def test_long_method_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().out.startswith("src/lancelake/a.py::A.f: 61 lines")
 
 
+def test_docstrings_are_not_counted(tmp_path: Path) -> None:
+    docstring = '    """What it does.\n' + "\n" * check_sizes.MODULE_LINES + '    """\n'
+    text = f"def f():\n{docstring}    return 1\n"
+    assert check_sizes.main(tree(tmp_path, "a.py", text)) == 0
+
+
+def test_other_texts_are_counted(tmp_path: Path) -> None:
+    text = 'x = """\n' + SHORT * check_sizes.MODULE_LINES + '"""\n'
+    assert check_sizes.main(tree(tmp_path, "a.py", text)) == 1
+
+
 def test_long_module_with_a_reason_passes(tmp_path: Path) -> None:
     reasons = '"src/lancelake/a.py" = "a table of facts"'
     assert check_sizes.main(tree(tmp_path, "a.py", LONG_MODULE, reasons=reasons)) == 0

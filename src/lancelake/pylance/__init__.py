@@ -90,11 +90,37 @@ def dataset(
 ) -> LanceDataset:
     """Open a table, by default at its newest version.
 
-    `version` is a number, a tag, or a branch with a number; `asof` is a time. Instead of `uri`, a
-    `namespace_client` and a `table_id` may be given; `namespace` is its name in older releases.
-    Every commit through the dataset holds `commit_lock`. With `confine_to`, a list of paths or
-    URIs, nothing is read or written outside the table and these roots, whatever paths the table
-    contains. Options that tune official Lance (caches, block sizes) are accepted and ignored.
+    Options that tune official Lance (`block_size`, cache sizes, `read_params`) are accepted and
+    ignored.
+
+    Args:
+        uri: Path or URI of the table.
+        version: A version number, the name of a tag, or a branch with a version.
+        asof: Open the newest version at this time instead.
+        commit_lock: Context manager that every commit through the dataset holds.
+        storage_options: Options and credentials of the object store.
+        default_scan_options: Arguments of `LanceDataset.scanner` that apply unless a scan sets
+            them.
+        session: Session whose `memory://` tables are visible.
+        namespace_client: Namespace to find the table in, together with `table_id`.
+        table_id: Name of the table in the namespace.
+        confine_to: Paths or URIs. Nothing is read or written outside of the table and these roots,
+            whatever paths the table contains.
+        namespace: The namespace client, as older releases name the argument.
+
+    Returns:
+        The table at the requested version.
+
+    Raises:
+        TableNotFoundError: There is no table at `uri`.
+        VersionNotFoundError: The table does not have the version, or it was cleaned up.
+        RefNotFoundError: The table has no such tag or branch.
+
+    Examples:
+        >>> lance.dataset("people.lance").count_rows()
+        3
+        >>> lance.dataset("people.lance", version=1).version
+        1
     """
     if storage_options_provider is not None:
         raise UnsupportedError("storage_options_provider is not supported")

@@ -183,7 +183,17 @@ class LanceDataset(
     ArrowMethods,
     ArrowDataset,
 ):
-    """One version of a table."""
+    """One version of a table.
+
+    Methods that change the table commit a new version and move this object to it. Other objects
+    keep their version until `checkout_latest`.
+
+    Examples:
+        >>> ds
+        LanceDataset('people.lance', version=1)
+        >>> ds.to_table(columns=["id", "name"], filter="score > 2").to_pylist()
+        [{'id': 2, 'name': 'bob'}, {'id': 3, 'name': 'cy'}]
+    """
 
     def __init__(
         self,
@@ -261,54 +271,158 @@ class LanceDataset(
         return dataset_html(self._snapshot)
 
     def session(self) -> Session:
-        """Return the session of the dataset."""
+        """Return the session of the dataset.
+
+        Returns:
+            The session, whose `memory://` tables other datasets can share.
+
+        Examples:
+            >>> again = lance.dataset("people.lance", session=ds.session())
+            >>> again.count_rows()
+            3
+        """
         return self._session
 
     @property
     def uri(self) -> str:
-        """Location of the table, as given."""
+        """Location of the table, as given.
+
+        Examples:
+            >>> ds.uri
+            'people.lance'
+        """
         return self._uri
 
     @property
     def version(self) -> int:
-        """The open version."""
+        """The open version.
+
+        Examples:
+            >>> ds.version
+            1
+        """
         return self._snapshot.version
 
     @property
     def latest_version(self) -> int:
-        """The newest version of this version line."""
+        """The newest version of this version line.
+
+        Examples:
+            >>> old = lance.dataset("people.lance")
+            >>> ds.delete("id = 1")
+            {'num_deleted_rows': 1}
+            >>> old.version, old.latest_version
+            (1, 2)
+        """
         return latest_version(self._snapshot.location).version
 
     def versions(self) -> list[Version]:
-        """Return all versions, oldest first."""
+        """Return all versions, oldest first.
+
+        Returns:
+            One entry per version, with its number, time and metadata.
+
+        Examples:
+            >>> ds.insert(ds.head(1))
+            >>> [each["version"] for each in ds.versions()]
+            [1, 2]
+        """
         return [version_of(facts) for facts in history_in_numbers(self._snapshot.location)]
 
     def get_version(self) -> Version:
-        """Return the open version, in the form of `versions`."""
+        """Return the open version, in the form of `versions`.
+
+        Returns:
+            The number, the time and the metadata of the version.
+
+        Examples:
+            >>> ds.get_version()["version"]
+            1
+        """
         return version_of(facts_of(self._snapshot))
 
     def checkout_version(self, version: VersionLike) -> LanceDataset:
-        """Return the table at another version, tag, or branch and version."""
+        """Return the table at another version, tag, or branch and version.
+
+        Args:
+            version: A version number, the name of a tag, or a pair of a branch and a version; None
+                as the version means the newest one of the branch.
+
+        Returns:
+            A new object; this one keeps its version.
+
+        Raises:
+            VersionNotFoundError: The table does not have the version, or it was cleaned up.
+            RefNotFoundError: The table has no such tag or branch.
+
+        Examples:
+            >>> ds.delete("id = 1")
+            {'num_deleted_rows': 1}
+            >>> ds.checkout_version(1).count_rows()
+            3
+        """
         place = self._snapshot
         found = open_snapshot(place.location, reference(version), main=place.main_location)
         return LanceDataset._of(found, self._default_scan_options, self._uri, lock=self._lock)
 
     def checkout_latest(self) -> None:
-        """Move this object to the newest version."""
+        """Move this object to the newest version.
+
+        Examples:
+            >>> other = lance.dataset("people.lance")
+            >>> ds.insert(ds.head(1))
+            >>> other.checkout_latest()
+            >>> other.version
+            2
+        """
         self._snapshot = open_snapshot(self._snapshot.location, Latest())
 
     def get_fragments(self, filter: Any = None) -> list[LanceFragment]:
-        """Return all fragments."""
+        """Return all fragments.
+
+        Args:
+            filter: Not supported.
+
+        Returns:
+            The fragments, in table order.
+
+        Raises:
+            InvalidRequestError: A filter is given.
+
+        Examples:
+            >>> [fragment.count_rows() for fragment in ds.get_fragments()]
+            [3]
+        """
         if filter is not None:
             raise InvalidRequestError("get_fragments() does not support filter yet")
         return [LanceFragment(self, number) for number in self._fragments()]
 
     def get_fragment(self, fragment_id: int) -> LanceFragment | None:
-        """Return one fragment, or None."""
+        """Return one fragment, or None.
+
+        Args:
+            fragment_id: The id of the fragment.
+
+        Returns:
+            The fragment; None if this version does not have it.
+
+        Examples:
+            >>> ds.get_fragment(0).count_rows()
+            3
+            >>> ds.get_fragment(7) is None
+            True
+        """
         return LanceFragment(self, fragment_id) if fragment_id in self._fragments() else None
 
     def validate(self) -> None:
-        """Raise an error if files are missing, or rows, ids or indices are inconsistent."""
+        """Raise an error if files are missing, or rows, ids or indices are inconsistent.
+
+        Raises:
+            CorruptTableError: The version violates the format.
+
+        Examples:
+            >>> ds.validate()
+        """
         ensure_in_order(self._snapshot)
 
     def _fragments(self) -> Mapping[FragmentId, Fragment]:
@@ -353,8 +467,49 @@ def write_dataset(
 ) -> LanceDataset:
     """Write rows to a new table, append them to a table, or overwrite a table.
 
-    `mode` is create, append or overwrite; `schema_mode="merge"` adds new columns. `confine_to`
-    limits the table as in `dataset`. `invalid_utf8="replace"` replaces invalid UTF-8.
+    Args:
+        data_obj: Arrow table, batch, reader or dataset, pandas or Polars data frame, list of dicts,
+            or a dict of columns.
+        uri: Path or URI of the table, or an open dataset.
+        schema: Schema of data that has no types of its own.
+        mode: `create` fails if the table exists, `overwrite` replaces all rows and the schema in a
+            new version, `append` adds rows.
+        max_rows_per_file: Rows per data file, at most.
+        max_bytes_per_file: Bytes per data file, at most.
+        commit_lock: Context manager that the commit holds.
+        progress: Called for each fragment that is written.
+        storage_options: Options and credentials of the object store.
+        data_storage_version: Format version of the data files of a new table, such as `2.1`.
+        enable_v2_manifest_paths: Name manifests so that the newest one is listed first.
+        enable_stable_row_ids: Let rows keep their ids when they are moved; for new tables.
+        auto_cleanup_options: Clean up old versions after every so many commits.
+        commit_message: Message of the version.
+        transaction_properties: Further properties of the transaction.
+        initial_bases: Base paths to register if the table is created.
+        target_bases: Names of the base paths to write data files to.
+        target_all_bases: Write data files to all base paths; with True to the table's root as well.
+        external_blob_mode: Store references to external blobs (`reference`), or their bytes.
+        allow_external_blob_outside_bases: Accept external blobs outside of the base paths.
+        namespace_client: Namespace to find the table in, together with `table_id`.
+        table_id: Name of the table in the namespace.
+        session: Session whose `memory://` tables are visible.
+        schema_mode: With `merge`, columns that only the data has are added to the table.
+        confine_to: As in `dataset`.
+        invalid_utf8: `replace` replaces invalid UTF-8 in strings; `error` refuses it.
+        **kwargs: Options that tune official Lance.
+
+    Returns:
+        The table at the new version.
+
+    Raises:
+        AlreadyExistsError: The table exists, and `mode` is `create`.
+        SchemaMismatchError: The rows do not fit the columns of the table.
+        ConflictError: A concurrent commit excludes this one.
+
+    Examples:
+        >>> new = lance.write_dataset({"id": [1, 2]}, "new.lance")
+        >>> lance.write_dataset({"id": [3]}, new, mode="append").count_rows()
+        3
     """
     options = given(locals(), without=_NOT_WRITE_OPTIONS)
     chosen = write_options(mode, **{**options, "commit_lock": lock_of(uri, commit_lock)})

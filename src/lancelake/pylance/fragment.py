@@ -44,7 +44,13 @@ from lancelake.storage.table_files import FileAt, TableFiles
 
 
 class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
-    """A fragment of one version of a table."""
+    """A fragment of one version of a table: some of its rows, in files of their own.
+
+    Examples:
+        >>> fragment = ds.get_fragment(0)
+        >>> fragment.count_rows("score > 2")
+        2
+    """
 
     def __init__(self, dataset: OpenedDataset, fragment_id: int) -> None:
         self._ds = dataset
@@ -88,7 +94,36 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         session: Session | None = None,
         **rest: Any,
     ) -> FragmentMetadata:
-        """Write all rows to one uncommitted data file."""
+        """Write all rows to one uncommitted data file.
+
+        Args:
+            dataset_uri: Path or URI of the table.
+            data: Rows, as in `write_dataset`.
+            fragment_id: Id of the fragment, by default 0; a commit assigns the final one.
+            schema: Schema of data that has no types of its own.
+            max_rows_per_group: Ignored.
+            progress: Called for the fragment that is written.
+            mode: `append` for rows of an existing table, `create` or `overwrite` for others.
+            data_storage_version: Format version of the file of a new table.
+            storage_options: Options and credentials of the object store.
+            namespace_client: Namespace to find the table in, together with `table_id`.
+            table_id: Name of the table in the namespace.
+            session: Session whose `memory://` tables are visible.
+            **rest: Further options of `write_dataset`.
+
+        Returns:
+            The metadata of the fragment, for a later `LanceOperation.Append` or `Overwrite`.
+
+        Raises:
+            SchemaMismatchError: Columns of the table are missing.
+            InvalidRequestError: There are no rows.
+
+        Examples:
+            >>> fragment = lance.LanceFragment.create("people.lance", ds.head(2))
+            >>> append = lance.LanceOperation.Append([fragment])
+            >>> lance.LanceDataset.commit(ds, append, read_version=1).count_rows()
+            5
+        """
         options = write_options(
             mode,
             progress=progress,
@@ -110,7 +145,24 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
     def create_from_file(
         filename: str, dataset: OpenedDataset, fragment_id: int
     ) -> FragmentMetadata:
-        """Describe an uncommitted data file of a table; it must have every column."""
+        """Describe an uncommitted data file of a table.
+
+        Args:
+            filename: Name of the file in the folder `data` of the table.
+            dataset: The table.
+            fragment_id: Id of the fragment.
+
+        Returns:
+            The metadata of the fragment.
+
+        Raises:
+            SchemaMismatchError: The file does not have every column of the table.
+
+        Examples:
+            >>> name = ds.get_fragment(0).data_files()[0].path
+            >>> lance.LanceFragment.create_from_file(name, ds, 1).num_rows
+            3
+        """
         snapshot = dataset._snapshot
         table = snapshot.manifest.schema
         found = found_file(snapshot.files, filename, table)
@@ -122,22 +174,43 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
 
     @property
     def fragment_id(self) -> FragmentId:
-        """The id of the fragment."""
+        """The id of the fragment.
+
+        Examples:
+            >>> ds.get_fragment(0).fragment_id
+            0
+        """
         return self._id
 
     @property
     def metadata(self) -> FragmentMetadata:
-        """The fragment's metadata in the manifest."""
+        """The fragment's metadata in the manifest.
+
+        Examples:
+            >>> ds.get_fragment(0).metadata.num_rows
+            3
+        """
         return from_fragment(self._fragment)
 
     @property
     def schema(self) -> pa.Schema:
-        """Schema of the table."""
+        """Schema of the table.
+
+        Examples:
+            >>> ds.get_fragment(0).schema.names
+            ['id', 'name', 'score']
+        """
         return self._ds.schema
 
     @property
     def physical_schema(self) -> pa.Schema:
-        """Schema of the columns in the fragment's files."""
+        """Schema of the columns in the fragment's files.
+
+        Examples:
+            >>> ds.add_columns(pa.field("note", pa.string()))
+            >>> ds.get_fragment(0).physical_schema.names
+            ['id', 'name', 'score']
+        """
         return public_schema(stored_schema(self._fragment, self._ds._snapshot.manifest.schema))
 
     @property
@@ -147,20 +220,48 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
 
     @property
     def physical_rows(self) -> int:
-        """Number of rows in the files, including deleted ones."""
+        """Number of rows in the files, including deleted ones.
+
+        Examples:
+            >>> deleted = ds.delete("id = 1")
+            >>> ds.get_fragment(0).physical_rows
+            3
+        """
         return physical_rows(*self._places(), self._fragment)
 
     @property
     def num_deletions(self) -> int:
-        """Number of deleted rows."""
+        """Number of deleted rows.
+
+        Examples:
+            >>> deleted = ds.delete("id = 1")
+            >>> ds.get_fragment(0).num_deletions
+            1
+        """
         return self.physical_rows - live_rows(*self._places(), self._fragment)
 
     def data_files(self) -> list[DataFile]:
-        """The data files of the fragment."""
+        """Return the data files of the fragment.
+
+        Returns:
+            The path, the fields and the format version of each file.
+
+        Examples:
+            >>> [file.fields for file in ds.get_fragment(0).data_files()]
+            [[0, 1, 2]]
+        """
         return list(self.metadata.files)
 
     def deletion_file(self) -> str | None:
-        """Path of the deletion file, if there is one."""
+        """Return the path of the deletion file.
+
+        Returns:
+            The path; None if no row is deleted.
+
+        Examples:
+            >>> ds.get_fragment(0).deletion_file() is None
+            True
+        """
         entry = self._fragment.deletion_file
         if entry is None:
             return None
@@ -168,7 +269,22 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         return files.deletion_file(self._fragment.id, entry).path
 
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
-        """Return rows by position among the live rows of the fragment."""
+        """Return rows by position among the live rows of the fragment.
+
+        Args:
+            indices: The positions.
+            columns: Names, or SQL expressions by name; by default all columns.
+
+        Returns:
+            One row per position, in the order requested.
+
+        Raises:
+            OutOfRangeError: A position is past the last row.
+
+        Examples:
+            >>> ds.get_fragment(0).take([2, 0], ["id"]).to_pydict()
+            {'id': [3, 1]}
+        """
         request = ScanRequest(columns=request_columns(columns), fragment_ids=(self._fragment.id,))
         source = self._ds._snapshot
         return take_from_fragment(source, self._fragment, row_numbers(indices), request)
@@ -176,7 +292,20 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
     def open_session(
         self, columns: Columns = None, with_row_address: bool | None = None
     ) -> FragmentSession:
-        """Return a reader for many calls of `take` with the same columns."""
+        """Return a reader for many calls of `take` with the same columns.
+
+        Args:
+            columns: Names, or SQL expressions by name; by default all columns.
+            with_row_address: Add the column `_rowaddr`.
+
+        Returns:
+            The reader.
+
+        Examples:
+            >>> session = ds.get_fragment(0).open_session(["id"])
+            >>> session.take([1]).to_pydict()
+            {'id': [2]}
+        """
         return FragmentSession(self, columns, with_row_address=bool(with_row_address))
 
     def _places(self) -> tuple[TableFiles, FileAt]:

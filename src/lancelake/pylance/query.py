@@ -84,7 +84,15 @@ class FullTextQuery(abc.ABC):
 
 
 class MatchQuery(FullTextQuery):
-    """Rows that have any term of a text, or all of them."""
+    """Rows that have any term of a text, or all of them.
+
+    Examples:
+        >>> from lancelake.pylance.query import FullTextOperator, MatchQuery
+        >>> docs.create_scalar_index("text", "INVERTED")
+        >>> query = MatchQuery("red panda", "text", operator=FullTextOperator.AND)
+        >>> docs.search(query, columns=["id"])["id"].to_pylist()
+        [3]
+    """
 
     def __init__(
         self,
@@ -100,11 +108,17 @@ class MatchQuery(FullTextQuery):
     ) -> None:
         """Create a query.
 
-        `fuzziness` is the largest edit distance between words of the query, which are neither
-        stemmed nor put into lower case, and terms of the index; None derives it from the length
-        of the terms of the query, which official releases do not do. The first `prefix_length`
-        characters must be equal, and at most `max_expansions` similar terms are searched. Scores
-        are multiplied by `boost`.
+        Args:
+            query: The text.
+            column: The column.
+            boost: Factor of the scores.
+            fuzziness: Largest edit distance between words of the query, which are neither stemmed
+                nor put into lower case, and terms of the index; None derives it from the length of
+                the terms of the query, which official releases do not do.
+            max_expansions: Similar terms to search, at most.
+            operator: Whether any term must match, or all of them.
+            prefix_length: Characters at the start of a term that must be equal.
+            document_granularity: ROW.
         """
         _ensure_rows(document_granularity)
         self._inner = core.Match(
@@ -123,7 +137,16 @@ class MatchQuery(FullTextQuery):
 
 
 class PhraseQuery(FullTextQuery):
-    """Rows that have the terms of a text in their order."""
+    """Rows that have the terms of a text in their order.
+
+    The index must have positions.
+
+    Examples:
+        >>> from lancelake.pylance.query import PhraseQuery
+        >>> docs.create_scalar_index("text", "INVERTED", with_position=True)
+        >>> docs.search(PhraseQuery("blue whale", "text"), columns=["id"])["id"].to_pylist()
+        [2]
+    """
 
     def __init__(
         self,
@@ -133,7 +156,14 @@ class PhraseQuery(FullTextQuery):
         slop: int = 0,
         document_granularity: DocumentGranularity | None = None,
     ) -> None:
-        """Create a query; each term may be up to `slop` positions late."""
+        """Create a query.
+
+        Args:
+            query: The text.
+            column: The column.
+            slop: Positions that each term may be late, at most.
+            document_granularity: ROW.
+        """
         _ensure_rows(document_granularity)
         self._inner = core.Phrase(column=column, text=query, slop=slop)
 
@@ -143,7 +173,15 @@ class PhraseQuery(FullTextQuery):
 
 
 class BoostQuery(FullTextQuery):
-    """Rows of one query; those that match another, too, get a lower score."""
+    """Rows of one query; those that match another, too, get a lower score.
+
+    Examples:
+        >>> from lancelake.pylance.query import BoostQuery, MatchQuery
+        >>> docs.create_scalar_index("text", "INVERTED")
+        >>> query = BoostQuery(MatchQuery("red", "text"), MatchQuery("fox", "text"))
+        >>> docs.search(query, columns=["id"])["id"].to_pylist()
+        [3, 1]
+    """
 
     def __init__(
         self,
@@ -152,7 +190,13 @@ class BoostQuery(FullTextQuery):
         *,
         negative_boost: float = 0.5,
     ) -> None:
-        """Create a query; `negative_boost` is the part of the other score that is subtracted."""
+        """Create a query.
+
+        Args:
+            positive: The query whose rows are returned.
+            negative: The query that lowers scores.
+            negative_boost: The part of the other score that is subtracted.
+        """
         self._inner = core.Boost(
             positive=positive.inner, negative=negative.inner, negative_boost=negative_boost
         )
@@ -163,7 +207,14 @@ class BoostQuery(FullTextQuery):
 
 
 class MultiMatchQuery(FullTextQuery):
-    """Rows that match in at least one column, with the score of the best one."""
+    """Rows that match in at least one column, with the score of the best one.
+
+    Examples:
+        >>> from lancelake.pylance.query import MultiMatchQuery
+        >>> docs.create_scalar_index("text", "INVERTED")
+        >>> docs.search(MultiMatchQuery("whale", ["text"]), columns=["id"])["id"].to_pylist()
+        [2]
+    """
 
     def __init__(
         self,
@@ -173,7 +224,14 @@ class MultiMatchQuery(FullTextQuery):
         boosts: list[float] | None = None,
         operator: FullTextOperator = FullTextOperator.OR,
     ) -> None:
-        """Create a query; `boosts` are the factors of the scores of each column."""
+        """Create a query.
+
+        Args:
+            query: The text.
+            columns: The columns.
+            boosts: Factors of the scores of each column.
+            operator: Whether any term must match, or all of them.
+        """
         self._inner = _in_columns(query, columns, boosts, requires_all=_requires_all(operator))
 
     def query_type(self) -> FullTextQueryType:
@@ -182,10 +240,23 @@ class MultiMatchQuery(FullTextQuery):
 
 
 class BooleanQuery(FullTextQuery):
-    """Rows that match clauses which must, should or must not match."""
+    """Rows that match clauses which must, should or must not match.
+
+    Examples:
+        >>> from lancelake.pylance.query import BooleanQuery, MatchQuery, Occur
+        >>> docs.create_scalar_index("text", "INVERTED")
+        >>> red, fox = MatchQuery("red", "text"), MatchQuery("fox", "text")
+        >>> query = BooleanQuery([(Occur.MUST, red), (Occur.MUST_NOT, fox)])
+        >>> docs.search(query, columns=["id"])["id"].to_pylist()
+        [3]
+    """
 
     def __init__(self, queries: list[tuple[Occur, FullTextQuery]]) -> None:
-        """Create a query; the scores of clauses that match are added."""
+        """Create a query.
+
+        Args:
+            queries: The clauses; the scores of those that match are added.
+        """
         self._inner = core.Boolean(
             must=_clauses(queries, Occur.MUST),
             should=_clauses(queries, Occur.SHOULD),

@@ -96,8 +96,22 @@ def batch_udf(
 ) -> Callable[[Callable[[pa.RecordBatch], Any]], BatchUDF]:
     """Decorate a function for `add_columns`.
 
-    Without a schema the function is called with one row to infer its output. With a checkpoint
-    file, a run that failed or was killed is resumed.
+    Args:
+        output_schema: Schema of the new columns; without it the function is called with one row to
+            infer it.
+        checkpoint_file: File in which results are stored, so that a run that failed or was killed
+            is resumed.
+
+    Returns:
+        The decorator.
+
+    Examples:
+        >>> @lance.batch_udf(pa.schema([pa.field("length", pa.int32())]))
+        ... def length(batch):
+        ...     return pa.record_batch([pa.compute.utf8_length(batch["name"])], ["length"])
+        >>> ds.add_columns(length, read_columns=["name"])
+        >>> ds.to_table(["length"]).to_pydict()
+        {'length': [3, 3, 2]}
     """
 
     def decorate(func: Callable[[pa.RecordBatch], Any]) -> BatchUDF:

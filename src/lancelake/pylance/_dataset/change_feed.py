@@ -73,10 +73,30 @@ class DatasetHistory:
     ) -> pa.RecordBatchReader:
         """Stream row-level changes after `begin`, up to and including `end`.
 
-        Both are versions, tags or times; `end` defaults to this version. Each row has the columns
-        of the last version, its `_rowid`, the `_change_type` (`insert`, `update_preimage`,
-        `update_postimage` or `delete`), and the version and time of the commit. `net` returns the
-        net difference between the two versions, at most one change per row.
+        The table must have stable row ids.
+
+        Args:
+            begin: Version, tag or time after which changes are returned.
+            end: Version, tag or time of the last change; by default this version.
+            kinds: Kinds to return: `insert`, `update_preimage`, `update_postimage` and `delete`.
+            columns: Columns of the table to return; by default all.
+            filter: SQL, or an expression of `pyarrow.compute`, on the columns of the table.
+            net: Return the net difference between the two versions, at most one change per row.
+            batch_size: Rows per batch, at most.
+
+        Returns:
+            Rows with the columns of the last version, `_rowid`, `_change_type`, and the version and
+            the time of the commit.
+
+        Raises:
+            UnsupportedError: The table has no stable row ids.
+            VersionNotFoundError: A version in the range was cleaned up.
+
+        Examples:
+            >>> updated = ds.update({"score": "9.0"}, where="id = 1")
+            >>> changes = ds.changes(1, columns=["score"]).read_all()
+            >>> changes.select(["_change_type", "score"]).to_pydict()
+            {'_change_type': ['update_preimage', 'update_postimage'], 'score': [1.5, 9.0]}
         """
         return run(
             self.plan_changes(
@@ -101,7 +121,25 @@ class DatasetHistory:
         net: bool = False,
         batch_size: int | None = None,
     ) -> ChangeFeedPlan:
-        """Plan the changes that `changes` streams, as tasks that can run anywhere."""
+        """Plan the changes that `changes` streams, as tasks that can run anywhere.
+
+        Args:
+            begin: Version, tag or time after which changes are returned.
+            end: Version, tag or time of the last change; by default this version.
+            kinds: Kinds to return.
+            columns: Columns of the table to return; by default all.
+            filter: SQL, or an expression of `pyarrow.compute`.
+            net: Return the net difference between the two versions.
+            batch_size: Rows per batch, at most.
+
+        Returns:
+            The plan, whose tasks can be sent to other processes.
+
+        Examples:
+            >>> deleted = ds.delete("id = 1")
+            >>> len(ds.plan_changes(1).tasks)
+            1
+        """
         request = ChangeRequest(
             columns=None if columns is None else tuple(columns),
             filter=filter,
@@ -121,7 +159,26 @@ class DatasetHistory:
         begin_date: datetime | None = None,
         end_date: datetime | None = None,
     ) -> DatasetDelta:
-        """Compare this version with an older one, or two versions or times with each other."""
+        """Compare this version with an older one, or two versions or times with each other.
+
+        Args:
+            compared_against: The older version.
+            begin_version: The first of two versions.
+            end_version: The second of two versions.
+            begin_date: The first of two times.
+            end_date: The second of two times; by default now.
+
+        Returns:
+            The comparison, by the lineage of rows; the table must have stable row ids.
+
+        Raises:
+            InvalidRequestError: No range is given, or only half of one.
+
+        Examples:
+            >>> ds.insert([{"id": 4, "name": "di", "score": 4.5}])
+            >>> ds.delta(compared_against=1).get_inserted_rows().read_all()["id"].to_pylist()
+            [4]
+        """
         here = self._snapshot
         if compared_against is not None:
             versions = version_range(here, AtVersion(compared_against), AtVersion(here.version))
@@ -138,7 +195,23 @@ class DatasetHistory:
         return DatasetDelta(here, versions)
 
     def diff(self, before: VersionLike, after: VersionLike | None = None) -> Diff:
-        """Compare two versions; `after` defaults to this one."""
+        """Compare two versions.
+
+        Args:
+            before: Version, tag, or branch and version.
+            after: Version, tag, or branch and version; by default this one.
+
+        Returns:
+            What differs: columns, fragments, rows, indices and settings.
+
+        Raises:
+            VersionNotFoundError: The table does not have a version, or it was cleaned up.
+
+        Examples:
+            >>> ds.add_columns({"double": "score * 2"})
+            >>> [change.name for change in ds.diff(1).columns]
+            ['double']
+        """
         here = self._snapshot
         old = open_snapshot(here.location, reference(before), main=here.main_location)
         if after is None:

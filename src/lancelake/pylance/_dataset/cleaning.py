@@ -84,10 +84,32 @@ class DatasetCleanup:
         versions: list[int] | None = None,
         delete_concurrency: int | None = None,
     ) -> CleanupStats:
-        """Remove versions and the files that only they need; see `CleanupPolicy`.
+        """Remove versions and the files that only they need.
 
-        The open version and all later ones are retained. Unreferenced files are retained for a
-        week, unless `delete_unverified` states that there are no writers.
+        The open version and all later ones are retained, as are versions with a tag or a branch.
+
+        Args:
+            older_than: Remove versions that were committed longer ago; two weeks if no argument
+                selects versions.
+            retain_versions: Keep at least this many of the newest versions.
+            delete_unverified: Remove unreferenced files that are younger than a week. Only safe if
+                nobody is writing.
+            error_if_tagged_old_versions: Fail if a tag retains a version that would be removed.
+            delete_rate_limit: Files to remove per second, at most.
+            versions: Remove these versions instead.
+            delete_concurrency: Ignored.
+
+        Returns:
+            What was removed.
+
+        Raises:
+            InvalidRequestError: A tag retains a version, or the arguments exclude each other.
+
+        Examples:
+            >>> from datetime import timedelta
+            >>> ds.truncate_table()
+            >>> ds.cleanup_old_versions(timedelta(0)).old_versions
+            1
         """
         policy = CleanupPolicy(
             older_than=_age(older_than),
@@ -115,7 +137,24 @@ class DatasetCleanup:
     ) -> CleanupExplanation:
         """Explain what `cleanup_old_versions` would remove, without removing anything.
 
-        `plan` of the result has the reasons to remove or keep each file and version.
+        Args:
+            older_than: As in `cleanup_old_versions`.
+            retain_versions: As in `cleanup_old_versions`.
+            delete_unverified: As in `cleanup_old_versions`.
+            error_if_tagged_old_versions: As in `cleanup_old_versions`.
+            delete_rate_limit: As in `cleanup_old_versions`.
+            versions: As in `cleanup_old_versions`.
+            include_files: List the files.
+            max_files: Files to list, at most.
+
+        Returns:
+            Counts and files; `plan` has the reasons to remove or keep each file and version.
+
+        Examples:
+            >>> from datetime import timedelta
+            >>> ds.truncate_table()
+            >>> ds.explain_cleanup_old_versions(timedelta(0)).stats.old_versions
+            1
         """
         if max_files <= 0:
             raise InvalidRequestError("max_files must be positive", found=max_files)

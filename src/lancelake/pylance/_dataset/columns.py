@@ -52,10 +52,25 @@ class DatasetColumns(GuardedDataset):
         reader_schema: pa.Schema | None = None,
         batch_size: int | None = None,
     ) -> None:
-        """Add columns: SQL expressions by name, a function on batches, rows, or null fields.
+        """Add columns: computed by SQL or by a function, from other rows, or null.
 
-        The number of rows must be that of the table, in table order. A function receives batches of
-        `read_columns`, by default of 1024 rows.
+        Args:
+            transforms: SQL expressions by name; a function on batches (see `batch_udf`); rows, as
+                many as the table has and in table order; or Arrow fields or a schema of null
+                columns.
+            read_columns: Columns that a function receives; by default all.
+            reader_schema: Schema of rows that have no types of their own.
+            batch_size: Rows per batch that a function receives, by default 1024.
+
+        Raises:
+            FunctionError: The function failed; nothing was committed.
+            InvalidRequestError: A column exists already, or the number of rows differs.
+
+        Examples:
+            >>> ds.add_columns({"double": "score * 2"})
+            >>> ds.add_columns(pa.field("note", pa.string()))
+            >>> ds.head(1, columns=["double", "note"]).to_pylist()
+            [{'double': 3.0, 'note': None}]
         """
         base = self._snapshot
         schema = _null_columns(transforms)
@@ -75,7 +90,19 @@ class DatasetColumns(GuardedDataset):
             self._snapshot = add.add_streamed_columns(base, reader, choices=self._choices)
 
     def drop_columns(self, columns: list[str]) -> None:
-        """Drop columns, or struct fields by path; their data remains in the files."""
+        """Drop columns, or struct fields by path; their data remains in the files.
+
+        Args:
+            columns: Names of columns, or paths such as `address.street`.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> ds.drop_columns(["score"])
+            >>> ds.schema.names
+            ['id', 'name']
+        """
         self._snapshot = drop.drop_columns(self._snapshot, columns, choices=self._choices)
 
     @names_dataset
@@ -83,13 +110,37 @@ class DatasetColumns(GuardedDataset):
         """Rename columns, or change their type or nullability.
 
         Indices on a column whose type changes are dropped.
+
+        Args:
+            *alterations: One dict per column: its `path`, and `name`, `nullable` or `data_type`.
+
+        Raises:
+            InvalidRequestError: A key is unknown, or nothing is to be changed.
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> ds.alter_columns({"path": "score", "name": "points", "data_type": pa.float32()})
+            >>> ds.schema.field("points").type
+            DataType(float)
         """
         changes = [_change(each) for each in alterations]
         with os_errors():
             self._snapshot = alter.alter_columns(self._snapshot, changes, choices=self._choices)
 
     def reorder_columns(self, names: list[str]) -> None:
-        """Move columns to the front, in this order; the others keep theirs."""
+        """Move columns to the front, in this order; the others keep theirs.
+
+        Args:
+            names: The columns to move.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> ds.reorder_columns(["score"])
+            >>> ds.schema.names
+            ['score', 'id', 'name']
+        """
         self._snapshot = drop.reorder_columns(self._snapshot, names, choices=self._choices)
 
     @names_dataset
@@ -101,7 +152,22 @@ class DatasetColumns(GuardedDataset):
         right_on: str | None = None,
         schema: pa.Schema | None = None,
     ) -> None:
-        """Add the columns of other data by joining on a key; null without a match."""
+        """Add the columns of other data by joining on a key; null without a match.
+
+        Args:
+            data_obj: The other rows, as in `write_dataset`.
+            left_on: Key column of the table.
+            right_on: Key column of the other rows; by default of the same name.
+            schema: Schema of data that has no types of its own.
+
+        Raises:
+            ColumnNotFoundError: A key column does not exist.
+
+        Examples:
+            >>> ds.merge({"id": [2], "city": ["Oslo"]}, "id")
+            >>> ds.to_table(columns=["city"]).to_pydict()
+            {'city': [None, 'Oslo', None]}
+        """
         reader = ingest.to_reader(data_obj, schema)
         key = JoinKey(left=left_on, right=right_on or left_on)
         self._snapshot = join.merge_columns(self._snapshot, reader, key, choices=self._choices)
@@ -123,7 +189,23 @@ class FragmentColumns(ABC):
         batch_size: int | None = None,
         reader_schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Add columns as `LanceDataset.add_columns` does, for a later `LanceOperation.Merge`."""
+        """Add columns as `LanceDataset.add_columns` does, for a later `LanceOperation.Merge`.
+
+        Args:
+            value_func: SQL expressions by name, a function on batches, or rows.
+            columns: Columns that a function receives; by default all.
+            batch_size: Rows per batch that a function receives.
+            reader_schema: Schema of rows that have no types of their own.
+
+        Returns:
+            The new fragment, and the new schema of the table.
+
+        Examples:
+            >>> fragment, schema = ds.get_fragment(0).merge_columns({"double": "score * 2"})
+            >>> merge = lance.LanceOperation.Merge([fragment], schema)
+            >>> lance.LanceDataset.commit(ds, merge, read_version=1).schema.names
+            ['id', 'name', 'score', 'double']
+        """
         base: Snapshot = self._ds._snapshot
         if isinstance(value_func, dict):
             expressions = _expressions(value_func)
@@ -149,7 +231,23 @@ class FragmentColumns(ABC):
         right_on: str | None = None,
         schema: pa.Schema | None = None,
     ) -> tuple[FragmentMetadata, LanceSchema]:
-        """Add columns as `LanceDataset.merge` does, for a later `LanceOperation.Merge`."""
+        """Add columns as `LanceDataset.merge` does, for a later `LanceOperation.Merge`.
+
+        Args:
+            data_obj: The other rows, as in `write_dataset`.
+            left_on: Key column of the table.
+            right_on: Key column of the other rows; by default of the same name.
+            schema: Schema of data that has no types of its own.
+
+        Returns:
+            The new fragment, and the new schema of the table.
+
+        Examples:
+            >>> fragment, schema = ds.get_fragment(0).merge({"id": [2], "city": ["Oslo"]}, "id")
+            >>> merge = lance.LanceOperation.Merge([fragment], schema)
+            >>> lance.LanceDataset.commit(ds, merge, read_version=1).schema.names
+            ['id', 'name', 'score', 'city']
+        """
         reader = ingest.to_reader(data_obj, schema)
         key = JoinKey(left=left_on, right=right_on or left_on)
         made = one_fragment.join_columns(self._ds._snapshot, self._fragment, reader, key)
@@ -166,8 +264,25 @@ class FragmentColumns(ABC):
     ) -> tuple[FragmentMetadata, list[int]] | tuple[FragmentMetadata, list[int], bytes]:
         """Update columns with the values of other data with the same key.
 
-        Returns the fragment and the ids of the changed fields for a later `LanceOperation.Update`,
-        and on request the changed rows as a portable bitmap.
+        Args:
+            data_obj: The new values, with the key column.
+            left_on: Key column of the table.
+            right_on: Key column of the other rows; by default of the same name.
+            schema: Schema of data that has no types of its own.
+            with_offsets: Return the changed rows as well.
+
+        Returns:
+            The fragment and the ids of the changed fields for a later `LanceOperation.Update`, and
+            on request the changed rows as a portable bitmap.
+
+        Examples:
+            >>> values = {"id": [1], "score": [9.0]}
+            >>> fragment, fields = ds.get_fragment(0).update_columns(values, "id")
+            >>> update = lance.LanceOperation.Update(
+            ...     updated_fragments=[fragment], fields_modified=fields
+            ... )
+            >>> lance.LanceDataset.commit(ds, update, read_version=1).take([0])["score"].to_pylist()
+            [9.0]
         """
         reader = ingest.to_reader(data_obj, schema)
         key = JoinKey(left=left_on, right=right_on or left_on)

@@ -38,12 +38,30 @@ class DatasetFiles:
     _snapshot: Snapshot
 
     def new_file_session(self) -> Any:
-        """Return a session of `lance.file` for single files below the root of the table."""
+        """Return a session of `lance.file` for single files below the root of the table.
+
+        Returns:
+            The session.
+
+        Examples:
+            >>> path = f"data/{ds.get_fragment(0).data_files()[0].path}"
+            >>> ds.new_file_session().contains(path)
+            True
+        """
         location = self._snapshot.location
         return file_session(location.uri, storage_options=location.storage_options or None)
 
     def all_files(self) -> pa.RecordBatchReader:
-        """Return every file below the root of the table: URI of the root, path, size and time."""
+        """Return every file below the root of the table.
+
+        Returns:
+            The URI of the root, the path, the size and the time of each file.
+
+        Examples:
+            >>> paths = ds.all_files().read_all()["path"].to_pylist()
+            >>> [path for path in paths if path.startswith("data/")]
+            ['data/....lance']
+        """
         location = self._snapshot.location
         found = stored_files(location)
         rows = ((location.uri, i.path, i.size_bytes, i.modified_ns // 1000) for i in found)
@@ -55,9 +73,19 @@ class DatasetFiles:
         min_version: int | None = None,
         progress: Callable[[int, int | None], Any] | None = None,
     ) -> pa.RecordBatchReader:
-        """Return the files that versions refer to: version, URI of the root, path and type.
+        """Return the files that versions refer to.
 
-        `progress` is called with the numbers of versions read and in total.
+        Args:
+            min_version: The first version to read.
+            progress: Called with the numbers of versions read and in total.
+
+        Returns:
+            The version, the URI of the root, the path and the type of each file.
+
+        Examples:
+            >>> ds.insert(ds.head(1))
+            >>> sorted(set(ds.tracked_files().read_all()["version"].to_pylist()))
+            [1, 2]
         """
         location = self._snapshot.location
         found = tracked_files(location, min_version=min_version, progress=progress)

@@ -38,15 +38,39 @@ class FragmentDeletes(FragmentScans, ABC):
 
     @os_errors()
     def delete(self, predicate: Filter) -> FragmentMetadata | None:
-        """Mark rows as deleted and return the new fragment; None if no row is left."""
+        """Mark rows as deleted, for a later `LanceOperation.Delete`.
+
+        Args:
+            predicate: SQL, or an expression of `pyarrow.compute`.
+
+        Returns:
+            The new fragment; None if no row is left.
+
+        Examples:
+            >>> fragment = ds.get_fragment(0).delete("id = 1")
+            >>> delete = lance.LanceOperation.Delete([fragment], [], "id = 1")
+            >>> lance.LanceDataset.commit(ds, delete, read_version=1).count_rows()
+            2
+        """
         found = self.scanner(columns=[], filter=predicate, with_row_address=True).to_table()
         addresses = found.column(0).to_numpy()
         return self._without(BitMap((addresses & _OFFSET_MASK).astype(np.uint32)))
 
     def delete_rows(self, offsets: Iterable[int]) -> FragmentMetadata | None:
-        """Mark rows as deleted by their offsets in the files, and return the new fragment.
+        """Mark rows as deleted by their offsets in the files.
 
-        The result is None if no row is left.
+        Args:
+            offsets: Positions of the rows, those of deleted ones included.
+
+        Returns:
+            The new fragment; None if no row is left.
+
+        Raises:
+            InvalidRequestError: An offset is past the last row.
+
+        Examples:
+            >>> ds.get_fragment(0).delete_rows([0, 1]).num_deletions
+            2
         """
         numbers = [int(offset) for offset in offsets]
         if any(not 0 <= number <= _MAX_OFFSET for number in numbers):
@@ -60,7 +84,14 @@ class FragmentDeletes(FragmentScans, ABC):
         return self._without(BitMap(numbers))
 
     def validate(self) -> None:
-        """Raise an error if files of the fragment are missing, or its rows are inconsistent."""
+        """Raise an error if files of the fragment are missing, or its rows are inconsistent.
+
+        Raises:
+            CorruptTableError: The fragment violates the format.
+
+        Examples:
+            >>> ds.get_fragment(0).validate()
+        """
         ensure_in_order(self._ds._snapshot, fragment=self._id)
 
     def _without(self, rows: BitMap) -> FragmentMetadata | None:

@@ -61,10 +61,31 @@ class DatasetIndices(GuardedDataset):
     ) -> None:
         """Build an index of a column and move to the version that has it.
 
-        `index_type` is BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM or INVERTED (FTS), or
-        an `IndexConfig` with parameters; `kwargs` are parameters, too. With `train=False` the index
-        covers no row yet. With `fragment_ids` and `index_uuid` a part of a BTREE is written, to be
-        merged by `merge_index_metadata`; nothing is committed.
+        Args:
+            column: The column, or the path of a struct field.
+            index_type: BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM, INVERTED (or FTS),
+                or an `IndexConfig` with parameters.
+            name: Name of the index; by default the column's, with `_idx`.
+            replace: Replace an index of the same name; otherwise it is an error.
+            train: False creates an index that covers no row yet.
+            fragment_ids: Write a part of a BTREE over these fragments, to be merged by
+                `merge_index_metadata`; nothing is committed.
+            index_uuid: The uuid that the parts share.
+            progress_callback: Called while the index is built.
+            format_version: Version of the files of a text index.
+            document_granularity: Whether a document of a text index is a row or an element of a
+                list.
+            **kwargs: Parameters of the kind.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+            ColumnTypeError: The kind does not support the type of the column.
+            AlreadyExistsError: There is an index of this name, and `replace` is False.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> "ScalarIndexQuery" in ds.scanner(filter="id = 2").explain_plan()
+            True
         """
         options = _text_options(index_type, format_version, document_granularity)
         request = _request(
@@ -115,10 +136,45 @@ class DatasetIndices(GuardedDataset):
     ) -> Self:
         """Build an index of vectors, or of a scalar kind as `create_scalar_index` does.
 
-        Return this dataset. `index_type` of vectors is IVF_FLAT, IVF_SQ, IVF_PQ or one of these
-        with HNSW; further options are `num_bits`, `sample_rate`, `max_iters`, `m`,
-        `ef_construction` and `max_level`. Arguments about caches, shuffles and streaming tune
-        official Lance. Vectors that are not finite are left out.
+        Vectors that are not finite are left out. Arguments about caches, shuffles and streaming
+        tune
+        official Lance.
+
+        Args:
+            column: The column.
+            index_type: IVF_FLAT, IVF_SQ, IVF_PQ, one of these with HNSW such as IVF_HNSW_SQ, or a
+                scalar kind.
+            name: Name of the index; by default the column's, with `_idx`.
+            metric: Distance: L2, cosine, dot or hamming.
+            replace: Replace an index of the same name; otherwise it is an error.
+            num_partitions: Partitions of the vectors; by default chosen by the number of rows.
+            ivf_centroids: Centers of the partitions, instead of training them.
+            pq_codebook: Codebook of PQ, together with `ivf_centroids`.
+            num_sub_vectors: Parts of a vector that PQ encodes, each in one code.
+            accelerator: Device that trains the partitions, such as `cuda`.
+            ivf_centroids_file: URI of a NumPy file with the centers.
+            precomputed_partition_dataset: Not supported.
+            storage_options: Not supported.
+            filter_nan: Accepted: vectors that are not finite are always left out.
+            train: False creates an index that covers no row yet.
+            fragment_ids: Not supported: use `create_index_uncommitted`.
+            index_uuid: Not supported: use `create_index_uncommitted`.
+            target_partition_size: Rows per partition to aim at, if `num_partitions` is not given.
+            skip_transpose: Not supported.
+            progress_callback: Called while the index is built.
+            **kwargs: Parameters: `num_bits`, `sample_rate`, `max_iters`, `m`, `ef_construction` and
+                `max_level` of vectors, or those of a scalar kind.
+
+        Returns:
+            This dataset at the version that has the index.
+
+        Raises:
+            ColumnTypeError: The column does not hold vectors.
+            AlreadyExistsError: There is an index of this name, and `replace` is False.
+
+        Examples:
+            >>> docs.create_index("vector", "IVF_FLAT", num_partitions=1, metric="cosine").has_index
+            True
         """
         if is_vector_type(index_type):
             parameters = vector_parameters(index_type, locals(), kwargs)
@@ -178,6 +234,36 @@ class DatasetIndices(GuardedDataset):
 
         Segments of disjoint fragments can be merged by `merge_existing_index_segments`, and are
         committed together by `commit_existing_index_segments`.
+
+        Args:
+            column: The column.
+            index_type: A kind of vector or scalar index, as in `create_index`.
+            name: Name of the index.
+            metric: Distance of a vector index.
+            replace: Ignored: nothing is committed.
+            num_partitions: Partitions of the vectors.
+            ivf_centroids: Centers of the partitions; segments to be merged must share them.
+            pq_codebook: Codebook of PQ, together with `ivf_centroids`.
+            num_sub_vectors: Parts of a vector that PQ encodes.
+            accelerator: Device that trains the partitions.
+            ivf_centroids_file: URI of a NumPy file with the centers.
+            train: False builds a segment that covers no row.
+            fragment_ids: The fragments to cover, which are required.
+            index_uuid: The uuid of the segment.
+            target_partition_size: Rows per partition to aim at.
+            rabitq_model: Not supported.
+            **kwargs: Parameters of the kind.
+
+        Returns:
+            The entry of the segment.
+
+        Raises:
+            InvalidRequestError: `fragment_ids` is not given.
+
+        Examples:
+            >>> segment = ds.create_index_uncommitted("id", "BTREE", "by_id", fragment_ids=[0])
+            >>> ds.commit_existing_index_segments("by_id", "id", [segment]).has_index
+            True
         """
         parameters = kwargs
         if is_vector_type(index_type):
@@ -193,14 +279,46 @@ class DatasetIndices(GuardedDataset):
         return from_index(build_segment(self._snapshot, part, run, unique=unique))
 
     def merge_existing_index_segments(self, segments: list[Index]) -> Index:
-        """Merge uncommitted segments of one index into a new one and return its entry."""
+        """Merge uncommitted segments of one index into a new one and return its entry.
+
+        Args:
+            segments: Results of `create_index_uncommitted`, of disjoint fragments.
+
+        Returns:
+            The entry of the merged segment, which is not committed either.
+
+        Examples:
+            >>> ds.insert(ds.head(1))
+            >>> parts = [
+            ...     ds.create_index_uncommitted("id", "BTREE", "by_id", fragment_ids=[number])
+            ...     for number in (0, 1)
+            ... ]
+            >>> merged = ds.merge_existing_index_segments(parts)
+            >>> sorted(merged.fragment_ids)
+            [0, 1]
+        """
         run = IndexRun(choices=self._choices)
         return from_index(merge_segments(self._snapshot, list(map(to_index, segments)), run))
 
     def commit_existing_index_segments(
         self, index_name: str, column: str, segments: list[Index]
     ) -> Self:
-        """Commit built segments as one index; return this dataset at the version that has it."""
+        """Commit built segments as one index.
+
+        Args:
+            index_name: Name of the index.
+            column: The column.
+            segments: Results of `create_index_uncommitted` or `merge_existing_index_segments`.
+
+        Returns:
+            This dataset at the version that has the index.
+
+        Examples:
+            >>> segment = ds.create_index_uncommitted("id", "BTREE", "by_id", fragment_ids=[0])
+            >>> ds = ds.commit_existing_index_segments("by_id", "id", [segment])
+            >>> [index["name"] for index in ds.list_indices()]
+            ['by_id']
+        """
         run = IndexRun(choices=self._choices)
         entries = list(map(to_index, segments))
         self._snapshot = commit_segments(self._snapshot, index_name, column, entries, run)
@@ -213,7 +331,22 @@ class DatasetIndices(GuardedDataset):
         batch_readhead: int | None = None,  # tunes official Lance
         progress_callback: Callback | None = None,  # merging reports no rows
     ) -> None:
-        """Merge the parts of a BTREE that were built under one uuid; nothing is committed."""
+        """Merge the parts of a BTREE that were built under one uuid; nothing is committed.
+
+        Args:
+            index_uuid: The uuid of the parts.
+            index_type: BTREE.
+            batch_readhead: Ignored.
+            progress_callback: Ignored.
+
+        Raises:
+            UnsupportedError: The kind is not BTREE.
+
+        Examples:
+            >>> unique = "7f3c1a52-9d1e-4f7b-8a66-0c5d2b9e1f34"
+            >>> ds.create_scalar_index("id", "BTREE", fragment_ids=[0], index_uuid=unique)
+            >>> ds.merge_index_metadata(unique, "BTREE")
+        """
         if index_type.upper() != _PARTED:
             raise UnsupportedError(
                 f"parts of {index_type.upper()} are not merged by merge_index_metadata",
@@ -222,7 +355,20 @@ class DatasetIndices(GuardedDataset):
         merge_parts(self._snapshot, to_uuid(index_uuid))
 
     def drop_index(self, name: str) -> None:
-        """Drop an index by its name."""
+        """Drop an index by its name.
+
+        Args:
+            name: The name of the index.
+
+        Raises:
+            IndexNotFoundError: The table has no such index.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.drop_index("id_idx")
+            >>> ds.has_index
+            False
+        """
         self._snapshot = drop_index(self._snapshot, name, choices=self._choices)
 
     def prewarm_index(
@@ -232,25 +378,61 @@ class DatasetIndices(GuardedDataset):
         with_position: bool = False,
         index_segments: Iterable[str | uuid.UUID] | None = None,
     ) -> None:
-        """Load an index, or some of its segments, into the cache of index files."""
+        """Load an index, or some of its segments, into the cache of index files.
+
+        Args:
+            name: The name of the index.
+            with_position: Not supported.
+            index_segments: Uuids of the segments; by default all.
+
+        Raises:
+            IndexNotFoundError: The table has no such index.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.prewarm_index("id_idx")
+        """
         if with_position:
             raise UnsupportedError("positions of text indices are read by phrase queries only")
         chosen = None if index_segments is None else [to_uuid(str(i)) for i in index_segments]
         prewarm(self._snapshot, name, chosen)
 
     def list_indices(self) -> list[IndexInformation]:
-        """Return the index entries."""
+        """Return the index entries.
+
+        Returns:
+            One entry per segment: name, kind, columns, covered fragments and version.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> [(index["name"], index["type"], index["fields"]) for index in ds.list_indices()]
+            [('id_idx', 'BTree', ['id'])]
+        """
         coverage = current_coverage(self._snapshot)
         return inform(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
 
     def describe_indices(self) -> list[IndexDescription]:
-        """Describe each index."""
+        """Describe each index.
+
+        Returns:
+            One description per index, with its segments.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> [(index.name, index.num_rows_indexed) for index in ds.describe_indices()]
+            [('id_idx', 3)]
+        """
         coverage = current_coverage(self._snapshot)
         return describe(self._snapshot.indices, self._snapshot.manifest, coverage=coverage)
 
     @property
     def has_index(self) -> bool:
-        """Whether the table has an index."""
+        """Whether the table has an index.
+
+        Examples:
+            >>> ds.has_index
+            False
+        """
         return bool(self._snapshot.indices)
 
 

@@ -27,7 +27,18 @@ def _ensure_fragments(fragments: object) -> None:
 
 
 class LanceOperation:
-    """Namespace of the operations of a transaction."""
+    """Operations that `LanceDataset.commit` records.
+
+    They are for programs that write data files themselves, on several machines for example, and
+    commit them together.
+
+    Examples:
+        >>> from lancelake.pylance.fragment import write_fragments
+        >>> fragments = write_fragments(ds.head(1), ds)
+        >>> append = lance.LanceOperation.Append(fragments)
+        >>> lance.LanceDataset.commit(ds, append, read_version=ds.version).count_rows()
+        4
+    """
 
     @dataclass(repr=False, eq=False)
     class BaseOperation:
@@ -40,7 +51,17 @@ class LanceOperation:
     class Overwrite(BaseOperation):
         """Create the table, or replace its schema and all its rows.
 
-        The fragments get new ids. `initial_bases` are registered if the table is created.
+        Attributes:
+            new_schema: The schema; fields of an Arrow schema get new ids.
+            fragments: The fragments, which get new ids.
+            initial_bases: Base paths to register if the table is created.
+
+        Examples:
+            >>> fragment = lance.LanceFragment.create("new.lance", {"id": [1]})
+            >>> schema = pa.schema([("id", pa.int64())])
+            >>> overwrite = lance.LanceOperation.Overwrite(schema, [fragment])
+            >>> lance.LanceDataset.commit("new.lance", overwrite).count_rows()
+            1
         """
 
         new_schema: LanceSchema | pa.Schema
@@ -55,7 +76,17 @@ class LanceOperation:
 
     @dataclass
     class Append(BaseOperation):
-        """Append rows: their fragments, which get new ids."""
+        """Append rows.
+
+        Attributes:
+            fragments: The fragments, which get new ids.
+
+        Examples:
+            >>> fragment = lance.LanceFragment.create("people.lance", ds.head(1))
+            >>> append = lance.LanceOperation.Append([fragment])
+            >>> lance.LanceDataset.commit(ds, append, read_version=1).count_rows()
+            4
+        """
 
         fragments: list[FragmentMetadata]
 
@@ -65,7 +96,18 @@ class LanceOperation:
 
     @dataclass
     class Delete(BaseOperation):
-        """Delete rows: fragments with a new deletion file, and ids of removed ones."""
+        """Delete rows.
+
+        Attributes:
+            updated_fragments: Fragments with a new deletion file.
+            deleted_fragment_ids: Fragments without a row left.
+            predicate: The condition, for the record.
+
+        Examples:
+            >>> delete = lance.LanceOperation.Delete([], [0], "true")
+            >>> lance.LanceDataset.commit(ds, delete, read_version=1).count_rows()
+            0
+        """
 
         updated_fragments: list[FragmentMetadata]
         deleted_fragment_ids: Iterable[int]
@@ -79,11 +121,28 @@ class LanceOperation:
     class Update(BaseOperation):
         """Update rows: by moving them to new fragments, or by rewriting columns in place.
 
-        `fields_modified` are the fields that changed in `updated_fragments`; indices on them no
-        longer cover these fragments. New fragments stay covered by indices on none of
-        `fields_for_preserving_frag_bitmap`. `update_mode` is `rewrite_rows` or `rewrite_columns`.
-        `updated_fragment_offsets` has the changed rows, by fragment id, as portable Roaring
-        bitmaps.
+        Attributes:
+            removed_fragment_ids: Fragments without a row left.
+            updated_fragments: Fragments with a new deletion file, or with new files of some
+                columns.
+            new_fragments: Fragments with the moved rows.
+            fields_modified: Fields that changed in `updated_fragments`; indices on them no longer
+                cover these fragments.
+            fields_for_preserving_frag_bitmap: New fragments stay covered by indices on none of
+                these.
+            update_mode: `rewrite_rows` or `rewrite_columns`.
+            updated_fragment_offsets: The changed rows by fragment id, as portable Roaring bitmaps.
+
+        Examples:
+            >>> values = {"id": [1], "score": [9.0]}
+            >>> fragment, fields = ds.get_fragment(0).update_columns(values, "id")
+            >>> update = lance.LanceOperation.Update(
+            ...     updated_fragments=[fragment],
+            ...     fields_modified=fields,
+            ...     update_mode="rewrite_columns",
+            ... )
+            >>> lance.LanceDataset.commit(ds, update, read_version=1).count_rows("score = 9")
+            1
         """
 
         removed_fragment_ids: list[int] = field(default_factory=list)
@@ -101,9 +160,18 @@ class LanceOperation:
 
     @dataclass
     class Merge(BaseOperation):
-        """Add columns: all fragments of the table, and its next schema.
+        """Add columns.
 
-        `preserves_nullability` states that rows appended in the meantime may lack the new columns.
+        Attributes:
+            fragments: All fragments of the table, with the files of the new columns.
+            schema: The new schema of the table.
+            preserves_nullability: Rows appended in the meantime may lack the new columns.
+
+        Examples:
+            >>> fragment, schema = ds.get_fragment(0).merge_columns({"double": "score * 2"})
+            >>> merge = lance.LanceOperation.Merge([fragment], schema)
+            >>> "double" in lance.LanceDataset.commit(ds, merge, read_version=1).schema.names
+            True
         """
 
         fragments: list[FragmentMetadata]
@@ -120,7 +188,16 @@ class LanceOperation:
 
     @dataclass
     class Restore(BaseOperation):
-        """Restore an old version as the newest."""
+        """Restore an old version as the newest.
+
+        Attributes:
+            version: The version.
+
+        Examples:
+            >>> ds.truncate_table()
+            >>> lance.LanceDataset.commit(ds, lance.LanceOperation.Restore(1)).count_rows()
+            3
+        """
 
         version: int
 
@@ -216,7 +293,9 @@ class LanceOperation:
     class Project(BaseOperation):
         """Drop, rename or reorder columns.
 
-        `preserves_nullability` states that the nullability of no column changed.
+        Attributes:
+            schema: The new schema of the table.
+            preserves_nullability: The nullability of no column changed.
         """
 
         schema: LanceSchema

@@ -34,7 +34,12 @@ class DatasetMemWal(GuardedDataset):
 
     @property
     def wal(self) -> TableWal:
-        """Durable upserts and deletes in milliseconds, and reads that include them."""
+        """Durable upserts and deletes in milliseconds, and reads that include them.
+
+        Examples:
+            >>> ds.wal
+            TableWal('people.lance')
+        """
         return TableWal(self)
 
     @os_errors()
@@ -59,13 +64,33 @@ class DatasetMemWal(GuardedDataset):
         stats_log_interval_ms: int | None = None,
         hnsw_params: dict[str, dict[str, int]] | None = None,
     ) -> None:
-        """Add a MemWAL to the table.
+        """Add a MemWAL to the table, as pylance does; `wal.initialize` has fewer arguments.
 
-        At most one way to choose the shard of a row may be given: a bucket of a column's hash, the
-        value of a column, or one shard for all; without any, writers name shards themselves. The
-        column must be part of the primary key. Settings of writers are recorded for all of them;
-        those without a counterpart here tune official Lance, as `hnsw_params`. Generations have no
-        index but that of the key, so that `maintained_indexes` must not name any.
+        At most one way to choose the shard of a row may be given; without any, writers name shards
+        themselves. Settings that are not listed tune official Lance.
+
+        Args:
+            maintained_indexes: Must not name any: generations have no index but that of the key.
+            bucket_column: Key column whose hash chooses the shard, together with `num_buckets`.
+            num_buckets: Number of shards.
+            identity_column: Key column whose value chooses the shard.
+            unsharded: All rows are in one shard.
+            max_memtable_size: Bytes in memory at which a writer flushes, recorded for all writers.
+            max_memtable_rows: Rows in memory at which a writer flushes.
+            max_memtable_batches: Batches in memory at which a writer flushes.
+            max_unflushed_memtable_bytes: Bytes in memory at which writes wait.
+
+        Raises:
+            InvalidRequestError: More than one way to choose shards is given, or the table has no
+                primary key.
+
+        Examples:
+            >>> key = {"lance-schema:unenforced-primary-key": "true"}
+            >>> schema = pa.schema([pa.field("id", pa.int64(), nullable=False, metadata=key)])
+            >>> keyed = lance.write_dataset({"id": [1]}, "keyed.lance", schema=schema)
+            >>> keyed.initialize_mem_wal(bucket_column="id", num_buckets=4)
+            >>> keyed.mem_wal_index_details()["num_shards"]
+            4
         """
         settings = given(locals(), without=_SHARDING)
         if maintained_indexes:
@@ -85,7 +110,15 @@ class DatasetMemWal(GuardedDataset):
 
     @names_dataset
     def mem_wal_index_details(self) -> dict[str, Any] | None:
-        """Return the configuration of the MemWAL; None for a table without one."""
+        """Return the configuration of the MemWAL.
+
+        Returns:
+            The configuration; None for a table without one.
+
+        Examples:
+            >>> ds.mem_wal_index_details() is None
+            True
+        """
         if all(index.name != MEM_WAL for index in self._snapshot.indices):
             return None
         found = details_of(self._snapshot)
@@ -117,8 +150,32 @@ class DatasetMemWal(GuardedDataset):
         """Claim a shard, and return its writer; the writer before it is stopped.
 
         Rows must belong to the shard by the table's sharding spec, which is not checked: `wal`
-        chooses the shards of rows itself. Writes are always durable; the settings of memtables are
-        obeyed, and the others tune official Lance.
+        chooses
+        the shards of rows itself. Writes are always durable. Settings that are not listed tune
+        official
+        Lance.
+
+        Args:
+            shard_id: The uuid of the shard.
+            max_memtable_size: Bytes in memory at which the writer flushes.
+            max_memtable_rows: Rows in memory at which the writer flushes.
+            max_memtable_batches: Batches in memory at which the writer flushes.
+            max_unflushed_memtable_bytes: Bytes in memory at which writes wait.
+
+        Returns:
+            The writer.
+
+        Raises:
+            InvalidRequestError: The table has no MemWAL.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", unsharded=True)
+            >>> shard = "7f3c1a52-9d1e-4f7b-8a66-0c5d2b9e1f34"
+            >>> writer = ds.mem_wal_writer(shard)
+            >>> writer.put(pa.table({"id": [4], "name": ["di"], "score": [4.5]}))
+            >>> writer.close()
+            >>> ds.wal.count_rows()
+            4
         """
         settings = given(locals(), without=("shard_id", "hnsw_params"))
         return open_shard_writer(newest(self._snapshot), shard_id, settings)

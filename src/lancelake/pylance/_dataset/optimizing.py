@@ -46,9 +46,44 @@ class DatasetOptimizer:
     ) -> CompactionMetrics:
         """Rewrite small fragments, and those with deleted rows, into fuller ones.
 
-        Rewritten rows follow those that are not rewritten. `sort_by` sorts all rows instead, and
-        `z_order_by` clusters them along a Z-order curve. With `groups_per_commit`, progress is
-        committed from time to time.
+        Rewritten rows follow those that are not rewritten. Options that are not given are taken
+        from
+        the table's config.
+
+        Args:
+            target_rows_per_fragment: Rows per fragment to aim at, 1,048,576 by default.
+            max_rows_per_group: Ignored.
+            max_bytes_per_file: Bytes per data file, at most.
+            materialize_deletions: Rewrite fragments with deleted rows.
+            materialize_deletions_threshold: Share of deleted rows from which on a fragment is
+                rewritten.
+            defer_index_remap: Record where rows moved instead of rewriting indices.
+            num_threads: Threads that rewrite fragments.
+            batch_size: Rows per batch.
+            compaction_mode: `reencode`, or copying of encoded pages.
+            binary_copy_read_batch_bytes: Ignored.
+            max_source_fragments: Fragments to rewrite, at most.
+            max_source_rows: Rows to rewrite, at most.
+            max_source_bytes: Bytes to rewrite, at most.
+            excluded_fragment_ids: Fragments to leave alone.
+            data_storage_version: Version of the new files, which must be the table's.
+            target_bytes_per_fragment: Bytes per fragment to aim at, instead of rows.
+            settled_bytes: Leave fragments of at least this size alone.
+            sort_by: Sort all rows by these columns.
+            z_order_by: Cluster all rows along a Z-order curve through these columns.
+            groups_per_commit: Commit after so many groups of fragments, instead of once.
+
+        Returns:
+            The numbers of fragments and files removed and added.
+
+        Raises:
+            RetryableConflictError: Others changed all of the rewritten rows.
+
+        Examples:
+            >>> ds.insert(ds.head(1))
+            >>> metrics = ds.optimize.compact_files()
+            >>> metrics.fragments_removed, metrics.fragments_added
+            (2, 1)
         """
         given = CompactionOptions(
             target_rows_per_fragment=target_rows_per_fragment,
@@ -75,12 +110,32 @@ class DatasetOptimizer:
         return Compaction.execute(self._dataset, given, run)
 
     def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Any) -> None:
-        """Clean up old versions every `interval` versions; takes no `kwargs`."""
+        """Clean up old versions after every so many commits.
+
+        Args:
+            auto_cleanup_config: `interval`, the number of commits, and `older_than_seconds`.
+            **kwargs: None are accepted.
+
+        Examples:
+            >>> ds.optimize.enable_auto_cleanup({"interval": 10, "older_than_seconds": 86400})
+            >>> ds.config()["lance.auto_cleanup.interval"]
+            '10'
+        """
         _ensure_none(kwargs)
         self._dataset.update_config(dict(cleanup_config(auto_cleanup_config)))
 
     def disable_auto_cleanup(self, **kwargs: Any) -> None:
-        """Do not clean up old versions automatically; takes no `kwargs`."""
+        """Do not clean up old versions automatically.
+
+        Args:
+            **kwargs: None are accepted.
+
+        Examples:
+            >>> ds.optimize.enable_auto_cleanup({"interval": 10})
+            >>> ds.optimize.disable_auto_cleanup()
+            >>> ds.config()
+            {}
+        """
         _ensure_none(kwargs)
         self._dataset.delete_config_keys([INTERVAL, OLDER_THAN])
 
@@ -93,10 +148,23 @@ class DatasetOptimizer:
     ) -> None:
         """Add unindexed rows to all indices, or to the named ones.
 
-        By default all segments of an index and the new rows are merged into one segment. With
-        `num_indices_to_merge` only that many of the newest segments are merged; with 0 the new
-        rows become a new segment. `retrain` rebuilds the index. Indices of an unknown kind are
-        left unchanged, with a warning.
+        Indices of an unknown kind are left unchanged, with a warning.
+
+        Args:
+            num_indices_to_merge: Merge only so many of the newest segments; 0 writes the new rows
+                as a new segment. By default all segments and the new rows become one.
+            index_names: The indices; by default all.
+            retrain: Rebuild the indices.
+
+        Raises:
+            IndexNotFoundError: The table has no such index.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> ds.insert(ds.head(1))
+            >>> ds.optimize.optimize_indices()
+            >>> ds.index_statistics("id_idx")["num_unindexed_rows"]
+            0
         """
         names = None if index_names is None else tuple(index_names)
         options = RefreshOptions(
@@ -119,5 +187,11 @@ class DatasetMaintenance:
 
     @property
     def optimize(self) -> DatasetOptimizer:
-        """Compaction and index maintenance."""
+        """Compaction and index maintenance.
+
+        Examples:
+            >>> ds.insert(ds.head(1))
+            >>> ds.optimize.compact_files().fragments_removed
+            2
+        """
         return DatasetOptimizer(self)

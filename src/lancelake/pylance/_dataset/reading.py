@@ -36,34 +36,107 @@ class DatasetReads(ABC):
 
     @property
     def initial_storage_options(self) -> dict[str, str] | None:
-        """Storage options that the table was opened with."""
+        """Storage options that the table was opened with.
+
+        Examples:
+            >>> ds.initial_storage_options is None
+            True
+        """
         return self._snapshot.location.storage_options or None
 
     def latest_storage_options(self) -> dict[str, str] | None:
-        """Current storage options, which are those the table was opened with."""
+        """Current storage options, which are those the table was opened with.
+
+        Returns:
+            The options, None without any.
+
+        Examples:
+            >>> ds.latest_storage_options() is None
+            True
+        """
         return self.initial_storage_options
 
     def version_refs(self) -> list[dict[str, int]]:
-        """Return the numbers of all versions, oldest first, without reading them."""
+        """Return the numbers of all versions, oldest first, without reading them.
+
+        Returns:
+            One entry per version.
+
+        Examples:
+            >>> [each["version"] for each in ds.version_refs()]
+            [1]
+        """
         names = list_versions(self._snapshot.location)
         return [{"version": number} for number in sorted(name.version for name in names)]
 
     def fragment_ids(self) -> BitMap:
-        """Return the ids of all fragments."""
+        """Return the ids of all fragments.
+
+        Returns:
+            The ids as a bitmap.
+
+        Examples:
+            >>> list(ds.fragment_ids())
+            [0]
+        """
         return BitMap(fragment.id for fragment in self._snapshot.manifest.fragments)
 
     def index_statistics(self, index_name: str) -> dict[str, Any]:
-        """Return the coverage of an index."""
+        """Return the coverage of an index.
+
+        Args:
+            index_name: The name of the index.
+
+        Returns:
+            The kind, the segments, and the numbers of indexed and unindexed rows and fragments.
+
+        Raises:
+            IndexNotFoundError: The table has no such index.
+
+        Examples:
+            >>> ds.create_scalar_index("id", "BTREE")
+            >>> statistics = ds.index_statistics("id_idx")
+            >>> statistics["num_indexed_rows"], statistics["num_unindexed_rows"]
+            (3, 0)
+        """
         return index_statistics(self._snapshot, index_name)
 
     def take(self, indices: Iterable[int] | pa.Array, columns: Columns = None) -> pa.Table:
-        """Return rows by position, in the order requested."""
+        """Return rows by position, in the order requested.
+
+        Args:
+            indices: Positions among the rows of the table, starting at 0.
+            columns: Names, or SQL expressions by name; by default all columns.
+
+        Returns:
+            One row per position.
+
+        Raises:
+            OutOfRangeError: A position is past the last row.
+
+        Examples:
+            >>> ds.take([2, 0], columns=["name"]).to_pydict()
+            {'name': ['cy', 'ada']}
+        """
         request = ScanRequest(columns=request_columns(columns))
         return taking.take(self._snapshot, row_numbers(indices), request)
 
     @names_dataset
     def slice(self, start: int, end: int, columns: Columns = None) -> pa.Table:
-        """Return the rows from one position up to, not including, another."""
+        """Return the rows from one position up to, not including, another.
+
+        Args:
+            start: The first position.
+            end: The position after the last one.
+            columns: Names, or SQL expressions by name; by default all columns.
+
+        Returns:
+            The rows.
+
+        Examples:
+            >>> ds.slice(1, 3, columns=["id"]).to_pydict()
+            {'id': [2, 3]}
+        """
         if start < 0:
             raise InvalidRequestError(f"start must be non-negative, got {start}")
         if end < start:
@@ -90,7 +163,17 @@ class DatasetReads(ABC):
     def remap_row_addrs(self, addrs: pa.Array) -> pa.Array | None:
         """Return where rows are after the compactions that the table has recorded.
 
-        Rows that a compaction dropped are null. None if no compaction is recorded.
+        Compactions are recorded if they defer the remapping of indices.
+
+        Args:
+            addrs: Row addresses of an older version.
+
+        Returns:
+            The current addresses, null for dropped rows; None if no compaction is recorded.
+
+        Examples:
+            >>> ds.remap_row_addrs(pa.array([0], pa.uint64())) is None
+            True
         """
         entries = with_inline_moves(self._snapshot)
         moves = RowMoves.of(entries)
@@ -102,7 +185,22 @@ class DatasetReads(ABC):
         return pa.array(found, mask=gone | (found == DROPPED))
 
     def sql(self, sql: str) -> SqlQueryBuilder:
-        """Create a read-only query of this version, in which the table is named `dataset`."""
+        """Create a read-only query of this version, in which the table is named `dataset`.
+
+        Args:
+            sql: The query.
+
+        Returns:
+            A builder; `build` returns the query.
+
+        Raises:
+            InvalidExpressionError: When the query runs and is not valid.
+
+        Examples:
+            >>> query = ds.sql("SELECT max(score) AS best FROM dataset").build()
+            >>> pa.Table.from_batches(query.to_batch_records()).to_pydict()
+            {'best': [3.5]}
+        """
         return SqlQueryBuilder(self._snapshot, sql)
 
     def take_blobs(
@@ -114,7 +212,30 @@ class DatasetReads(ABC):
         *,
         buffer_size: int = DEFAULT_BLOB_BUFFER_SIZE,
     ) -> list[BlobFile | None]:
-        """Return the blobs of rows as files, None for nulls; no data is read yet."""
+        """Return the blobs of rows as files; no data is read yet.
+
+        Exactly one of `ids`, `addresses` and `indices` selects the rows.
+
+        Args:
+            blob_column: The column.
+            ids: Row ids.
+            addresses: Row addresses.
+            indices: Positions among the rows of the table.
+            buffer_size: Bytes to read ahead.
+
+        Returns:
+            One file per row, None for a null.
+
+        Raises:
+            ColumnTypeError: The column does not hold blobs.
+
+        Examples:
+            >>> columns = [lance.blob_array([b"abcdef"])]
+            >>> rows = pa.Table.from_arrays(columns, schema=pa.schema([lance.blob_field("clip")]))
+            >>> clips = lance.write_dataset(rows, "clips.lance", data_storage_version="2.2")
+            >>> clips.take_blobs("clip", indices=[0])[0].read_range(2, 3)
+            b'cde'
+        """
         checked_buffer_size(buffer_size)
         found = self._blobs(blob_column, ids, addresses, indices)
         return [None if row.blob is None else BlobFile(row.blob, buffer_size) for row in found]
@@ -129,7 +250,31 @@ class DatasetReads(ABC):
         io_buffer_size: int | None = None,  # tunes official Lance
         preserve_order: bool | None = None,  # the order is always kept
     ) -> list[tuple[int, bytes | None]]:
-        """Read the blobs of rows and return them with the addresses, in the order requested."""
+        """Read the blobs of rows.
+
+        Exactly one of `ids`, `addresses` and `indices` selects the rows.
+
+        Args:
+            blob_column: The column.
+            ids: Row ids.
+            addresses: Row addresses.
+            indices: Positions among the rows of the table.
+            io_buffer_size: Ignored.
+            preserve_order: Ignored: the order is always that of the request.
+
+        Returns:
+            The address and the bytes of each row, in the order requested; None for a null.
+
+        Raises:
+            ColumnTypeError: The column does not hold blobs.
+
+        Examples:
+            >>> columns = [lance.blob_array([b"abcdef", None])]
+            >>> rows = pa.Table.from_arrays(columns, schema=pa.schema([lance.blob_field("clip")]))
+            >>> clips = lance.write_dataset(rows, "clips.lance", data_storage_version="2.2")
+            >>> clips.read_blobs("clip", indices=[0])
+            [(0, b'abcdef')]
+        """
         found = self._blobs(blob_column, ids, addresses, indices)
         values = read_all([row.blob for row in found])
         return [(row.address, value) for row, value in zip(found, values, strict=True)]
@@ -143,9 +288,27 @@ class DatasetReads(ABC):
         io_buffer_size: int | None = None,  # tunes official Lance
         preserve_order: bool | None = None,  # the order is always kept
     ) -> list[tuple[int, int, bytes | None]]:
-        """Read ranges of blobs, each given by row, offset and length.
+        """Read ranges of blobs.
 
-        Returns the number of the request, the address of the row, and the bytes.
+        Args:
+            blob_column: The column.
+            requests: The row, the offset and the length of each range.
+            selector: How rows are given: `ids`, `addresses` or `indices`.
+            io_buffer_size: Ignored.
+            preserve_order: Ignored: the order is always that of the request.
+
+        Returns:
+            The number of the request, the address of the row, and the bytes.
+
+        Raises:
+            ColumnTypeError: The column does not hold blobs.
+
+        Examples:
+            >>> columns = [lance.blob_array([b"abcdef"])]
+            >>> rows = pa.Table.from_arrays(columns, schema=pa.schema([lance.blob_field("clip")]))
+            >>> clips = lance.write_dataset(rows, "clips.lance", data_storage_version="2.2")
+            >>> clips.read_blob_ranges("clip", [(0, 1, 2)], selector="indices")
+            [(0, 0, b'bc')]
         """
         if selector not in [by.value for by in RowsBy]:
             msg = f"selector must be one of 'ids', 'addresses', or 'indices', got {selector!r}"

@@ -44,7 +44,7 @@ class Branch(TypedDict, total=False):
 
 
 class Tags:
-    """The tags of a table."""
+    """The tags of a table: names of versions that cleanups keep."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -59,31 +59,124 @@ class Tags:
         return table_html(("tag", "branch", "version"), rows)
 
     def list(self) -> dict[str, Tag]:
-        """Return all tags by name."""
+        """Return all tags by name.
+
+        Returns:
+            The version and the branch of each tag.
+
+        Examples:
+            >>> ds.tags.create("stable")
+            >>> {name: tag["version"] for name, tag in ds.tags.list().items()}
+            {'stable': 1}
+        """
         return {name: _tag(tag) for name, tag in refs.list_tags(self._main).items()}
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Tag]]:
-        """Return all tags by version, newest first unless `order` is "asc"."""
+        """Return all tags by version.
+
+        Args:
+            order: `desc`, the default, for the newest first, or `asc`.
+
+        Returns:
+            Names and tags.
+
+        Examples:
+            >>> ds.tags.create("stable")
+            >>> [name for name, tag in ds.tags.list_ordered("asc")]
+            ['stable']
+        """
         return _ordered(self.list(), lambda tag: tag["version"], order)
 
     def get_version(self, tag: str) -> int:
-        """Return the version of a tag."""
+        """Return the version of a tag.
+
+        Args:
+            tag: The name of the tag.
+
+        Returns:
+            The number of the version.
+
+        Raises:
+            RefNotFoundError: The table has no such tag.
+
+        Examples:
+            >>> ds.tags.create("stable")
+            >>> ds.tags.get_version("stable")
+            1
+        """
         return refs.load_tag(self._main, tag).version
 
     def create(self, tag: str, reference: VersionLike | None = None) -> None:
-        """Create a tag for a version; by default this one."""
+        """Create a tag.
+
+        Args:
+            tag: The name of the tag.
+            reference: Version, tag, or branch and version; by default the open version.
+
+        Raises:
+            AlreadyExistsError: The tag exists.
+            InvalidNameError: The name is not allowed.
+            VersionNotFoundError: The table does not have the version.
+
+        Examples:
+            >>> ds.tags.create("stable", 1)
+            >>> lance.dataset("people.lance", version="stable").version
+            1
+        """
         tags.create_tag(self._snapshot, tag, self._named(reference))
 
     def update(self, tag: str, reference: VersionLike | None = None) -> None:
-        """Move a tag to another version; by default this one."""
+        """Move a tag to another version.
+
+        Args:
+            tag: The name of the tag.
+            reference: Version, tag, or branch and version; by default the open version.
+
+        Raises:
+            RefNotFoundError: The table has no such tag.
+
+        Examples:
+            >>> ds.tags.create("stable")
+            >>> ds.truncate_table()
+            >>> ds.tags.update("stable", 2)
+            >>> ds.tags.get_version("stable")
+            2
+        """
         tags.move_tag(self._snapshot, tag, self._named(reference))
 
     def delete(self, tag: str) -> None:
-        """Delete a tag."""
+        """Delete a tag; its version is kept.
+
+        Args:
+            tag: The name of the tag.
+
+        Raises:
+            RefNotFoundError: The table has no such tag.
+
+        Examples:
+            >>> ds.tags.create("stable")
+            >>> ds.tags.delete("stable")
+            >>> ds.tags.list()
+            {}
+        """
         tags.remove_tag(self._snapshot, tag)
 
     def replace_metadata(self, tag: str, metadata: dict[str, str]) -> None:
-        """Replace the metadata of a tag."""
+        """Replace the metadata of a tag.
+
+        Args:
+            tag: The name of the tag.
+            metadata: The new keys and values.
+
+        Raises:
+            RefNotFoundError: The table has no such tag.
+
+        Examples:
+            >>> ds.tags.create("stable")
+            >>> ds.tags.replace_metadata("stable", {"ticket": "42"})
+            >>> ds.tags.list()["stable"]["metadata"]
+            {'ticket': '42'}
+        """
         tags.annotate_tag(self._snapshot, tag, metadata)
 
     def _named(self, version: VersionLike | None) -> Reference:
@@ -109,20 +202,68 @@ class Branches:
         return table_html(("branch", "from branch", "from version"), rows)
 
     def list(self) -> dict[str, Branch]:
-        """Return all branches by name."""
+        """Return all branches by name.
+
+        Returns:
+            The version that each branch was forked from.
+
+        Examples:
+            >>> trial = ds.create_branch("trial")
+            >>> ds.branches.list()["trial"]["parent_version"]
+            1
+        """
         return {name: _branch(found) for name, found in refs.list_branches(self._main).items()}
 
     def list_ordered(self, order: str | None = None) -> builtins.list[tuple[str, Branch]]:
-        """Return all branches by the version they forked from, newest first unless "asc"."""
+        """Return all branches by the version they forked from.
+
+        Args:
+            order: `desc`, the default, for the newest first, or `asc`.
+
+        Returns:
+            Names and branches.
+
+        Examples:
+            >>> trial = ds.create_branch("trial")
+            >>> [name for name, branch in ds.branches.list_ordered()]
+            ['trial']
+        """
         return _ordered(self.list(), lambda branch: branch["parent_version"], order)
 
     @os_errors()
     def delete(self, branch: str) -> None:
-        """Delete a branch and its files."""
+        """Delete a branch and its files.
+
+        Args:
+            branch: The name of the branch.
+
+        Raises:
+            RefNotFoundError: The table has no such branch.
+
+        Examples:
+            >>> trial = ds.create_branch("trial")
+            >>> ds.branches.delete("trial")
+            >>> ds.branches.list()
+            {}
+        """
         branches.remove_branch(self._main, branch)
 
     def replace_metadata(self, branch: str, metadata: dict[str, str]) -> None:
-        """Replace the metadata of a branch."""
+        """Replace the metadata of a branch.
+
+        Args:
+            branch: The name of the branch.
+            metadata: The new keys and values.
+
+        Raises:
+            RefNotFoundError: The table has no such branch.
+
+        Examples:
+            >>> trial = ds.create_branch("trial")
+            >>> ds.branches.replace_metadata("trial", {"owner": "ada"})
+            >>> ds.branches.list()["trial"]["metadata"]
+            {'owner': 'ada'}
+        """
         branches.annotate_branch(self._main, branch, metadata)
 
 

@@ -39,7 +39,13 @@ _BATCH_SIZE_VARIABLE = "LANCE_DEFAULT_BATCH_SIZE"
 
 
 class LanceScanner(ArrowScanner):
-    """A scan of one version, ready to run."""
+    """A scan of one version, ready to run.
+
+    Examples:
+        >>> scan = ds.scanner(columns=["id"], limit=2)
+        >>> scan.to_table().to_pydict()
+        {'id': [1, 2]}
+    """
 
     def __init__(
         self,
@@ -80,20 +86,56 @@ class LanceScanner(ArrowScanner):
         return reported(self._plan.run(measure), self._plan, measure, self._on_statistics)
 
     def to_table(self) -> pa.Table:
-        """Read everything into memory."""
+        """Read everything into memory.
+
+        Returns:
+            The rows.
+
+        Examples:
+            >>> ds.scanner(["id"]).to_table().to_pydict()
+            {'id': [1, 2, 3]}
+        """
         return self._rows().read_all()
 
     def to_reader(self) -> pa.RecordBatchReader:
-        """Read as a stream."""
+        """Read as a stream.
+
+        Returns:
+            A reader; memory does not grow with the number of rows.
+
+        Examples:
+            >>> ds.scanner(["id"]).to_reader().read_next_batch().num_rows
+            3
+        """
         rows = self._rows()
         return rows if self._batch_bytes is None else in_bytes(rows, self._batch_bytes)
 
     def to_batches(self) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch."""
+        """Read batch by batch.
+
+        Returns:
+            The batches.
+
+        Examples:
+            >>> [batch.num_rows for batch in ds.scanner(batch_size=2).to_batches()]
+            [2, 1]
+        """
         yield from self.to_reader()
 
     def to_pandas(self, *, blob_mode: str = "lazy", **kwargs: Any) -> Any:
-        """Read everything into a pandas data frame, with blobs as `LanceDataset.to_pandas`."""
+        """Read everything into a pandas data frame.
+
+        Args:
+            blob_mode: Blobs become files (`lazy`), bytes (`bytes`) or descriptors (`descriptions`).
+            **kwargs: Arguments of `pyarrow.Table.to_pandas`.
+
+        Returns:
+            The rows as a `pandas.DataFrame`.
+
+        Examples:
+            >>> list(ds.scanner(["name"]).to_pandas()["name"])
+            ['ada', 'bob', 'cy']
+        """
         mode = blob_mode_named(blob_mode)
         if mode is BlobMode.BYTES:
             return self._changed(blob_values=True).to_table().to_pandas(**kwargs)
@@ -103,12 +145,22 @@ class LanceScanner(ArrowScanner):
 
     @property
     def projected_schema(self) -> pa.Schema:
-        """Schema of the result."""
+        """Schema of the result.
+
+        Examples:
+            >>> ds.scanner({"double": "score * 2"}).projected_schema.names
+            ['double']
+        """
         return self._plan.schema
 
     @property
     def dataset_schema(self) -> pa.Schema:
-        """Schema of the table."""
+        """Schema of the table.
+
+        Examples:
+            >>> ds.scanner(["id"]).dataset_schema.names
+            ['id', 'name', 'score']
+        """
         return public_schema(self._snapshot.manifest.schema)
 
     def scan_batches(self) -> Iterator[pads.TaggedRecordBatch]:
@@ -120,12 +172,31 @@ class LanceScanner(ArrowScanner):
         raise NotImplementedError("take")
 
     def head(self, num_rows: int) -> pa.Table:
-        """Return the first rows of the result."""
+        """Return the first rows of the result.
+
+        Args:
+            num_rows: Rows to return, at most.
+
+        Returns:
+            The rows.
+
+        Examples:
+            >>> ds.scanner(["id"]).head(1).to_pydict()
+            {'id': [1]}
+        """
         limit = num_rows if self._request.limit is None else min(num_rows, self._request.limit)
         return self._changed(limit=limit).to_table()
 
     def count_rows(self) -> int:
-        """Count the rows of the result."""
+        """Count the rows of the result.
+
+        Returns:
+            The number of rows.
+
+        Examples:
+            >>> ds.scanner(filter="id > 1").count_rows()
+            2
+        """
         if self._measure is None or self._on_statistics is None:
             return self._plan.count()
         measure = self._measure.another_run()
@@ -134,14 +205,36 @@ class LanceScanner(ArrowScanner):
         return rows
 
     def explain_plan(self, verbose: bool = False) -> str:
-        """Describe the plan of the scan."""
+        """Describe the plan of the scan.
+
+        Args:
+            verbose: Describe more of it.
+
+        Returns:
+            The plan as text.
+
+        Examples:
+            >>> "id > 1" in ds.scanner(filter="id > 1").explain_plan()
+            True
+        """
         return self._plan.explain(verbose=verbose)
 
     def analyze_plan(self, count_rows: bool = False) -> str:
-        """Plan and run the scan, or count its rows, and describe its steps with their counts.
+        """Plan and run the scan, and describe its steps with their counts.
 
-        `bytes_read` is the stored size of what was read, "at most" that if the codec was
-        asked for some rows of a page only.
+        `bytes_read` is the stored size of what was read, "at most" that if the codec was asked for
+        some
+        rows of a page only.
+
+        Args:
+            count_rows: Count the rows instead of reading them.
+
+        Returns:
+            The plan with its counts.
+
+        Examples:
+            >>> "output_rows=2" in ds.scanner(filter="id > 1").analyze_plan()
+            True
         """
         measure = ScanMeasure()
         planned = measure.planned(self._planned)

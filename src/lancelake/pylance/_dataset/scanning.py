@@ -34,7 +34,19 @@ _BUILDER_NAMES = {
 
 
 def serialize_row_addrs(addrs: Iterable[int]) -> bytes:
-    """Encode row ids for `row_addr_allowlist` and `row_addr_blocklist` of a scan."""
+    """Encode row ids for `row_addr_allowlist` and `row_addr_blocklist` of a scan.
+
+    Args:
+        addrs: The row ids.
+
+    Returns:
+        The encoded set.
+
+    Examples:
+        >>> from lancelake.pylance.dataset import serialize_row_addrs
+        >>> ds.scanner(["id"], row_addr_allowlist=serialize_row_addrs([0, 2])).to_table().num_rows
+        2
+    """
     parts: dict[int, BitMap] = {}
     for number in addrs:
         parts.setdefault(number >> OFFSET_BITS, BitMap()).add(number & ((1 << OFFSET_BITS) - 1))
@@ -81,7 +93,53 @@ class DatasetScans:
         row_addr_allowlist: bytes | None = None,
         row_addr_blocklist: bytes | None = None,
     ) -> LanceScanner:
-        """Return a scan; each argument is a method of `ScannerBuilder`."""
+        """Prepare a scan.
+
+        Args:
+            columns: Names, or SQL expressions by name; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            nearest: Vector search: `column`, `q`, `k` and the other arguments of
+                `ScannerBuilder.nearest`.
+            batch_size: Rows per batch, at most.
+            batch_size_bytes: Bytes per batch, at most, unless a single row is larger.
+            batch_readahead: Batches to read ahead within a fragment.
+            fragment_readahead: Fragments to read ahead.
+            scan_in_order: Ignored: rows are always returned in order.
+            fragments: Scan only these fragments.
+            index_segments: Not supported.
+            full_text_query: Text, or a query of `lancelake.pylance.query`.
+            prefilter: Search only rows that match the filter, instead of filtering what a search
+                returns.
+            with_row_id: Add the column `_rowid`.
+            with_row_address: Add the column `_rowaddr`.
+            use_stats: Ignored: only legacy files have statistics.
+            fast_search: Skip fragments that the searched indices do not cover.
+            io_buffer_size: Ignored: memory is bounded by the width of rows.
+            late_materialization: Columns to read after the filter; True for all, False for none.
+            blob_handling: `all_binary` returns blobs as bytes, other values return descriptors.
+            use_scalar_index: Let indices find the rows that match the filter; True by default.
+            include_deleted_rows: Include deleted rows, with a null row id.
+            scan_stats_callback: Called with the statistics of the scan after its last row.
+            strict_batch_size: Return batches of exactly `batch_size` rows, except the last.
+            order_by: Sort the rows by these columns.
+            disable_scoring_autoprojection: Return the score of a search only if `columns` has it.
+            row_addr_allowlist: Scan only these rows; a result of `serialize_row_addrs`.
+            row_addr_blocklist: Leave these rows out; a result of `serialize_row_addrs`.
+
+        Returns:
+            The scan, which is validated and not yet started.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+            InvalidExpressionError: The filter or an expression cannot be parsed or bound.
+
+        Examples:
+            >>> scan = ds.scanner(columns={"double": "score * 2"}, filter="id > 1")
+            >>> scan.to_table().to_pydict()
+            {'double': [5.0, 7.0]}
+        """
         asked = given(locals(), without=("row_addr_allowlist", "row_addr_blocklist"))
         dataset: Any = self
         builder = ScannerBuilder(dataset).apply_defaults(self._default_scan_options or {})
@@ -122,7 +180,48 @@ class DatasetScans:
         disable_scoring_autoprojection: bool | None = None,
         **kwargs: Any,
     ) -> pa.Table:
-        """Read into memory; `kwargs` are further arguments of `scanner`."""
+        """Read into memory.
+
+        Args:
+            columns: Names, or SQL expressions by name; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            nearest: Vector search, as in `scanner`.
+            batch_size: Rows per batch, at most.
+            batch_size_bytes: Bytes per batch, at most.
+            batch_readahead: Batches to read ahead within a fragment.
+            fragment_readahead: Fragments to read ahead.
+            scan_in_order: Ignored: rows are always returned in order.
+            prefilter: Apply the filter before a search.
+            with_row_id: Add the column `_rowid`.
+            with_row_address: Add the column `_rowaddr`.
+            use_stats: Ignored.
+            fast_search: Skip fragments that the searched indices do not cover.
+            full_text_query: Text search, as in `scanner`.
+            io_buffer_size: Ignored.
+            late_materialization: Columns to read after the filter.
+            blob_handling: `all_binary` returns blobs as bytes.
+            use_scalar_index: Let indices find the rows that match the filter.
+            include_deleted_rows: Include deleted rows.
+            order_by: Sort the rows by these columns.
+            disable_scoring_autoprojection: Return scores only on request.
+            **kwargs: Further arguments of `scanner`.
+
+        Returns:
+            The rows.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+            InvalidExpressionError: The filter or an expression cannot be parsed or bound.
+
+        Examples:
+            >>> ds.to_table(columns=["name"], filter="score > 2").to_pydict()
+            {'name': ['bob', 'cy']}
+            >>> nearest = {"column": "vector", "q": [0, 1], "k": 1}
+            >>> docs.to_table(columns=["id"], nearest=nearest).to_pylist()
+            [{'id': 2, '_distance': 0.0}]
+        """
         return self.scanner(**given(locals())).to_table()
 
     def to_pandas(
@@ -152,10 +251,43 @@ class DatasetScans:
         disable_scoring_autoprojection: bool | None = None,
         **kwargs: Any,
     ) -> Any:
-        """Read into a pandas data frame; `kwargs` are those of `pyarrow.Table.to_pandas`.
+        """Read into a pandas data frame.
 
-        Blobs become files (`blob_mode="lazy"`), bytes (`"bytes"`) or descriptors
-        (`"descriptions"`).
+        Args:
+            columns: Names, or SQL expressions by name; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            nearest: Vector search, as in `scanner`.
+            batch_size: Rows per batch, at most.
+            batch_readahead: Batches to read ahead within a fragment.
+            fragment_readahead: Fragments to read ahead.
+            scan_in_order: Ignored: rows are always returned in order.
+            prefilter: Apply the filter before a search.
+            with_row_id: Add the column `_rowid`.
+            with_row_address: Add the column `_rowaddr`.
+            use_stats: Ignored.
+            fast_search: Skip fragments that the searched indices do not cover.
+            full_text_query: Text search, as in `scanner`.
+            io_buffer_size: Ignored.
+            late_materialization: Columns to read after the filter.
+            blob_mode: Blobs become files (`lazy`), bytes (`bytes`) or descriptors (`descriptions`).
+            use_scalar_index: Let indices find the rows that match the filter.
+            include_deleted_rows: Include deleted rows.
+            order_by: Sort the rows by these columns.
+            disable_scoring_autoprojection: Return scores only on request.
+            **kwargs: Arguments of `pyarrow.Table.to_pandas`.
+
+        Returns:
+            The rows as a `pandas.DataFrame`.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+            InvalidExpressionError: The filter or an expression cannot be parsed or bound.
+
+        Examples:
+            >>> float(ds.to_pandas(columns=["score"])["score"].mean())
+            2.5
         """
         scanned = given({**locals(), "kwargs": {}}, without=("blob_mode",))
         return self.scanner(**scanned).to_pandas(blob_mode=blob_mode, **kwargs)
@@ -187,11 +319,60 @@ class DatasetScans:
         disable_scoring_autoprojection: bool | None = None,
         **kwargs: Any,
     ) -> Iterator[pa.RecordBatch]:
-        """Read batch by batch; `kwargs` are further arguments of `scanner`."""
+        """Read batch by batch.
+
+        Args:
+            columns: Names, or SQL expressions by name; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            nearest: Vector search, as in `scanner`.
+            batch_size: Rows per batch, at most.
+            batch_size_bytes: Bytes per batch, at most.
+            batch_readahead: Batches to read ahead within a fragment.
+            fragment_readahead: Fragments to read ahead.
+            scan_in_order: Ignored: rows are always returned in order.
+            prefilter: Apply the filter before a search.
+            with_row_id: Add the column `_rowid`.
+            with_row_address: Add the column `_rowaddr`.
+            use_stats: Ignored.
+            full_text_query: Text search, as in `scanner`.
+            io_buffer_size: Ignored.
+            late_materialization: Columns to read after the filter.
+            blob_handling: `all_binary` returns blobs as bytes.
+            use_scalar_index: Let indices find the rows that match the filter.
+            strict_batch_size: Return batches of exactly `batch_size` rows, except the last.
+            order_by: Sort the rows by these columns.
+            disable_scoring_autoprojection: Return scores only on request.
+            **kwargs: Further arguments of `scanner`.
+
+        Returns:
+            The batches; memory does not grow with the number of rows.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+            InvalidExpressionError: The filter or an expression cannot be parsed or bound.
+
+        Examples:
+            >>> [batch.num_rows for batch in ds.to_batches(batch_size=2)]
+            [2, 1]
+        """
         return self.scanner(**given(locals())).to_batches()
 
     def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
-        """Return the first rows."""
+        """Return the first rows.
+
+        Args:
+            num_rows: Rows to return, at most.
+            **kwargs: Further arguments of `scanner`.
+
+        Returns:
+            The rows.
+
+        Examples:
+            >>> ds.head(2, columns=["id"]).to_pydict()
+            {'id': [1, 2]}
+        """
         return self.scanner(limit=num_rows, **kwargs).to_table()
 
     def sample(
@@ -201,7 +382,24 @@ class DatasetScans:
         randomize_order: bool = True,
         **kwargs: Any,
     ) -> pa.Table:
-        """Return a random sample of rows."""
+        """Return a random sample of rows, without repetition.
+
+        Args:
+            num_rows: Rows to return.
+            columns: Names, or SQL expressions by name; by default all columns.
+            randomize_order: Return the rows in random order instead of table order.
+            **kwargs: Further arguments of `take`.
+
+        Returns:
+            The rows.
+
+        Raises:
+            InvalidRequestError: The table has fewer rows.
+
+        Examples:
+            >>> ds.sample(2, columns=["id"]).num_rows
+            2
+        """
         total = self.count_rows()
         if num_rows > total or num_rows < 0:
             raise InvalidRequestError(
@@ -214,7 +412,23 @@ class DatasetScans:
 
     @os_errors()
     def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
-        """Count the rows, or those that match a filter."""
+        """Count the rows, or those that match a filter.
+
+        Args:
+            filter: SQL, or an expression of `pyarrow.compute`; without one the manifest has the
+                answer.
+            **kwargs: Further arguments of `scanner`.
+
+        Returns:
+            The number of rows.
+
+        Raises:
+            InvalidExpressionError: The filter cannot be parsed or bound.
+
+        Examples:
+            >>> ds.count_rows(), ds.count_rows("name LIKE 'b%'")
+            (3, 1)
+        """
         if filter is None and not kwargs:
             return count_rows(self._snapshot)
         found = None

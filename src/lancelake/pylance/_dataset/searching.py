@@ -43,11 +43,39 @@ class DatasetSearch:
     ) -> pa.Table:
         """Return the `k` best rows of a full text query, of a query vector, or of both.
 
-        Both queries are given as to `scanner`; `nearest` needs no column if the table has only one
-        vector column. With both, the rows that the two searches find, up to `candidates` each, are
-        fused and returned with `_distance`, `_score` and `_relevance_score`: the sum of
-        `1 / (rank_constant + rank)` by default, with a constant of 60; with a `vector_weight`
-        between 0 and 1, the weighted sum of the similarity and the text score.
+        With both, the rows that the two searches find are fused and returned with `_distance`,
+        `_score`
+        and `_relevance_score`.
+
+        Args:
+            full_text_query: Text, or a query of `lancelake.pylance.query`.
+            nearest: Vector search as in `scanner`; `column` is not needed if there is one vector
+                column.
+            k: Rows to return, at most.
+            columns: Names, or SQL expressions by name; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`.
+            prefilter: Apply the filter before the search instead of after it.
+            vector_weight: Fuse by the weighted sum of similarity and text score; between 0 and 1.
+            rank_constant: Fuse by the sum of `1 / (rank_constant + rank)`, which is the default,
+                with a constant of 60.
+            candidates: Rows that each of the two searches contributes, at most.
+            with_row_id: Add the column `_rowid`.
+            fast_search: Skip fragments that the searched indices do not cover.
+
+        Returns:
+            The rows, best first.
+
+        Raises:
+            InvalidRequestError: No query is given, or an option does not apply to the queries.
+
+        Examples:
+            >>> docs.create_scalar_index("text", "INVERTED")
+            >>> docs.search("panda", columns=["text"])["text"].to_pylist()
+            ['red panda']
+            >>> docs.search(nearest={"q": [0, 1]}, k=1, columns=["id"]).to_pylist()
+            [{'id': 2, '_distance': 0.0}]
+            >>> docs.search("panda", {"q": [1, 1]}, k=1, columns=["text"])["text"].to_pylist()
+            ['red panda']
         """
         text = None if full_text_query is None else text_query(full_text_query)
         request = SearchRequest(

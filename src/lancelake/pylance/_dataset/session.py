@@ -21,6 +21,12 @@ class Session:
     """A scope of `memory://` tables; they are freed with the last dataset that uses it.
 
     Cache sizes and backends tune official Lance and have no effect here.
+
+    Examples:
+        >>> session = lance.Session()
+        >>> made = lance.write_dataset({"id": [1]}, "memory://t", session=session)
+        >>> lance.dataset("memory://t", session=session).count_rows()
+        1
     """
 
     def __init__(

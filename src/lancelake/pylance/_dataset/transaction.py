@@ -18,7 +18,19 @@ def _fresh_uuid() -> str:
 
 @dataclass
 class Transaction:
-    """One change of a table: the version that was read, and the operation."""
+    """One change of a table: the version that was read, and the operation.
+
+    Attributes:
+        read_version: The version that the change is based on.
+        operation: What the change does.
+        uuid: Identifies the transaction; by default a new one.
+        transaction_properties: Further properties, such as the commit message.
+
+    Examples:
+        >>> restore = lance.Transaction(ds.version, lance.LanceOperation.Restore(1))
+        >>> lance.LanceDataset.commit(ds, restore).version
+        2
+    """
 
     read_version: int
     operation: LanceOperation.BaseOperation

@@ -17,7 +17,22 @@ class DatasetVectorModels:
     _snapshot: Snapshot
 
     def get_ivf_model(self, index_name: str) -> IvfModel:
-        """Return the partitions of a vector index."""
+        """Return the partitions of a vector index.
+
+        Args:
+            index_name: The name of the index.
+
+        Returns:
+            The centers of the partitions and the metric.
+
+        Raises:
+            IndexNotFoundError: The table has no such index.
+
+        Examples:
+            >>> built = docs.create_index("vector", "IVF_FLAT", num_partitions=1)
+            >>> docs.get_ivf_model("vector_idx").num_partitions
+            1
+        """
         for segment in StoredIndices(self._snapshot).segments(index_name):
             opened = segment.open()
             if isinstance(opened, VectorSegment):
@@ -29,7 +44,23 @@ class DatasetVectorModels:
     def centroids(
         self, *, index_name: str | None = None, column: str | None = None
     ) -> pa.FixedSizeListArray:
-        """Return the centers of the partitions of an index, or of the first one of a column."""
+        """Return the centers of the partitions of an index, or of the first one of a column.
+
+        Args:
+            index_name: The name of the index.
+            column: The column, instead of the name.
+
+        Returns:
+            One vector per partition.
+
+        Raises:
+            IndexNotFoundError: There is no such index.
+
+        Examples:
+            >>> built = docs.create_index("vector", "IVF_FLAT", num_partitions=1)
+            >>> len(docs.centroids(column="vector"))
+            1
+        """
         if index_name is None:
             if column is None:
                 raise InvalidRequestError("Must provide 'index_name' or 'column'.")

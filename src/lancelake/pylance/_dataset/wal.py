@@ -71,7 +71,14 @@ class WalScanner:
         yield from self.to_reader()
 
     def to_pandas(self, **kwargs: Any) -> Any:
-        """Read everything into a pandas data frame."""
+        """Read everything into a pandas data frame.
+
+        Args:
+            **kwargs: Arguments of `pyarrow.Table.to_pandas`.
+
+        Returns:
+            The rows as a `pandas.DataFrame`.
+        """
         return self.to_table().to_pandas(**kwargs)
 
     def count_rows(self) -> int:
@@ -102,7 +109,23 @@ class WalReads(ABC):
         *,
         freshness: str | Freshness = DURABLE,
     ) -> WalScanner:
-        """Prepare a scan; the filter applies to the newest rows."""
+        """Prepare a scan of the newest row of each key.
+
+        Args:
+            columns: Names; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`, on the newest rows.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            freshness: `base`, `flushed` or `durable`.
+
+        Returns:
+            The scan, not yet started.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> ds.wal.scanner(["id"], "id > 1").count_rows()
+            2
+        """
         request = ViewRequest(
             columns=None if columns is None else tuple(columns),
             filter=filter,
@@ -120,7 +143,25 @@ class WalReads(ABC):
         *,
         freshness: str | Freshness = DURABLE,
     ) -> pa.Table:
-        """Read the newest rows into memory."""
+        """Read the newest row of each key into memory.
+
+        Args:
+            columns: Names; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`, on the newest rows.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            freshness: `base`, `flushed` or `durable`.
+
+        Returns:
+            The rows, in any order.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.put([{"id": 4, "name": "di", "score": 4.5}])
+            >>> ds.wal.to_table(["name"], "id = 4").to_pydict()
+            {'name': ['di']}
+        """
         return self.scanner(columns, filter, limit, offset, freshness=freshness).to_table()
 
     def to_batches(
@@ -132,11 +173,42 @@ class WalReads(ABC):
         *,
         freshness: str | Freshness = DURABLE,
     ) -> Iterator[pa.RecordBatch]:
-        """Read the newest rows batch by batch."""
+        """Read the newest row of each key batch by batch.
+
+        Args:
+            columns: Names; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`, on the newest rows.
+            limit: Rows to return, at most.
+            offset: Rows to skip.
+            freshness: `base`, `flushed` or `durable`.
+
+        Returns:
+            The batches.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> sum(batch.num_rows for batch in ds.wal.to_batches())
+            3
+        """
         yield from self.scanner(columns, filter, limit, offset, freshness=freshness).to_batches()
 
     def count_rows(self, filter: Filter = None, *, freshness: str | Freshness = DURABLE) -> int:
-        """Count the newest rows."""
+        """Count the keys that have a row.
+
+        Args:
+            filter: SQL, or an expression of `pyarrow.compute`, on the newest rows.
+            freshness: `base`, `flushed` or `durable`.
+
+        Returns:
+            The number of rows.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.delete([1])
+            >>> ds.wal.count_rows(), ds.wal.count_rows(freshness="base")
+            (2, 3)
+        """
         return self._view(freshness).count_rows(filter)
 
     def get(
@@ -146,9 +218,23 @@ class WalReads(ABC):
         *,
         freshness: str | Freshness = DURABLE,
     ) -> pa.Table:
-        """Return the newest rows of keys, in any order; keys without a row are left out.
+        """Return the newest rows of keys.
 
-        Keys are values of the key column, or rows with the key columns.
+        Args:
+            keys: Values of the key column, or rows with the key columns.
+            columns: Names; by default all columns.
+            freshness: `base`, `flushed` or `durable`.
+
+        Returns:
+            The rows, in any order; keys without a row are left out.
+
+        Raises:
+            InvalidRequestError: The keys are not values or rows of the key columns.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> ds.wal.get([2, 9], columns=["name"]).to_pydict()
+            {'name': ['bob']}
         """
         view = self._view(freshness)
         with naming(view.base.location.uri, view.base.version):
@@ -167,8 +253,26 @@ class WalReads(ABC):
     ) -> pa.Table:
         """Return the `k` best of the newest rows for a full text query, or for a query vector.
 
-        Queries are given as to `LanceDataset.search`. Rows that are not merged take part; the
-        filter applies before the search.
+        Rows that are not merged take part.
+
+        Args:
+            full_text_query: As in `LanceDataset.search`.
+            nearest: As in `LanceDataset.search`.
+            k: Rows to return, at most.
+            columns: Names; by default all columns.
+            filter: SQL, or an expression of `pyarrow.compute`; it applies before the search.
+            freshness: `base`, `flushed` or `durable`.
+
+        Returns:
+            The rows, best first.
+
+        Raises:
+            InvalidRequestError: Neither or both of the queries are given.
+
+        Examples:
+            >>> docs.wal.initialize(key="id", buckets=1)
+            >>> docs.wal.search(nearest={"q": [0, 1]}, k=1, columns=["id"])["id"].to_pylist()
+            [2]
         """
         one = nearest if full_text_query is None else full_text_query
         if one is None or (full_text_query is not None and nearest is not None):
@@ -189,6 +293,13 @@ class WalWriter(WalReads):
     A call of `put` or `delete` is durable when it returns, and atomic within each region. Each
     region has one writer: a writer that another one has replaced raises WriterFencedError. Reads of
     this object take the rows that are not flushed from memory.
+
+    Examples:
+        >>> ds.wal.initialize(key="id", buckets=1)
+        >>> with ds.wal.writer() as writer:
+        ...     writer.put([{"id": 1, "name": "eve", "score": 0.5}])
+        ...     writer.get([1], columns=["name"]).to_pydict()
+        {'name': ['eve']}
     """
 
     def __init__(
@@ -219,20 +330,72 @@ class WalWriter(WalReads):
         self.close(flush=kind is None)
 
     def put(self, data: Any, *, schema: pa.Schema | None = None) -> None:
-        """Insert rows, or replace those of the same key; durable when this returns."""
+        """Insert rows, or replace those of the same key; durable when this returns.
+
+        Args:
+            data: The rows, with all columns of the table.
+            schema: Schema of data that has no types of its own; by default the table's.
+
+        Raises:
+            WriterFencedError: Another writer has claimed the region.
+            SchemaMismatchError: The rows do not fit the columns of the table.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.put([{"id": 4, "name": "di", "score": 4.5}])
+            >>> ds.wal.count_rows()
+            4
+        """
         own = schema or public_schema(self._base.manifest.schema)
         self._writer.put(rows_of(data, own))
 
     def delete(self, keys: Any) -> None:
-        """Delete the rows of keys, which are given as to `get`; durable when this returns."""
+        """Delete the rows of keys; durable when this returns.
+
+        Args:
+            keys: Values of the key column, or rows with the key columns.
+
+        Raises:
+            WriterFencedError: Another writer has claimed the region.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.delete([1, 2])
+            >>> ds.wal.count_rows()
+            1
+        """
         self._writer.delete(key_rows(self._base, keys))
 
     def flush(self) -> None:
-        """Write all rows in memory as generations, which can be merged."""
+        """Write all rows in memory as generations, which can be merged.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.delete([1])
+            ...     writer.flush()
+            ...     ds.wal.count_rows(freshness="flushed")
+            2
+        """
         self._writer.flush()
 
     def close(self, *, flush: bool = True) -> None:
-        """Flush and stop; without `flush`, rows that are not flushed stay in the WAL."""
+        """Flush and stop.
+
+        Args:
+            flush: Without it, rows that are not flushed stay in the WAL, from which the next writer
+                of the region reads them.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> writer = ds.wal.writer()
+            >>> writer.delete([1])
+            >>> writer.close(flush=False)
+            >>> ds.wal.count_rows()
+            2
+        """
         try:
             self._writer.close(flush=flush)
         finally:
@@ -245,7 +408,15 @@ class WalWriter(WalReads):
 
 
 class TableWal(WalReads):
-    """Methods of `dataset.wal`."""
+    """Durable upserts and deletes of a table, and reads that include them.
+
+    Examples:
+        >>> ds.wal.initialize(key="id", buckets=1)
+        >>> with ds.wal.writer() as writer:
+        ...     writer.put([{"id": 4, "name": "di", "score": 4.5}])
+        >>> ds.wal.merge()
+        {'num_inserted_rows': 1, 'num_updated_rows': 0, 'num_deleted_rows': 0}
+    """
 
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
@@ -264,10 +435,21 @@ class TableWal(WalReads):
     ) -> None:
         """Add a MemWAL to the table, and move the dataset to the new version.
 
-        `key` is the primary key, which is declared if the table has none. Rows are divided into
-        regions by the hash of the first key column, by default into 8 buckets. With `by_value_of`,
-        each value of a key column has its own region; with `unsharded`, all rows are in one.
-        Settings are the limits of writers, recorded for all of them.
+        Args:
+            buckets: Divide rows into so many regions by the hash of the first key column; 8 by
+                default.
+            key: The primary key, which is declared if the table has none.
+            by_value_of: Key column of which each value has its own region.
+            unsharded: All rows are in one region.
+            **settings: Limits of writers, recorded for all of them.
+
+        Raises:
+            InvalidRequestError: There is no key, or the arguments exclude each other.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=4)
+            >>> ds.wal.count_rows()
+            3
         """
         self._dataset._snapshot = set_up(
             newest(self._dataset._snapshot),
@@ -282,9 +464,23 @@ class TableWal(WalReads):
     def writer(self, *, merge_every: timedelta | None = None, **settings: int | bool) -> WalWriter:
         """Return a writer; a region is claimed by the first of its rows.
 
-        With `merge_every`, a thread of the writer merges flushed rows at this interval.
-        Settings are `max_memtable_rows`, `max_memtable_batches`, `max_memtable_size` and
-        `max_unflushed_memtable_bytes`; those that are not given are the table's.
+        Args:
+            merge_every: Interval at which a thread of the writer merges flushed rows.
+            **settings: `max_memtable_rows`, `max_memtable_batches`, `max_memtable_size` and
+                `max_unflushed_memtable_bytes`; those that are not given are the table's.
+
+        Returns:
+            The writer, which is a context manager.
+
+        Raises:
+            InvalidRequestError: The table has no MemWAL, or a setting is unknown.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer(max_memtable_rows=1000) as writer:
+            ...     writer.delete([3])
+            >>> ds.wal.count_rows()
+            2
         """
         return WalWriter(
             newest(self._dataset._snapshot),
@@ -296,8 +492,24 @@ class TableWal(WalReads):
     def merge(self, *, flush: bool = False) -> MergeStats:
         """Merge all flushed rows into the table with one commit, and move to the new version.
 
-        With `flush`, rows that are only in the WAL are flushed first; this stops the writers of
-        their regions.
+        Args:
+            flush: Flush rows that are only in the WAL first; this stops the writers of their
+                regions.
+
+        Returns:
+            The numbers of inserted, updated and deleted rows.
+
+        Raises:
+            RetryableConflictError: Every retry conflicted.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.delete([3])
+            >>> ds.wal.merge()
+            {'num_inserted_rows': 0, 'num_updated_rows': 0, 'num_deleted_rows': 1}
+            >>> ds.count_rows()
+            2
         """
         base = newest(self._dataset._snapshot)
         if flush:
@@ -311,18 +523,52 @@ class TableWal(WalReads):
         )
 
     def status(self) -> WalStatus:
-        """Return the state of each region: what is merged, flushed, and only in the WAL."""
+        """Return the state of each region: what is merged, flushed, and only in the WAL.
+
+        Returns:
+            The regions.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> with ds.wal.writer() as writer:
+            ...     writer.delete([3])
+            >>> len(ds.wal.status().regions)
+            1
+        """
         return wal_status(newest(self._dataset._snapshot))
 
     def collect_garbage(self, *, older_than: timedelta = DAY, dry_run: bool = False) -> Collected:
-        """Remove generations that were merged before a time, and WAL entries that are flushed."""
+        """Remove generations that were merged before a time, and WAL entries that are flushed.
+
+        Args:
+            older_than: Age of what is removed, a day by default. Readers of older versions need
+                what is younger.
+            dry_run: Remove nothing.
+
+        Returns:
+            What was removed.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> collected = ds.wal.collect_garbage(dry_run=True)
+        """
         base = newest(self._dataset._snapshot)
         return collect_garbage(base, older_than=older_than, dry_run=dry_run)
 
     def drop(self, *, discard: bool = False) -> None:
         """Remove the MemWAL from the table, and stop its writers.
 
-        Rows that are not merged are refused unless they are to be discarded.
+        Args:
+            discard: Discard rows that are not merged.
+
+        Raises:
+            InvalidRequestError: There are rows that are not merged, and `discard` is False.
+
+        Examples:
+            >>> ds.wal.initialize(key="id", buckets=1)
+            >>> ds.wal.drop()
+            >>> ds.mem_wal_index_details() is None
+            True
         """
         self._dataset._snapshot = drop_mem_wal(
             newest(self._dataset._snapshot), discard=discard, choices=self._dataset._choices

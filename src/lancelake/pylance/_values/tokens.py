@@ -38,7 +38,36 @@ def tokenize(
     preserve_original: bool | None = None,
     index_operators: bool | None = None,
 ) -> list[FtsToken]:
-    """Divide a query into terms as an index with these options does; None is the default."""
+    """Divide a query into terms as a text index with these options does.
+
+    Options that are not given have the defaults of an index.
+
+    Args:
+        query: The text.
+        analyzer: A set of options by name.
+        base_tokenizer: How text is divided into words.
+        language: Language of stemming and stop words.
+        max_token_length: Longest term; None for no limit.
+        lower_case: Put words into lower case.
+        stem: Reduce words to their stems.
+        remove_stop_words: Drop frequent words.
+        custom_stop_words: Words to drop, instead of those of the language.
+        ascii_folding: Replace accented letters by plain ones.
+        min_ngram_length: Shortest n-gram.
+        max_ngram_length: Longest n-gram.
+        prefix_only: Keep only n-grams at the start of words.
+        split_identifiers: Divide identifiers of programs into words.
+        split_on_numerics: Divide identifiers at numbers.
+        preserve_original: Keep the identifier beside its words.
+        index_operators: Keep operators of programs as terms.
+
+    Returns:
+        The terms with their positions.
+
+    Examples:
+        >>> [token.text for token in lance.tokenize("Red foxes")]
+        ['red', 'fox']
+    """
     for name, value in (
         ("analyzer", analyzer),
         ("split_identifiers", split_identifiers),
