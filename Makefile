@@ -10,6 +10,8 @@ export PYTHON
 unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 INTEROP := 4.0.2 14.0.2
+# What the benchmarks compare with, beside official Lance.
+PEERS := peers spark-4.1 spark-4.2
 ENVIRONMENTS := .venv/.installed $(INTEROP:%=.interop/%/.synced)
 
 # What `make test` runs; override it to run less: make test TESTS=tests/unit/format
@@ -115,7 +117,7 @@ docs: .venv/.installed ## Build the documentation site into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 .PHONY: bench
-bench: setup .interop/spark-4.2/.synced ## Run the benchmarks (ARGS="--only tpch" for a part of them)
+bench: setup $(PEERS:%=.interop/%/.synced) ## Run the benchmarks (ARGS="--only tpch" for a part of them)
 	$(BIN)/python -m benchmarks.run $(ARGS)
 
 MINUTES ?= 10
@@ -134,6 +136,13 @@ demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 
 	@mkdir -p .interop
 	@scripts/install.sh .interop/spark-$* $<
 	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/spark-$*/bin/python --editable .
+	@touch $@
+
+.interop/peers/.synced: requirements/peers.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
+	@echo "setting up .interop/peers"
+	@mkdir -p .interop
+	@scripts/install.sh .interop/peers $<
+	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/peers/bin/python --editable .
 	@touch $@
 
 .interop/python-%/.synced: requirements/dev.lock .venv/.uv/.ready scripts/install.sh pyproject.toml

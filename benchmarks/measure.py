@@ -18,6 +18,8 @@ class Comparison:
     official_s: float
     rounds: int
     note: str = ""
+    peer: str = ""
+    """What ours is compared with, and its version; without one, the peer of the section."""
 
     @property
     def ratio(self) -> float:
@@ -35,6 +37,7 @@ class Case:
     official: Callable[[], object]
     rounds: int = 9
     note: str = ""
+    peer: str = ""
     before: Callable[[], object] | None = None
     """Done before each answer, and not timed."""
     notes_cpu: bool = False
@@ -45,7 +48,7 @@ def compare(case: Case) -> Comparison:
     """Time both in turns, so that noise of the machine falls on both."""
     first, second = _answer(case, case.ours), _answer(case, case.official)
     if first != second:
-        msg = f"{case.name}: ours gives {first!r}, official {second!r}"
+        msg = f"{case.name}: ours gives {first!r}, {case.peer or 'official'} {second!r}"
         raise AssertionError(msg)
     ours: list[float] = []
     official: list[float] = []
@@ -70,6 +73,7 @@ def compare(case: Case) -> Comparison:
         official_s=statistics.median(official),
         rounds=case.rounds,
         note=note,
+        peer=case.peer,
     )
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import platform
 import sys
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from importlib.metadata import version
@@ -25,23 +25,24 @@ from benchmarks import (
     many,
     memory,
     memwal,
+    pages,
     reading,
     rows,
     small_tables,
-    spark_runs,
     tables,
     text_search,
     vector_search,
     writing,
 )
 from benchmarks.measure import Case, Comparison, compare
+from benchmarks.processes import Skipped, measured
 from lancelake.suggest import suggestion
 
 _HERE = Path(__file__).parent
-_OLDER_SPARK = _HERE.parent / ".interop" / "spark-4.2" / "bin" / "python"
+_PACKAGES = ("lancelake", "pylance", "pyarrow", "datafusion", "numpy", "pyspark")
 _STREAM_TARGET_MB = 600
 _MERGE_TARGET_MB = 2048
-_Results = Iterable[Case | Comparison]
+_Results = Iterable[Case | Comparison | Skipped]
 _Sections = dict[str, Callable[[], _Results]]
 
 
@@ -51,19 +52,43 @@ def main() -> None:
     tables.ROOT.mkdir(exist_ok=True)
     sections = _sections(options)
     _ensure_known(options.only or (), sections)
-    folder = _HERE if options.update else tables.ROOT
-    document = _known(folder)
+    folder, docs = (_HERE, _HERE.parent / "docs") if options.update else (tables.ROOT, None)
+    document = pages.known(folder)
     for name in options.only or sections:
-        measured = [_shown(each) for each in sections[name]()]
-        document["sections"][name] = [asdict(r) | {"ratio": round(r.ratio, 3)} for r in measured]
-        _keep(folder, document)
+        _measure_section(document, name, sections[name])
+        pages.write(folder, document, docs=docs)
     for name, peak in _peaks(options).items():
         asked_by = {name.split()[0].rstrip(":"), name.partition(":")[0]}
         if not options.only or asked_by & set(options.only):
             document["memory"][name] = peak()
             print(name, document["memory"][name], flush=True)
-            _keep(folder, document)
+            pages.write(folder, document, docs=docs)
     print(f"results are in {folder / 'results.md'}")
+
+
+def _measure_section(document: pages.Document, name: str, section: Callable[[], _Results]) -> None:
+    """Replace the figures of a section by those of a run now."""
+    document["versions"] = _versions()
+    document["machine"] = {
+        "system": f"{platform.system()} {platform.machine()}",
+        "cores": os.cpu_count(),
+        "memory": f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GB",
+    }
+    run = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "load": round(os.getloadavg()[0], 1)}
+    found = [_shown(each) for each in section()]
+    document["skipped"].pop(name, None)
+    reasons = [each.reason for each in found if isinstance(each, Skipped)]
+    if reasons:
+        document["skipped"][name] = "; ".join(reasons)
+    results = [each for each in found if isinstance(each, Comparison)]
+    if results:
+        document["sections"][name] = [asdict(r) | {"ratio": round(r.ratio, 3)} for r in results]
+        document["runs"][name] = run
+
+
+def _versions() -> dict[str, str]:
+    named = {name: version(name) for name in _PACKAGES}
+    return {"Python": platform.python_version(), **named}
 
 
 def _ensure_known(names: Iterable[str], sections: _Sections) -> None:
@@ -73,20 +98,15 @@ def _ensure_known(names: Iterable[str], sections: _Sections) -> None:
             sys.exit(f"unknown section {name!r}. {suggestion(name, sections, 'sections') or ''}")
 
 
-def _keep(folder: Path, document: dict[str, dict[str, object]]) -> None:
-    document["versions"] = {name: version(name) for name in ("lancelake", "pylance", "pyarrow")}
-    document["machine"] = {"system": f"{platform.system()} {platform.machine()}"}
-    document["machine"]["cores"] = os.cpu_count()
-    (folder / "results.json").write_text(json.dumps(document, indent=2) + "\n")
-    (folder / "results.md").write_text(_page(document))
-
-
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--gigabytes", type=float, default=2.0)
     parser.add_argument("--stream-gigabytes", type=float, default=5.0)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--vectors", type=int, default=1_000_000)
+    parser.add_argument("--scale", type=float, default=1.0, help="scale factor of TPC-H")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each query of TPC-H")
+    parser.add_argument("--queries", type=int, nargs="+", help="queries of TPC-H, 1 to 22")
     parser.add_argument(
         "--only",
         nargs="+",
@@ -101,6 +121,9 @@ def _options() -> argparse.Namespace:
 
 
 def _sections(options: argparse.Namespace) -> _Sections:
+    queries = ("--scale", options.scale, "--rounds", options.rounds)
+    if options.queries:
+        queries += ("--only", *options.queries)
     return {
         "reading": lambda: reading.cases(options.gigabytes),
         "writing": lambda: writing.cases(options.gigabytes),
@@ -117,15 +140,27 @@ def _sections(options: argparse.Namespace) -> _Sections:
         "many": many.cases,
         "small tables": small_tables.cases,
         "cleaning": cleaning.cases,
-        "spark reading": lambda: spark_runs.measured("spark_reading"),
-        "spark writing": lambda: spark_runs.measured("spark_writing"),
-        "spark merging": lambda: spark_runs.measured("spark_merging", _OLDER_SPARK),
-        "spark contention": lambda: spark_runs.measured("spark_contention"),
-        "tpch": lambda: spark_runs.measured("tpch"),
-        "spark memwal": lambda: spark_runs.measured("spark_memwal"),
-        "spark search": lambda: spark_runs.measured("spark_search"),
-        "spark indices": lambda: spark_runs.measured("spark_indices"),
+        "spark reading": lambda: measured("spark_reading"),
+        "spark writing": lambda: measured("spark_writing"),
+        "spark merging": lambda: _on_both("spark_merging", "--rows", options.rows),
+        "spark contention": lambda: measured("spark_contention"),
+        "tpch": lambda: measured("tpch", None, queries),
+        "tpch delta": lambda: measured("tpch", "spark-4.2", (*queries, "--peer", "delta")),
+        "tpch iceberg": lambda: measured("tpch", "spark-4.1", (*queries, "--peer", "iceberg")),
+        "embedded": lambda: measured("embedded", "peers", ("--rows", options.rows // 2)),
+        "lancedb search": lambda: measured(
+            "lancedb_search", "peers", ("--vectors", options.vectors)
+        ),
+        "spark memwal": lambda: measured("spark_memwal"),
+        "spark search": lambda: measured("spark_search"),
+        "spark indices": lambda: measured("spark_indices"),
     }
+
+
+def _on_both(module: str, *arguments: object) -> Iterator[Comparison | Skipped]:
+    """Compare with Delta Lake and with Iceberg, each on the Spark that its jars are built for."""
+    yield from measured(module, "spark-4.2", (*arguments, "--peer", "delta"))
+    yield from measured(module, "spark-4.1", (*arguments, "--peer", "iceberg"))
 
 
 def _peaks(options: argparse.Namespace) -> dict[str, Callable[[], dict[str, float]]]:
@@ -192,14 +227,10 @@ def _filtered(uri: str, condition: str) -> dict[str, float]:
     }
 
 
-def _known(folder: Path) -> dict[str, dict[str, object]]:
-    """Return the figures of the last run, for what is not measured now."""
-    path = folder / "results.json"
-    found = json.loads(path.read_text()) if path.exists() else {}
-    return {name: found.get(name, {}) for name in ("versions", "machine", "sections", "memory")}
-
-
-def _shown(each: Case | Comparison) -> Comparison:
+def _shown(each: Case | Comparison | Skipped) -> Comparison | Skipped:
+    if isinstance(each, Skipped):
+        print(f"skipped: {each.reason}", flush=True)
+        return each
     result = compare(each) if isinstance(each, Case) else each
     verdict = "met" if result.ratio <= result.target else "MISSED"
     print(
@@ -209,62 +240,6 @@ def _shown(each: Case | Comparison) -> Comparison:
         flush=True,
     )
     return result
-
-
-def _page(document: dict[str, object]) -> str:
-    sections: dict[str, list[dict[str, object]]] = document["sections"]  # type: ignore[assignment]
-    peaks: dict[str, object] = document["memory"]  # type: ignore[assignment]
-    lines = [
-        "# Benchmark results",
-        "",
-        "Written by `make bench`; do not edit. The peer is timed in the same run, in turns; times",
-        "are medians. Below a ratio of 1 Lancelake is faster. The peer is official Lance",
-        "(`pylance`); in the sections about Spark it is Parquet, or what the line names, in the",
-        "same session on two cores.",
-        "",
-        "What Lancelake writes to local disk is on the disk when a call returns; official Lance",
-        "leaves that to the system. Where nothing is said, Lancelake ran with",
-        "`LANCELAKE_FSYNC=off`, so that both do the same; `ours waits` is Lancelake as it comes.",
-        "",
-        *_pairs("version of", document["versions"]),  # type: ignore[arg-type]
-        "",
-        *_pairs("machine", document["machine"]),  # type: ignore[arg-type]
-    ]
-    for name, results in sections.items():
-        lines += ["", f"## {name.capitalize()}", "", *_rows(results)]
-    lines += ["", "## Peak memory", "", *_peak_rows(peaks)]
-    return "\n".join([*lines, ""])
-
-
-def _pairs(what: str, values: object) -> list[str]:
-    """Return a table of names and values; earlier files have a sentence for the machine."""
-    found = values if isinstance(values, dict) else {"system": values}
-    return [f"| {what} | |", "|---|---|", *(f"| {key} | {value} |" for key, value in found.items())]
-
-
-def _peak_rows(peaks: dict[str, object]) -> list[str]:
-    head = ["| what | target MB | measured MB |", "|---|---|---|"]
-    rows = []
-    for name, peak in peaks.items():
-        found = dict(peak)  # type: ignore[call-overload]
-        target = found.pop("target_mb", "")
-        measured = ", ".join(f"{k.removesuffix('_mb')} {v:,.0f}" for k, v in found.items())
-        rows.append(f"| {name} | {target} | {measured} |")
-    return head + rows
-
-
-def _rows(results: Iterable[dict[str, object]]) -> list[str]:
-    head = ["| what | ours ms | peer ms | ratio | target | met |", "|---|---|---|---|---|---|"]
-    return head + [
-        f"| {r['name']}{_note(r)} | {r['ours_s'] * 1e3:.2f} | {r['official_s'] * 1e3:.2f} "  # type: ignore[operator]
-        f"| {r['ratio']:.2f} | {r['target']:.1f} "
-        f"| {'yes' if r['ratio'] <= r['target'] else 'no'} |"  # type: ignore[operator]
-        for r in results
-    ]
-
-
-def _note(result: dict[str, object]) -> str:
-    return f" ({result['note']})" if result["note"] else ""
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from benchmarks.contention import LOADS, Landed, appending, compared, fresh_table, keys, measured
 from benchmarks.measure import Comparison
-from benchmarks.spark_runs import print_result, quiet_session
+from benchmarks.processes import print_result
+from benchmarks.spark_runs import quiet_session
 
 _LIBRARY = "lancelake.pylance"
 _SECONDS = 20.0

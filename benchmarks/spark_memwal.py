@@ -14,7 +14,8 @@ import lancelake.pylance as lancelake
 from benchmarks import tables
 from benchmarks.measure import Comparison
 from benchmarks.memwal import batch
-from benchmarks.spark_runs import print_result, quiet_session
+from benchmarks.processes import print_result
+from benchmarks.spark_runs import quiet_session
 from lancelake.spark import merge_batches
 
 _BATCHES = 100

@@ -1,7 +1,7 @@
-"""Benchmark of MERGE on Lance tables, compared with Delta Lake and with rewriting Parquet.
+"""Benchmark of MERGE on Lance tables, compared with a peer and with rewriting Parquet.
 
-Delta Lake's jars come through Maven, and fit an older Spark than the newest:
-.interop/spark-4.2/bin/python -m benchmarks.spark_merging
+.interop/spark-4.2/bin/python -m benchmarks.spark_merging --peer delta
+.interop/spark-4.1/bin/python -m benchmarks.spark_merging --peer iceberg
 """
 
 from __future__ import annotations
@@ -9,21 +9,19 @@ from __future__ import annotations
 import argparse
 import os
 import shutil
-import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks import tables
+from benchmarks import spark_peers, tables
 from benchmarks.measure import Case
-from benchmarks.spark_runs import quiet_session, report
+from benchmarks.processes import skipping
+from benchmarks.spark_peers import PEERS, Peer
+from benchmarks.spark_runs import report
 
-_DELTA = ("io.delta:delta-spark_4.2_2.13:4.4.0", "io.delta:delta-storage:4.4.0")
-_ROWS = 10_000_000
-_CHANGED = 90_000
-_NEW = 10_000
+ROWS = 10_000_000
 _ROUNDS = 3
 _COLUMNS = (
     "id",
@@ -32,7 +30,12 @@ _COLUMNS = (
     "pmod(id * 2654435761, 1099511627776) AS c",
     "sha2(CAST(id AS STRING), 256) AS d",
 )
-_STEP = _ROWS // _CHANGED
+_OPTIONS = {
+    "delta": {"delta.enableDeletionVectors": "true"},
+    "iceberg": {"format-version": "2", "write.merge.mode": "merge-on-read"},
+    "parquet": {},
+}
+_TARGETS = {"delta": 0.5, "iceberg": 1.0}
 _MERGE = """MERGE INTO {target} AS t USING late AS s ON t.id = s.id
 WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *"""
 
@@ -41,36 +44,43 @@ def main() -> None:
     """Report every case."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="")
-    folder = tables.ROOT / "spark-merging"
+    parser.add_argument("--peer", choices=tuple(_TARGETS), default="delta")
+    parser.add_argument("--rows", type=int, default=ROWS)
+    options = parser.parse_args()
+    folder = tables.ROOT / f"spark-merging-{options.rows}"
     folder.mkdir(parents=True, exist_ok=True)
-    report(cases(folder), parser.parse_args().only)
+    with skipping():
+        report(cases(folder, PEERS[options.peer], options.rows), options.only)
 
 
-def cases(folder: Path) -> Iterator[Case]:
-    """Yield the merge beside each peer; tables are put back after every merge."""
-    spark = quiet_session(
-        **{
-            "spark.jars": ",".join(str(jar) for jar in _jars(folder / "jars")),
-            "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
-            "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        }
+def cases(folder: Path, peer: Peer, rows: int) -> Iterator[Case]:
+    """Yield the merge beside the peer, and with Delta beside a rewrite of Parquet.
+
+    Tables are put back after every merge.
+    """
+    spark = spark_peers.session_with(peer, folder)
+    parquet = PEERS["parquet"]
+    _prepare(spark, folder, rows, {peer.format: peer, "parquet": parquet})
+    spark.read.parquet(str(folder / "late.parquet")).createOrReplaceTempView("late")
+    ours, name = folder / "now.lance", f"MERGE of 1 % into {rows:,} rows"
+    yield Case(
+        name=name,
+        target=_TARGETS[peer.format],
+        before=partial(_put_back, spark, folder, peer),
+        ours=lambda: _merged(spark, f"lance.`{ours}`"),
+        official=lambda: _merged(spark, spark_peers.table_name(peer, folder, "now")),
+        rounds=_ROUNDS,
+        peer=peer.label,
     )
-    _prepare(spark, folder)
-    late = spark.read.parquet(str(folder / "late.parquet"))
-    late.createOrReplaceTempView("late")
-    ours = folder / "now.lance"
-    peers: tuple[tuple[str, float, Path, Callable[[Path], object]], ...] = (
-        ("Delta Lake", 0.5, folder / "now.delta", lambda p: _merged(spark, f"delta.`{p}`")),
-        ("a rewrite of Parquet", 1.0, folder / "now.parquet", lambda p: _rewritten(spark, p)),
-    )
-    for name, target, theirs, merge in peers:
+    if peer.format == "delta":
         yield Case(
-            name=f"MERGE of 1 % into 10 M rows, and {name}",
-            target=target,
-            before=partial(_put_back, ours, theirs),
+            name=name,
+            target=1.0,
+            before=partial(_put_back, spark, folder, parquet),
             ours=lambda: _merged(spark, f"lance.`{ours}`"),
-            official=partial(merge, theirs),
+            official=lambda: _rewritten(spark, folder),
             rounds=_ROUNDS,
+            peer=f"a rewrite of {parquet.label}",
         )
     spark.stop()
 
@@ -79,49 +89,54 @@ def _merged(spark: SparkSession, target: str) -> None:
     spark.sql(_MERGE.format(target=target)).collect()
 
 
-def _rewritten(spark: SparkSession, table: Path) -> None:
+def _rewritten(spark: SparkSession, folder: Path) -> None:
     """Do without row-level changes: write what the table is after the merge."""
     late = spark.table("late")
-    before = spark.read.parquet(str(table))
+    before = spark.read.parquet(str(folder / "now.parquet"))
     after = before.join(late, "id", "left_anti").unionByName(late)
-    after.write.mode("overwrite").parquet(str(table.with_stem("after")))
+    after.write.mode("overwrite").parquet(str(folder / "after.parquet"))
 
 
-def _prepare(spark: SparkSession, folder: Path) -> None:
-    rows = spark.range(0, _ROWS, 1, 8).selectExpr(*_COLUMNS)
-    for form in ("lance", "delta", "parquet"):
-        _written(rows, form, folder / f"first.{form}")
-    changed = spark.range(0, _CHANGED * _STEP, _STEP, 1)
-    new = spark.range(_ROWS, _ROWS + _NEW, 1, 1)
-    _written(changed.union(new).selectExpr(*_COLUMNS), "parquet", folder / "late.parquet")
+def _prepare(spark: SparkSession, folder: Path, count: int, peers: dict[str, Peer]) -> None:
+    changed_count = count * 9 // 1000
+    rows = spark.range(0, count, 1, 8).selectExpr(*_COLUMNS)
+    if not (folder / "first.lance").exists():
+        rows.write.format("lance").mode("append").save(str(folder / "first.lance"))
+    for peer in peers.values():
+        spark_peers.write(peer, rows, folder, "first", **_OPTIONS[peer.format])
+    step = count // changed_count
+    changed = spark.range(0, changed_count * step, step, 1)
+    new = spark.range(count, count + count // 1000, 1, 1)
+    late: DataFrame = changed.union(new).selectExpr(*_COLUMNS)
+    spark_peers.write(peers["parquet"], late, folder, "late")
 
 
-def _written(rows: DataFrame, form: str, path: Path) -> None:
-    if not path.exists():
-        options = {"delta.enableDeletionVectors": "true"} if form == "delta" else {}
-        mode = "append" if form == "lance" else "error"
-        rows.write.format(form).options(**options).mode(mode).save(str(path))
+def _put_back(spark: SparkSession, folder: Path, peer: Peer) -> None:
+    """Make both tables what they were at first. Files never change, so links to them will do."""
+    _linked(folder / "first.lance", folder / "now.lance")
+    if peer.format == "iceberg":
+        # Its metadata has absolute paths, so the table itself goes back to its first snapshot.
+        _iceberg_put_back(spark, folder, peer)
+    else:
+        _linked(
+            spark_peers.table_folder(peer, folder, "first"),
+            spark_peers.table_folder(peer, folder, "now"),
+        )
 
 
-def _put_back(*tables_now: Path) -> None:
-    """Make tables what they were at first. Files are never changed, so links to them will do."""
-    for now in tables_now:
-        shutil.rmtree(now, ignore_errors=True)
-        shutil.copytree(now.with_stem("first"), now, copy_function=os.link)
+def _iceberg_put_back(spark: SparkSession, folder: Path, peer: Peer) -> None:
+    if not spark_peers.table_folder(peer, folder, "now").exists():
+        rows = spark_peers.read(peer, spark, folder, "first")
+        spark_peers.write(peer, rows, folder, "now", **_OPTIONS[peer.format])
+    name = spark_peers.table_name(peer, folder, "now")
+    catalog, _, table = name.partition(".")
+    first = spark.sql(f"SELECT snapshot_id FROM {name}.snapshots ORDER BY committed_at").first()
+    spark.sql(f"CALL {catalog}.system.rollback_to_snapshot('{table}', {first[0]})")
 
 
-def _jars(folder: Path) -> list[Path]:
-    """Fetch the jars of Delta Lake, once."""
-    for artifact in _DELTA:
-        _, name, version = artifact.split(":")
-        if not (folder / f"{name}-{version}.jar").exists():
-            for goal in (
-                f"get -Dartifact={artifact} -Dtransitive=false",
-                f"copy -Dartifact={artifact}",
-            ):
-                command = f"mvn -q dependency:{goal} -DoutputDirectory={folder}"
-                subprocess.run(command.split(), check=True)
-    return sorted(folder.glob("*.jar"))
+def _linked(source: Path, target: Path) -> None:
+    shutil.rmtree(target, ignore_errors=True)
+    shutil.copytree(source, target, copy_function=os.link)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,18 @@
-"""Benchmarks with Spark: one session in a separate process each."""
+"""The Spark session of a benchmark, and the memory of its workers."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
-import subprocess
-import sys
-import tempfile
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, replace
+from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from benchmarks.measure import Case, Comparison, compare
+from benchmarks.measure import Case, compare
+from benchmarks.processes import print_result
 from lancelake.spark import session
 
 _CONF: dict[str, Any] = {
@@ -25,7 +22,6 @@ _CONF: dict[str, Any] = {
     "spark.sql.shuffle.partitions": 2,
     "spark.driver.memory": "4g",
 }
-_RESULT = "result: "
 # As arguments; among the settings of Java it is a word of another one.
 _DAEMON = b"-m\0lancelake.spark.worker.daemon\0"
 
@@ -41,33 +37,12 @@ def noop(frame: DataFrame) -> None:
 
 
 def report(cases: Iterable[Case], only: str = "") -> None:
-    """Measure in this process, for `measured` in another one."""
+    """Measure in this process, for `processes.measured` in another one."""
     for case in cases:
         if only in case.name:
-            result = replace(compare(case), note=f"a Python worker up to {_worker_peak_mb()} MB")
-            print_result(result)
-
-
-def print_result(result: Comparison) -> None:
-    """Hand a result to `measured` in another process."""
-    print(_RESULT + json.dumps(asdict(result)), flush=True)
-
-
-def measured(module: str, python: Path | None = None) -> Iterator[Comparison]:
-    """Run a module of this folder and yield what it measured."""
-    interpreter = str(python or sys.executable)
-    command = [interpreter, "-m", f"benchmarks.{module}"]
-    env = {**os.environ, "PYSPARK_PYTHON": interpreter, "LANCELAKE_FSYNC": "off"}
-    with (
-        tempfile.TemporaryFile("w+") as noise,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=noise, text=True, env=env) as run,
-    ):
-        for line in run.stdout or ():
-            if line.startswith(_RESULT):
-                yield Comparison(**json.loads(line.removeprefix(_RESULT)))
-        if run.wait():
-            noise.seek(0)
-            raise RuntimeError(noise.read()[-4000:])
+            result, peak = compare(case), _worker_peak_mb()
+            note = f"a Python worker up to {peak} MB" if peak else ""
+            print_result(replace(result, note=note))
 
 
 def _worker_peak_mb() -> int:

@@ -18,7 +18,7 @@ import lancelake.pylance.query
 from benchmarks import tables
 from benchmarks.measure import Case
 
-_DOCUMENTS = 1_000_000
+DOCUMENTS = 1_000_000
 _WORDS = 200_000
 _SEED = 20_261_116
 _BEST = 10
@@ -29,7 +29,7 @@ _RARE = ((400, 900), (1500, 2500), (3000, 5000))
 _Query = Callable[[ModuleType, str], Any]
 
 
-def cases(documents: int = _DOCUMENTS) -> Iterator[Case]:
+def cases(documents: int = DOCUMENTS) -> Iterator[Case]:
     """Yield the comparisons; each implementation has a table of its own."""
     uris = {name: _table(name, documents) for name in ("ours", "official")}
 
@@ -60,7 +60,7 @@ def cases(documents: int = _DOCUMENTS) -> Iterator[Case]:
             rounds=rounds,
         )
 
-    common, rare = _texts(_COMMON), _texts(_RARE)
+    common, rare = SAMPLES["common"], SAMPLES["rare"]
     yield both("two common words, best 10", 2.0, common, lambda q, t: q.MatchQuery(t, "t"))
     yield both("two rare words, best 10", 2.0, rare, lambda q, t: q.MatchQuery(t, "t"))
     yield both(
@@ -93,6 +93,18 @@ def _word(rank: int) -> str:
 
 def _texts(pairs: tuple[tuple[int, int], ...]) -> list[str]:
     return [" ".join(map(_word, pair)) for pair in pairs]
+
+
+SAMPLES = {"common": _texts(_COMMON), "rare": _texts(_RARE)}
+
+
+def indexed(documents: int) -> str:
+    """Return a table of texts with our index."""
+    uri = _table("ours", documents)
+    table = lancelake.pylance.dataset(uri)
+    if not table.describe_indices():
+        table.create_scalar_index("t", "INVERTED", with_position=True)
+    return uri
 
 
 def _table(name: str, documents: int) -> str:

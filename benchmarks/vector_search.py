@@ -16,7 +16,7 @@ import lancelake
 from benchmarks import tables
 from benchmarks.measure import Case
 
-_DIMENSION = 128
+DIMENSION = 128
 _K = 10
 _QUERIES = 1000
 _PROBES = 10
@@ -47,7 +47,7 @@ def cases(rows: int) -> Iterator[Case]:
     """
     uris = {kind: indexed(kind, rows) for kind in _INDEXED}
     tables_of = {kind: (lancelake.dataset(uri), lance.dataset(uri)) for kind, uri in uris.items()}
-    queries = np.random.default_rng(_SEED).random((_QUERIES, _DIMENSION), dtype=np.float32)
+    queries = np.random.default_rng(_SEED).random((_QUERIES, DIMENSION), dtype=np.float32)
 
     def single(name: str, target: float, rounds: int, kind: str, **options: Any) -> Case:
         """Compare searches of one query, another one each time."""
@@ -64,7 +64,7 @@ def cases(rows: int) -> Iterator[Case]:
             rounds=rounds,
         )
 
-    yield single(f"flat search of {rows:,} x {_DIMENSION}", 1.0, 9, "IVF_PQ", use_index=False)
+    yield single(f"flat search of {rows:,} x {DIMENSION}", 1.0, 9, "IVF_PQ", use_index=False)
     yield single("IVF_PQ, one query", 1.5, 101, "IVF_PQ", nprobes=_PROBES)
     refined = {"nprobes": _PROBES, "refine_factor": 5}
     yield single("IVF_PQ, one query, refined", 1.5, 101, "IVF_PQ", **refined)
@@ -75,7 +75,7 @@ def cases(rows: int) -> Iterator[Case]:
         yield _many(kind, ours, official, queries)
     for kind in _INDEXED:
         yield Case(
-            name=f"{kind}, build of {rows:,} x {_DIMENSION}",
+            name=f"{kind}, build of {rows:,} x {DIMENSION}",
             target=1.0,
             ours=lambda kind=kind: _build(lancelake, kind, uris[kind], rows),
             official=lambda kind=kind: _build(lance, kind, uris[kind], rows),
@@ -85,7 +85,7 @@ def cases(rows: int) -> Iterator[Case]:
 
 def build_peak_mb(library: str, kind: str) -> int:
     """Build an index of a large table; return the peak resident size in MB."""
-    uri = tables.vectors(BUILD_ROWS, _DIMENSION)
+    uri = tables.vectors(BUILD_ROWS, DIMENSION)
     args = [library, uri, kind, str(BUILD_ROWS // _PARTITION_ROWS)]
     command = [sys.executable, "-c", _BUILD, *args]
     return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
@@ -122,7 +122,7 @@ def _found(table: Any, near: dict[str, Any]) -> set[int]:
 
 def indexed(kind: str, rows: int) -> str:
     """Return a table of vectors with an index."""
-    source = tables.vectors(rows, _DIMENSION)
+    source = tables.vectors(rows, DIMENSION)
     uri = source.replace(".lance", f"-{kind.lower()}.lance")
     if not (tables.ROOT / uri).exists():
         shutil.copytree(source, uri)

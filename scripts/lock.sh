@@ -13,6 +13,7 @@ compile=(
 for release in requirements/spark-*.txt; do
   "${compile[@]}" pyproject.toml "$release" --group dev --output-file "${release%.txt}.lock"
 done
+"${compile[@]}" pyproject.toml requirements/peers.txt --extra search --output-file requirements/peers.lock
 for source in requirements/*.in; do
   "${compile[@]}" "$source" --output-file "${source%.in}.lock"
 done
