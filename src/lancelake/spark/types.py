@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import json
-import re
 import sys
 import warnings
 from collections.abc import Mapping, Sequence
@@ -16,9 +15,7 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.blobs import described_schema
 from lancelake.format.schema import Schema
-
-SPARK_METADATA = b"SPARK::metadata::json"
-"""Key of a field's Spark metadata, such as comments, in Arrow metadata."""
+from lancelake.spark.bounded_text import SPARK_METADATA, bound_metadata
 
 SPARK_TYPE = b"lancelake:spark_type"
 """Key of a Spark type whose values are stored as those of another type."""
@@ -32,8 +29,6 @@ _DEFAULT, _FIRST_DEFAULT = "CURRENT_DEFAULT", "EXISTS_DEFAULT"
 """Spark's keys of a default value in the metadata of a field."""
 
 _NARROWED = (t.TimeType, t.DayTimeIntervalType)
-_CHAR_VARCHAR = "__CHAR_VARCHAR_TYPE_STRING"
-_BOUNDED = re.compile(r"(char|varchar)\((\d+)\)")
 _MOST_DIGITS = 38
 _UINT64_DIGITS = 20
 _SIMPLE: dict[pa.DataType, t.DataType] = {
@@ -207,20 +202,6 @@ def with_default(metadata: Mapping[str, object], sql: str | None) -> dict[str, o
     return kept if sql is None else {**kept, _DEFAULT: sql, _FIRST_DEFAULT: "NULL"}
 
 
-def declared(schema: t.StructType) -> t.StructType:
-    """Return a schema in which bounded strings have their declared types, CHAR or VARCHAR."""
-    return t.StructType([_declared(field) for field in schema.fields])
-
-
-def _declared(field: t.StructField) -> t.StructField:
-    kind = _BOUNDED.fullmatch((field.metadata or {}).get(_CHAR_VARCHAR, ""))
-    if kind is None or not isinstance(field.dataType, t.StringType):
-        return field
-    make = t.CharType if kind[1] == "char" else t.VarcharType
-    metadata = {key: value for key, value in field.metadata.items() if key != _CHAR_VARCHAR}
-    return t.StructField(field.name, make(int(kind[2])), field.nullable, metadata)
-
-
 def arrow_schema(schema: t.StructType) -> pa.Schema:
     """Return the Arrow schema of a Spark schema, including field metadata."""
     return pa.schema([arrow_field(field) for field in schema.fields])
@@ -240,9 +221,7 @@ def _stored(field: t.StructField) -> pa.Field:
 def arrow_field(field: t.StructField, path: Sequence[str] = ()) -> pa.Field:
     """Return the Arrow field of a Spark field."""
     where = (*path, field.name)
-    metadata = dict(field.metadata or {})
-    if isinstance(field.dataType, t.CharType | t.VarcharType):
-        metadata[_CHAR_VARCHAR] = field.dataType.simpleString()
+    metadata = {**(field.metadata or {}), **bound_metadata(field.dataType)}
     kept = {SPARK_METADATA: json.dumps(metadata).encode()} if metadata else {}
     dtype = arrow_type(field.dataType, where)
     if _needs_name(field.dataType, dtype):
@@ -271,8 +250,10 @@ def _vector(dtype: pa.DataType, size: object, path: Sequence[str]) -> pa.DataTyp
 def _item(name: str, dtype: t.DataType, path: Sequence[str], *, nullable: bool) -> pa.Field:
     """Return the field of list items or map entries."""
     stored = arrow_type(dtype, (*path, name))
-    kept = {SPARK_TYPE: dtype.json().encode()} if _needs_name(dtype, stored) else None
-    return pa.field(name, stored, nullable, kept)
+    kept = {SPARK_TYPE: dtype.json().encode()} if _needs_name(dtype, stored) else {}
+    if bound := bound_metadata(dtype):
+        kept[SPARK_METADATA] = json.dumps(bound).encode()
+    return pa.field(name, stored, nullable, kept or None)
 
 
 def arrow_type(dtype: t.DataType, path: Sequence[str] = ()) -> pa.DataType:

@@ -8,9 +8,9 @@ from pyspark.sql import types as t
 
 from lancelake.errors import UnsupportedError
 from lancelake.format.arrow_schema import from_arrow
+from lancelake.spark.bounded_text import declared
 from lancelake.spark.types import (
     arrow_schema,
-    declared,
     shown_schema,
     spark_field,
     spark_schema,
@@ -99,7 +99,8 @@ def test_lengths_of_strings_and_comments_come_back() -> None:
         t.StructField("c", t.CharType(3)),
     ]
     schema = t.StructType(fields)
-    assert declared(spark_schema(from_arrow(arrow_schema(schema)))) == schema
+    stored = from_arrow(arrow_schema(schema))
+    assert declared(spark_schema(stored), stored) == schema
 
 
 def test_a_column_that_spark_cannot_show_is_left_out_with_a_warning() -> None:

@@ -25,6 +25,9 @@ from lancelake.process import SPAWN, after_fork, before_fork
 
 _PACKAGE = "lance"
 _EXTENSION = "lance"
+# A panic of the library in a thread of its own is an error; in the thread of the caller, where it
+# decodes small batches by default, a damaged file would end the process.
+_DECODE_MODE, _IN_OWN_THREADS = "LANCE_STRUCTURAL_BATCH_DECODE_SPAWN_MODE", "always"
 
 
 class _Library:
@@ -41,6 +44,7 @@ class _Library:
         """Name of the package whose threads this process has, or may start."""
         if self._user != os.getpid():
             with self._lock:
+                os.environ.setdefault(_DECODE_MODE, _IN_OWN_THREADS)
                 if self._user is not None and self._user != os.getpid():
                     self._package = _copied_package(self._of_parent)
                 self._user = os.getpid()

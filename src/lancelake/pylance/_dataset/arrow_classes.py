@@ -75,7 +75,7 @@ class _InstanceOf:
     _claimed: type
 
     @property
-    def __class__(self) -> type:
+    def __class__(self) -> type:  # type: ignore[misc]  # nobody sets it
         return self._claimed
 
     def __init_subclass__(cls) -> None:

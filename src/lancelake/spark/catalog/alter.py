@@ -17,8 +17,9 @@ from lancelake.errors import InternalError, InvalidRequestError, UnsupportedErro
 from lancelake.format.arrow_schema import public_schema
 from lancelake.format.column_path import join_path
 from lancelake.format.evolution import resolve
+from lancelake.spark.bounded_text import SPARK_METADATA
 from lancelake.spark.catalog.key_constraint import PrimaryKey, add_primary_key, drop_constraint
-from lancelake.spark.types import SPARK_METADATA, arrow_field, arrow_schema, with_default
+from lancelake.spark.types import arrow_field, arrow_schema, with_default
 from lancelake.table.columns.add import add_null_columns
 from lancelake.table.columns.alter import ColumnChange, alter_columns
 from lancelake.table.columns.constant import add_constant_columns

@@ -10,6 +10,7 @@ from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InternalError, InvalidRequestError
+from lancelake.spark.bounded_text import declared
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.jobs.retry_limits import PATIENCE
 from lancelake.spark.jvm.catalyst import (
@@ -30,7 +31,7 @@ from lancelake.spark.merge.change import change_rows
 from lancelake.spark.merge.keys import key_columns, with_char_keys
 from lancelake.spark.merge.run import FrameMerge, merge_frame
 from lancelake.spark.planning.writable_table import WritableTable
-from lancelake.spark.types import declared, supported_schema
+from lancelake.spark.types import supported_schema
 from lancelake.table.idempotent import OnceOnly
 from lancelake.table.merge.run import MergeCounts, Merged
 from lancelake.table.rows.delete import delete
@@ -171,5 +172,6 @@ def _target(plan: Any) -> BareRelation:
 
 
 def _char_columns(snapshot: Snapshot) -> set[str]:
-    shown = declared(supported_schema(snapshot.manifest.schema))
+    schema = snapshot.manifest.schema
+    shown = declared(supported_schema(schema), schema)
     return {field.name for field in shown.fields if isinstance(field.dataType, t.CharType)}

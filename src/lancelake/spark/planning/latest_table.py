@@ -9,6 +9,7 @@ from lancelake.expr.condition_sql import condition_sql
 from lancelake.memwal.initialize import details_of
 from lancelake.memwal.view import Freshness
 from lancelake.scan.split import SplitLimits
+from lancelake.spark.bounded_text import declared
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
@@ -22,7 +23,7 @@ from lancelake.spark.reading.latest_plan import (
     latest_partitions,
 )
 from lancelake.spark.reading.pushdown import column_types
-from lancelake.spark.types import declared, shown_schema
+from lancelake.spark.types import shown_schema
 
 
 @implements("catalog.SupportsRead")
@@ -44,7 +45,7 @@ class LatestTable(TableProxy):
         return self._name
 
     def schema(self) -> Any:
-        return java_schema(self.gateway, declared(self._schema))
+        return java_schema(self.gateway, declared(self._schema, self._snapshot.manifest.schema))
 
     def capabilities(self) -> Any:
         return self.gateway.set([self.gateway.connector("catalog.TableCapability").BATCH_READ])

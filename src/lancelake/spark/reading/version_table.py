@@ -8,6 +8,7 @@ from typing import Any
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.scan.split import SplitLimits
+from lancelake.spark.bounded_text import declared
 from lancelake.spark.jvm.gateway import Gateway
 from lancelake.spark.jvm.proxy import Proxy, TableProxy, implements
 from lancelake.spark.jvm.python_read import java_schema
@@ -24,7 +25,7 @@ from lancelake.spark.options.table_properties import shown_properties
 from lancelake.spark.reading import metadata_columns
 from lancelake.spark.reading.read_plan import ReadRequest
 from lancelake.spark.reading.scan_builder import LanceScanBuilder
-from lancelake.spark.types import declared, shown_schema
+from lancelake.spark.types import shown_schema
 
 _BY_SPARK = ("versionasof", "timestampasof")
 """Options by which Spark itself has selected the version when the table was loaded."""
@@ -77,7 +78,7 @@ class VersionTable(TableProxy):
         return str(self.snapshot.version)
 
     def schema(self) -> Any:
-        return java_schema(self.gateway, declared(self._schema))
+        return java_schema(self.gateway, declared(self._schema, self.snapshot.manifest.schema))
 
     def properties(self) -> Any:
         return self.gateway.map(shown_properties(self.snapshot))

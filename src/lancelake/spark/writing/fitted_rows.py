@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -23,11 +22,13 @@ from lancelake.format.arrow_schema import public_field
 from lancelake.format.blobs import described
 from lancelake.format.column_path import quoted_name
 from lancelake.format.schema import Schema
+from lancelake.spark.bounded_text import declared_column, has_bounds
 from lancelake.spark.jvm.failures import sentence_of
 from lancelake.spark.jvm.gateway import is_classic, open_gateway
-from lancelake.spark.types import declared, default_of, shown_schema, spark_field
+from lancelake.spark.types import default_of, shown_schema, spark_field
 from lancelake.spark.writing.column_names import CASE_SENSITIVE, ensure_distinct, matched_names
 from lancelake.spark.writing.storable import Rule, ensure_storable
+from lancelake.spark.writing.text_lengths import arrow_within_bounds, within_bounds
 
 _POLICY = "spark.sql.storeAssignmentPolicy"
 
@@ -92,7 +93,7 @@ def _target(table: Schema, data: t.StructField) -> t.StructField:
     if found is None or any(f.is_blob_v1 or f.is_blob_v2 for f in found.walk()):
         return data
     try:
-        (shown,) = declared(t.StructType([spark_field(public_field(described(found)))])).fields
+        shown = declared_column(spark_field(public_field(described(found))), found)
     except UnsupportedError:
         return data
     return t.StructField(shown.name, _nullable(shown.dataType), True, shown.metadata)
@@ -132,16 +133,26 @@ def _cast(frame: DataFrame, wanted: t.StructType) -> DataFrame:
 
 
 def _bounded(value: Column, data: t.StructField, table: t.StructField) -> Column:
-    if not isinstance(table.dataType, t.CharType | t.VarcharType):
-        return value if data.dataType == table.dataType else value.cast(table.dataType)
-    text, most = value.cast("string"), table.dataType.length
-    failure = f.raise_error(f.lit(_too_long(table.name, most)))
-    kept = f.when(f.length(f.rtrim(text)) > most, failure).otherwise(text.substr(1, most))
-    return f.rpad(kept, most, " ") if isinstance(table.dataType, t.CharType) else kept
+    if data.dataType == table.dataType:
+        return value
+    return within_bounds(value.cast(_unbounded(table.dataType)), table.dataType, table.name)
 
 
-def _too_long(name: str, most: int) -> str:
-    return f"column {name} has text of more than {most} characters"
+def _unbounded(dtype: t.DataType) -> t.DataType:
+    """Return a declared type with strings of any length."""
+    match dtype:
+        case t.CharType() | t.VarcharType():
+            return t.StringType()
+        case t.StructType():
+            kept = [t.StructField(m.name, _unbounded(m.dataType), m.nullable) for m in dtype.fields]
+            return t.StructType(kept)
+        case t.ArrayType():
+            return t.ArrayType(_unbounded(dtype.elementType), dtype.containsNull)
+        case t.MapType():
+            key, value = _unbounded(dtype.keyType), _unbounded(dtype.valueType)
+            return t.MapType(key, value, dtype.valueContainsNull)
+        case _:
+            return dtype
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,8 +162,8 @@ class PlainRows:
     schema: t.StructType
     """The data's columns by the table's names."""
 
-    bounds: tuple[tuple[str, bool, int], ...] = ()
-    """Bounded text columns: whether they are padded, and their length."""
+    bounds: tuple[t.StructField, ...] = ()
+    """Columns that are or contain bounded text, in their declared types."""
 
     @staticmethod
     def into(base: Snapshot | None, data: t.StructType) -> PlainRows:
@@ -167,12 +178,11 @@ class PlainRows:
                 for name, field in zip(names, data.fields, strict=True)
             ]
         )
-        bounds: list[tuple[str, bool, int]] = []
+        bounds: list[t.StructField] = []
         for given, wanted in zip(renamed, target_schema(own, renamed), strict=True):
             ensure_storable(given, wanted, Rule.NUMBERS)
-            kind = wanted.dataType
-            if isinstance(kind, t.CharType | t.VarcharType):
-                bounds.append((wanted.name, isinstance(kind, t.CharType), kind.length))
+            if has_bounds(wanted.dataType):
+                bounds.append(wanted)
         return PlainRows(schema=renamed, bounds=tuple(bounds))
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -180,17 +190,8 @@ class PlainRows:
         names = self.schema.fieldNames()
         for batch in batches:
             rows = batch if batch.schema.names == names else batch.rename_columns(names)
-            for name, pads, most in self.bounds:
-                position = names.index(name)
-                column = _within(rows.column(position), name, most, pads=pads)
+            for field in self.bounds:
+                position = names.index(field.name)
+                column = arrow_within_bounds(rows.column(position), field.dataType, field.name)
                 rows = rows.set_column(position, rows.schema.field(position), column)
             yield rows
-
-
-def _within(texts: pa.Array, name: str, most: int, *, pads: bool) -> pa.Array:
-    if pa.types.is_null(texts.type):
-        return texts
-    if pc.any(pc.greater(pc.utf8_length(pc.utf8_rtrim(texts, " ")), most)).as_py():
-        raise SchemaMismatchError(_too_long(name, most), path=name)
-    kept = pc.utf8_slice_codeunits(texts, 0, most)
-    return pc.utf8_rpad(kept, most, " ") if pads else kept
