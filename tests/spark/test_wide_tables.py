@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from py4j.clientserver import JavaClient
 from pyspark.sql import SparkSession
+
+import lancelake
 
 FEW, MANY = 4, 60
 
@@ -71,3 +75,28 @@ def test_every_column_of_a_wide_row_is_kept_or_assigned(spark: SparkSession) -> 
     spark.sql(f"UPDATE lance.wide.t{MANY} SET c7 = 100 + c8 WHERE id = 2")
     (row,) = spark.sql(f"SELECT * FROM lance.wide.t{MANY} WHERE id = 2").collect()
     assert list(row) == [2, *(110 if i == 7 else 2 + i for i in range(MANY))]
+
+
+CHANGES = {
+    "UPDATE {t} SET a = 10 WHERE id = 2": [1, 10],
+    "MERGE INTO {t} t USING (SELECT 2L AS id) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET a = 10": [1, 10],
+    "MERGE INTO {t} t USING (SELECT explode(array(2L, 3L)) AS id) s ON t.id = s.id "
+    "WHEN MATCHED THEN UPDATE SET a = 10 "
+    "WHEN NOT MATCHED THEN INSERT (id, a) VALUES (s.id, 11)": [1, 10, 11],
+}
+
+
+@pytest.mark.parametrize(("statement", "expected"), CHANGES.items(), ids=range(len(CHANGES)))
+def test_columns_that_a_command_does_not_assign_stay_as_they_are_stored(
+    spark: SparkSession, tmp_path: Path, statement: str, expected: list[int]
+) -> None:
+    fine = pa.array([1_000_000_001, 2_000_000_002], pa.timestamp("ns"))
+    table = pa.table({"id": [1, 2], "a": [1, 2], "fine": fine})
+    lancelake.write_dataset(table, tmp_path / "t.lance")
+    spark.sql(statement.format(t=f"lance.`{tmp_path / 't.lance'}`"))
+    found = lancelake.LanceDataset(tmp_path / "t.lance").to_table().sort_by("id")
+    assert found.column("a").to_pylist() == expected
+    assert (
+        found.column("fine").cast(pa.int64()).to_pylist()[:2] == fine.cast(pa.int64()).to_pylist()
+    )

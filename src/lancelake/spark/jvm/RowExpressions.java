@@ -2,10 +2,13 @@ package lancelake;
 
 import com.fasterxml.jackson.databind.ObjectMapper;
 import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.HashSet;
 import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.Set;
 import org.apache.spark.sql.Column;
 import org.apache.spark.sql.catalyst.expressions.Alias;
 import org.apache.spark.sql.catalyst.expressions.Attribute;
@@ -132,6 +135,10 @@ public class RowExpressions {
 
   /** The ids of the columns that clauses refer to, as JSON. */
   public String references(List clauses) throws Exception {
+    return json(new ArrayList(referred(clauses).keySet()));
+  }
+
+  private static Map referred(List clauses) {
     Map ids = new LinkedHashMap();
     for (int i = 0; i < clauses.size(); i++) {
       Clause clause = (Clause) clauses.get(i);
@@ -142,11 +149,15 @@ public class RowExpressions {
       for (int j = 0; j < expressions.size(); j++) {
         scala.collection.Iterator found = ((Expression) expressions.get(j)).references().iterator();
         while (found.hasNext()) {
-          ids.put(Long.valueOf(((Attribute) found.next()).exprId().id()), null);
+          ids.put(id(found.next()), null);
         }
       }
     }
-    return json(new ArrayList(ids.keySet()));
+    return ids;
+  }
+
+  private static Long id(Object attribute) {
+    return Long.valueOf(((Attribute) attribute).exprId().id());
   }
 
   /** The same columns with new ids, since ids must be unique in a plan. */
@@ -197,10 +208,11 @@ public class RowExpressions {
   }
 
   /**
-   * Rows with the fields of the structs of both sides as columns that expressions can refer to. A
+   * Rows with those fields of the structs of both sides as columns that the clauses refer to. A
    * column that was added after the command was resolved has no id, and no expression refers to it.
    */
-  public Dataset unpacked(Dataset rows, String targetName, String sourceName) {
+  public Dataset unpacked(Dataset rows, String targetName, String sourceName, List clauses) {
+    Map used = referred(clauses);
     List columns = new ArrayList();
     columns.add(functions.col("*"));
     List padded = new ArrayList();
@@ -210,10 +222,12 @@ public class RowExpressions {
       if (fields[i].name().equals(targetName)) {
         String[] names = ((StructType) fields[i].dataType()).fieldNames();
         for (int j = 0; j < names.length; j++) {
-          Object attribute = stored.containsKey(names[j]) ? stored.get(names[j]) : target.get(names[j]);
-          if (attribute != null) {
-            columns.add(known(member(targetName, names[j]), attribute, "__lance_t" + j));
+          Object shown = target.get(names[j]);
+          if (shown == null || !used.containsKey(id(shown))) {
+            continue;
           }
+          Object attribute = stored.containsKey(names[j]) ? stored.get(names[j]) : shown;
+          columns.add(known(member(targetName, names[j]), attribute, "__lance_t" + j));
           if (padding.containsKey(names[j])) {
             Column value = ExpressionUtils.column((Expression) padding.get(names[j]));
             padded.add(known(value, target.get(names[j]), "__lance_padded_" + j));
@@ -223,7 +237,9 @@ public class RowExpressions {
       if (fields[i].name().equals(sourceName)) {
         String[] names = ((StructType) fields[i].dataType()).fieldNames();
         for (int j = 0; j < names.length; j++) {
-          columns.add(known(member(sourceName, names[j]), source.get(j), "__lance_s" + j));
+          if (used.containsKey(id(source.get(j)))) {
+            columns.add(known(member(sourceName, names[j]), source.get(j), "__lance_s" + j));
+          }
         }
       }
     }
@@ -240,26 +256,46 @@ public class RowExpressions {
 
   /**
    * Every column of a schema, from the clause that the column `action` numbers, and more columns. A
-   * column that the clause does not assign is that of the target, or null in a new row.
+   * column that the clause does not assign is that of the target, or null in a new row. Columns
+   * that are not computed are null.
    */
   public static Dataset outputs(
-      Dataset rows, StructType schema, List clauses, String action, String targetName, List more) {
+      Dataset rows,
+      StructType schema,
+      StructType computed,
+      List clauses,
+      String action,
+      String targetName,
+      List more) {
+    Set known = new HashSet(Arrays.asList(computed.fieldNames()));
     List columns = new ArrayList();
     StructField[] fields = schema.fields();
     for (int i = 0; i < fields.length; i++) {
-      Column found = functions.lit(null).cast(fields[i].dataType());
-      for (int number = clauses.size() - 1; number >= 0; number--) {
-        Map values = ((Clause) clauses.get(number)).values;
-        if (values != null) {
-          Column value = value(values, fields[i].name(), targetName).cast(fields[i].dataType());
-          Column applies = functions.col(action).equalTo(Integer.valueOf(number));
-          found = functions.when(applies, value).otherwise(found);
-        }
-      }
+      boolean isKnown = known.contains(fields[i].name());
+      Column found = isKnown ? output(fields[i], clauses, action, targetName) : none(fields[i]);
       columns.add(found.as(fields[i].name()));
     }
     columns.addAll(more);
     return rows.select(seq(columns));
+  }
+
+  /** One column of every clause. Each row has a clause, so the last one needs no condition. */
+  private static Column output(StructField field, List clauses, String action, String targetName) {
+    Column found = null;
+    for (int number = clauses.size() - 1; number >= 0; number--) {
+      Map values = ((Clause) clauses.get(number)).values;
+      Column value =
+          values == null
+              ? none(field)
+              : value(values, field.name(), targetName).cast(field.dataType());
+      Column applies = functions.col(action).equalTo(Integer.valueOf(number));
+      found = found == null ? value : functions.when(applies, value).otherwise(found);
+    }
+    return found;
+  }
+
+  private static Column none(StructField field) {
+    return functions.lit(null).cast(field.dataType());
   }
 
   private static Column value(Map values, String name, String targetName) {

@@ -122,22 +122,24 @@ class Binding:
     def unpacked(
         self, rows: DataFrame, clauses: Sequence[ResolvedClause], sides: tuple[str, str | None]
     ) -> tuple[DataFrame, list[ResolvedClause]]:
-        """Return rows with the fields of the structs of both sides as columns with attribute ids.
+        """Return rows with fields of the structs of both sides as columns with attribute ids.
 
-        The ids are new, and so are those of the clauses: ids must be unique in a plan.
+        These are the fields that clauses refer to. The ids are new, and so are those of the
+        clauses: ids must be unique in a plan.
         """
         java = self.java.renewed()
-        found = java.unpacked(rows._jdf, *sides)
         renewed = [
             ResolvedClause(java=java.renewed(clause.java), assigns=clause.assigns)
             for clause in clauses
         ]
+        found = java.unpacked(rows._jdf, *sides, self._list(renewed))
         return DataFrame(found, rows.sparkSession), renewed
 
     def outputs(
         self,
         rows: DataFrame,
         schema: t.StructType,
+        computed: t.StructType,
         clauses: Sequence[ResolvedClause],
         *,
         action: str,
@@ -147,10 +149,12 @@ class Binding:
         """Return every column of a schema, from the clause that `action` numbers, and more ones.
 
         A column that the clause does not assign is that of the target, or null without a target.
+        Columns that are not `computed` are null.
         """
         found = self.java.outputs(
             rows._jdf,
             java_schema(self.gateway, schema),
+            java_schema(self.gateway, computed),
             self._list(clauses),
             action,
             target_name,

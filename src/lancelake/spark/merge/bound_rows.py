@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
-from lancelake.spark.merge.binding import Binding, ResolvedClause
-from lancelake.spark.merge.fetch import with_columns
+from lancelake.spark.merge.binding import Binding, ResolvedClause, ResolvedClauses
+from lancelake.spark.merge.explicit import ExplicitClauses
+from lancelake.spark.merge.fetch import by_fragment, with_columns
 from lancelake.spark.merge.row_maker import (
     ACTION,
     Maker,
@@ -30,6 +32,9 @@ class BoundRowMaker:
     """Computes new rows of a version; the number of calls to Java is that of the clauses."""
 
     rows: TableRows
+    has_new_rows: bool
+    """Whether updated rows are written together with new ones, and so have the same columns."""
+
     target_name: str
     source_name: str | None = None
     binding: Binding
@@ -50,6 +55,8 @@ class BoundRowMaker:
         needed = self._needed(clauses)
         if needed:
             rows = with_columns(rows, self.rows.base, needed, self.target_name)
+        elif self.rows.kept and any(clause.assigns is not None for clause in clauses):
+            rows = by_fragment(rows)
         sides = (self.target_name, self.source_name)
         unpacked, renewed = self.binding.unpacked(rows, clauses, sides)
         return self._outputs(unpacked, renewed, is_new=False)
@@ -65,7 +72,7 @@ class BoundRowMaker:
         needed = set(self.binding.named_by(clauses))
         for clause in clauses:
             if clause.assigns is not None:
-                needed |= set(self.rows.columns) - set(clause.assigns)
+                needed |= set(self.rows.columns) - self.rows.kept - set(clause.assigns)
         return tuple(column for column in self.rows.columns if column in needed)
 
     def _ensure_known(self, clauses: Sequence[ResolvedClause]) -> None:
@@ -82,14 +89,20 @@ class BoundRowMaker:
         self, rows: DataFrame, clauses: Sequence[ResolvedClause], *, is_new: bool
     ) -> DataFrame:
         removes = [number for number, clause in enumerate(clauses) if clause.assigns is None]
+        kept = frozenset[str]() if is_new else self.rows.kept
         return self.binding.outputs(
             acting(rows, [clause.condition for clause in clauses]),
-            self.rows.schema,
+            _without(self.rows.schema, frozenset() if self.has_new_rows else kept),
+            _without(self.rows.schema, kept),
             clauses,
             action=ACTION,
             target_name=None if is_new else self.target_name,
             more=row_columns(removes, is_new=is_new),
         )
+
+
+def _without(schema: t.StructType, names: frozenset[str]) -> t.StructType:
+    return t.StructType([field for field in schema.fields if field.name not in names])
 
 
 def maker_of(
@@ -99,16 +112,22 @@ def maker_of(
     source_name: str | None = None,
     source_columns: tuple[str, ...] = (),
     binding: Binding | None,
+    clauses: ResolvedClauses | ExplicitClauses,
 ) -> Maker:
     """Return what computes the rows of a version; a resolved command has a binding."""
-    rows = TableRows.of(base)
-    if binding is None:
+    if binding is None or isinstance(clauses, ExplicitClauses):
         return RowMaker(
-            rows=rows,
+            rows=TableRows.of(base),
             target_name=target_name,
             source_name=source_name,
             source_columns=source_columns,
         )
+    changes = (*clauses.matched, *clauses.not_matched_by_source)
+    assigned = {name for clause in changes for name in clause.assigns or ()}
     return BoundRowMaker(
-        rows=rows, target_name=target_name, source_name=source_name, binding=binding
+        rows=TableRows.of(base, assigned),
+        has_new_rows=bool(clauses.not_matched),
+        target_name=target_name,
+        source_name=source_name,
+        binding=binding,
     )

@@ -11,9 +11,9 @@ from pyspark.sql import functions as f
 from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import LanceTableError
 from lancelake.spark.jobs.retry_limits import PATIENCE
-from lancelake.spark.merge.binding import Binding, ResolvedClause
+from lancelake.spark.merge.binding import Binding, ResolvedClause, ResolvedClauses
 from lancelake.spark.merge.bound_rows import maker_of
-from lancelake.spark.merge.explicit import Change
+from lancelake.spark.merge.explicit import Change, ExplicitClauses
 from lancelake.spark.merge.row_maker import Maker, addressed_frame
 from lancelake.spark.merge.rows_out import ADDRESS, ROW_ID
 from lancelake.spark.reading.needed_columns import empty_frame
@@ -35,9 +35,10 @@ def change_rows(
     retries: Retries = PATIENCE,
 ) -> Merged:
     """Update or delete rows on the executors and commit, with retries after conflicts."""
+    only = _alone(clause)
 
     def work(version: Snapshot) -> Merged:
-        maker = maker_of(version, target_name, binding=binding)
+        maker = maker_of(version, target_name, binding=binding, clauses=only)
         if condition is None:
             rows = addressed_frame(spark, version, ())
         else:
@@ -57,6 +58,12 @@ def change_rows(
         return until_it_lands(base, work, retries, choices.surroundings)
     except LanceTableError as error:
         raise error.at(base.location.uri, base.version) from error.__cause__
+
+
+def _alone(clause: Change | ResolvedClause) -> ResolvedClauses | ExplicitClauses:
+    if isinstance(clause, ResolvedClause):
+        return ResolvedClauses(matched=(clause,))
+    return ExplicitClauses(matched=(clause,))
 
 
 def _chosen_rows(

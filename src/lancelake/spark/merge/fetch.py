@@ -12,12 +12,10 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.spark.merge.rows_out import ADDRESS, rows_at
+from lancelake.spark.merge.rows_out import ADDRESS, rows_at, rows_at_once
 from lancelake.spark.reading.spark_values import conform
 from lancelake.spark.types import arrow_type, supported_schema
 from lancelake.table.merge.target import TargetRows
-
-_ROWS_AT_ONCE = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,8 +28,9 @@ class FetchRows:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the batches with the struct as their last column."""
         for batch in batches:
-            for start in range(0, batch.num_rows, _ROWS_AT_ONCE):
-                yield self._with_target(batch.slice(start, _ROWS_AT_ONCE))
+            step = rows_at_once(self.struct.num_fields)
+            for start in range(0, batch.num_rows, step):
+                yield self._with_target(batch.slice(start, step))
 
     def _with_target(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         found = rows_at(self.target, batch.column(ADDRESS).to_numpy().astype(np.uint64))
@@ -45,6 +44,11 @@ def with_columns(
     """Return a frame with a struct of the table's columns; rows are shuffled by fragment."""
     schema = supported_schema(base.manifest.schema)
     struct = t.StructType([schema[column] for column in columns])
-    near = frame.repartitionByRange(f.col(ADDRESS)).sortWithinPartitions(ADDRESS)
+    near = by_fragment(frame)
     fetch = FetchRows(target=TargetRows.of(base, columns), struct=arrow_type(struct))
     return near.mapInArrow(fetch, t.StructType([*near.schema.fields, t.StructField(name, struct)]))
+
+
+def by_fragment(frame: DataFrame) -> DataFrame:
+    """Return rows ordered by address within partitions, each with its own range of addresses."""
+    return frame.repartitionByRange(f.col(ADDRESS)).sortWithinPartitions(ADDRESS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -48,12 +48,21 @@ class TableRows:
     """The table's columns in Spark types; those that Spark does not support are carried."""
 
     columns: tuple[str, ...]
+    kept: frozenset[str] = frozenset()
+    """Columns that no updated row changes: they are carried, too."""
 
     @staticmethod
-    def of(base: Snapshot) -> TableRows:
-        """Convert the columns once: there may be thousands."""
+    def of(base: Snapshot, assigned: Collection[str] | None = None) -> TableRows:
+        """Convert the columns once: there may be thousands.
+
+        `assigned` are the columns that updated rows change, if they are known.
+        """
         schema = supported_schema(base.manifest.schema)
-        return TableRows(base=base, schema=schema, columns=tuple(schema.fieldNames()))
+        names = tuple(schema.fieldNames())
+        if assigned is None:
+            return TableRows(base=base, schema=schema, columns=names)
+        kept = frozenset(names) - frozenset(assigned)
+        return TableRows(base=base, schema=schema, columns=names, kept=kept)
 
     def written(self, frames: Sequence[DataFrame], key: KeyColumns | None, what: str) -> Parts:
         """Write the rows of frames on the executors."""
@@ -65,9 +74,14 @@ class TableRows:
             task=row_files(self.base),
             key=key,
             keeps_row_ids=keeps_row_ids,
-            carried=CarriedColumns.of(self.base, self.columns),
+            carried=CarriedColumns.of(self.base, self._carried),
         )
         return together(on_partitions(every, work, description=f"{what} {self.base.location.uri}"))
+
+    @property
+    def _carried(self) -> frozenset[str]:
+        every = frozenset(self.base.manifest.schema.names)
+        return (every - frozenset(self.columns)) | self.kept
 
 
 class Maker(Protocol):

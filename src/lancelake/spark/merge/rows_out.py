@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.write_task import WriteTask
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InternalError, InvalidRequestError
 from lancelake.format.arrow_schema import storage_schema
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_bytes import from_bytes, to_bytes
@@ -27,6 +27,9 @@ from lancelake.txn.inserted_keys import InsertedKeys, collected, united
 ADDRESS = "__lance_address"
 ROW_ID = "__lance_row_id"
 REMOVES = "__lance_removes"
+
+_MOST_ROWS, _LEAST_ROWS = 1 << 14, 1 << 8
+_VALUES_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,32 +86,49 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CarriedColumns:
-    """Columns that Spark does not support, which updated rows keep and new rows do not have."""
+    """Columns that updated rows keep as they are stored, without a way through Spark.
+
+    New rows have the values that Spark computed, or nulls.
+    """
 
     target: TargetRows
     schema: pa.Schema
 
     @staticmethod
-    def of(base: Snapshot, supported: Sequence[str]) -> CarriedColumns | None:
-        """Return the other columns of a version; None if Spark supports all."""
-        fields = [f for f in base.manifest.schema.fields if f.name not in supported]
+    def of(base: Snapshot, names: Collection[str]) -> CarriedColumns | None:
+        """Return columns of a version; None if there are none."""
+        fields = tuple(f for f in base.manifest.schema.fields if f.name in names)
         if not fields:
             return None
         target = TargetRows.of(base, tuple(field.name for field in fields))
-        return CarriedColumns(target=target, schema=storage_schema(Schema(fields=tuple(fields))))
+        return CarriedColumns(target=target, schema=storage_schema(Schema(fields=fields)))
+
+    def parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Yield a batch in parts that fit into memory with the columns."""
+        step = rows_at_once(len(self.schema))
+        return (batch.slice(start, step) for start in range(0, batch.num_rows, step))
 
     def added_to(self, rows: pa.RecordBatch, addresses: pa.Array) -> pa.RecordBatch:
         """Add the columns to rows, by the addresses of the rows they replace."""
-        known = addresses.is_valid().to_numpy(zero_copy_only=False)
-        if known.any():
-            found = rows_at(self.target, addresses.drop_null().to_numpy().astype(np.uint64))
-            places = pa.array(np.cumsum(known) - 1, mask=~known)
-            columns = [found.column(name).take(places) for name in self.schema.names]
+        if not len(addresses):
+            return rows
+        computed = set(rows.schema.names)
+        if addresses.null_count == len(addresses):
+            added = [stored for stored in self.schema if stored.name not in computed]
+            columns = [pa.nulls(len(addresses), stored.type) for stored in added]
         else:
-            columns = [pa.nulls(len(addresses), stored.type) for stored in self.schema]
-        for stored, column in zip(self.schema, columns, strict=True):
-            rows = rows.append_column(stored, column.cast(stored.type))
-        return rows
+            found = rows_at(self.target, addresses.to_numpy().astype(np.uint64))
+            added = [found.schema.field(name) for name in self.schema.names]
+            columns = [found.column(name) for name in self.schema.names]
+        carried = {field.name for field in added}
+        kept = [field for field in rows.schema if field.name not in carried]
+        every = [*(rows.column(field.name) for field in kept), *columns]
+        return pa.RecordBatch.from_arrays(every, schema=pa.schema([*kept, *added]))
+
+
+def rows_at_once(columns: int) -> int:
+    """Return the number of rows whose columns are fetched together."""
+    return min(_MOST_ROWS, max(_LEAST_ROWS, _VALUES_AT_ONCE // max(1, columns)))
 
 
 def rows_at(target: TargetRows, addresses: np.ndarray) -> pa.RecordBatch:
@@ -158,10 +178,12 @@ class _Tally:
         )
 
     def _rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        carried = self.spec.carried
         for batch in batches:
-            rows = self._taken(batch)
-            if rows.num_rows:
-                yield rows
+            for part in (batch,) if carried is None else carried.parts(batch):
+                rows = self._taken(part)
+                if rows.num_rows:
+                    yield rows
 
     def _taken(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """Record the actions of a batch, and return its rows to write."""
@@ -173,9 +195,9 @@ class _Tally:
         new = kept.column(ADDRESS).null_count
         self.inserted += new
         self.updated += kept.num_rows - new
-        if self.spec.keeps_row_ids and new < kept.num_rows:
-            if new:
-                raise InvalidRequestError("updated and new rows are in one batch")
+        if 0 < new < kept.num_rows:
+            raise InternalError("updated and new rows are in one batch")
+        if self.spec.keeps_row_ids and not new:
             self.row_ids.append(kept.column(ROW_ID))
         if self.spec.key is not None and new:
             values = self.spec.key.values(kept)

@@ -117,6 +117,7 @@ class _OneMerge:
             source_name=merge.source_name,
             source_columns=tuple(merge.source.columns),
             binding=merge.binding,
+            clauses=merge.clauses,
         )
 
     def parts(self) -> Parts:

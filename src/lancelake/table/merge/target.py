@@ -39,7 +39,8 @@ class TargetRows:
         """Plan to read these columns."""
         request = ScanRequest(columns=columns, with_row_id=with_row_id)
         tasks = plan(base, request).tasks
-        fields = [f for f in base.manifest.schema.fields if f.name in columns]
+        names = frozenset(columns)
+        fields = [f for f in base.manifest.schema.fields if f.name in names]
         return TargetRows(
             scans={task.fragment.id: task for task in tasks},
             columns=ScanColumns.of(tasks[0].spec) if tasks else None,
