@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -96,6 +97,12 @@ def dataset(
     URIs, nothing is read or written outside the table and these roots, whatever paths the table
     contains. Options that tune official Lance (caches, block sizes) are accepted and ignored.
     """
+    if index_cache_size is not None:
+        warnings.warn(
+            "index_cache_size is deprecated; use index_cache_size_bytes",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     if storage_options_provider is not None:
         raise UnsupportedError("storage_options_provider is not supported")
     client = namespace if namespace_client is None else namespace_client

@@ -7,9 +7,11 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
+from lancelake.clock import Ids, SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import JobProgress, Progress
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.index.registry import kind_named
 from lancelake.pylance._dataset.guarded import GuardedDataset
 from lancelake.pylance._dataset.index_values import (
     Index,
@@ -35,8 +37,10 @@ from lancelake.table.index.statistics import current_coverage
 
 Callback = Callable[[IndexProgress], None]
 
-_PARTED = "BTREE"
 _TEXT, _TEXT_ALIAS = "INVERTED", "FTS"
+_PARTED = ("BTREE", _TEXT)
+
+_IDS: Ids = SystemIds()
 
 
 class DatasetIndices(GuardedDataset):
@@ -63,24 +67,27 @@ class DatasetIndices(GuardedDataset):
 
         `index_type` is BTREE, BITMAP, LABEL_LIST, ZONEMAP, BLOOMFILTER, NGRAM or INVERTED (FTS), or
         an `IndexConfig` with parameters; `kwargs` are parameters, too. With `train=False` the index
-        covers no row yet. With `fragment_ids` and `index_uuid` a part of a BTREE is written, to be
-        merged by `merge_index_metadata`; nothing is committed.
+        covers no row yet. With `fragment_ids` and `index_uuid` a part of a BTREE or INVERTED is
+        written, to be merged by `merge_index_metadata`; nothing is committed.
         """
         options = _text_options(index_type, format_version, document_granularity)
         request = _request(
             column, index_type, name, {**kwargs, **options}, replace=replace, train=train
         )
         run = IndexRun(choices=self._choices, progress=_progress(progress_callback))
-        if fragment_ids is None and index_uuid is None:
+        unique = None if index_uuid is None else to_uuid(index_uuid)
+        if fragment_ids is None and unique is None:
             self._snapshot = create_index(self._snapshot, request, run)
             return
-        if fragment_ids is None or index_uuid is None or request.kind.upper() != _PARTED:
+        if unique is None and request.kind.upper() == _TEXT:
+            unique = _IDS.uuid4()
+        if fragment_ids is None or unique is None or request.kind.upper() not in _PARTED:
             raise InvalidRequestError(
                 f"{request.kind.upper()} is built of single fragments by "
                 "create_index_uncommitted(..., fragment_ids=...)"
             )
         part = _of_fragments(request, fragment_ids)
-        build_part(self._snapshot, part, to_uuid(index_uuid), run)
+        build_part(self._snapshot, part, unique, run)
 
     def create_index(
         self,
@@ -213,13 +220,15 @@ class DatasetIndices(GuardedDataset):
         batch_readhead: int | None = None,  # tunes official Lance
         progress_callback: Callback | None = None,  # merging reports no rows
     ) -> None:
-        """Merge the parts of a BTREE that were built under one uuid; nothing is committed."""
-        if index_type.upper() != _PARTED:
+        """Merge the parts of a BTREE or INVERTED built under one uuid; nothing is committed."""
+        unique = to_uuid(index_uuid)
+        kind = _kind_named(index_type)
+        if kind not in _PARTED:
             raise UnsupportedError(
-                f"parts of {index_type.upper()} are not merged by merge_index_metadata",
+                f"parts of {kind} are not merged by merge_index_metadata",
                 action="Use merge_existing_index_segments.",
             )
-        merge_parts(self._snapshot, to_uuid(index_uuid))
+        merge_parts(self._snapshot, unique, kind_named(kind))
 
     def drop_index(self, name: str) -> None:
         """Drop an index by its name."""

@@ -351,7 +351,7 @@ class ScannerBuilder(VectorSearchOptions):
 
     def to_scanner(self) -> LanceScanner:
         """Return the scan, validated against the table."""
-        request = self._request
+        request = self._limited(self._request)
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
         return LanceScanner(
