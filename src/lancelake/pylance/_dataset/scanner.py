@@ -296,7 +296,13 @@ class ScannerBuilder(VectorSearchOptions):
         return self
 
     def with_index_segments(self, index_segments: Iterable[str | UUID]) -> ScannerBuilder:
-        """Not supported: searches of single index segments."""
+        """Not supported: searches of single index segments; unknown ones are an error."""
+        known = {str(entry.uuid) for entry in self.ds._snapshot.indices}
+        missing = sorted({str(each) for each in index_segments} - known)
+        if missing:
+            shown = ", ".join(missing)
+            problem = f"with_index_segments referenced unknown index segments: {shown}"
+            raise InvalidRequestError(problem)
         raise UnsupportedError("searching single index segments is not supported")
 
     def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
