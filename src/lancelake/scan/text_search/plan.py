@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.errors import InvalidRequestError, LanceTableError
+from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedError
 from lancelake.format.rowids.segment import U64Array
 from lancelake.index.row_ids import RowIds
 from lancelake.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
@@ -117,7 +117,7 @@ def plan_text_search(
 ) -> RankedSearch:
     """Plan a search of one version."""
     if request.include_deleted_rows:
-        raise InvalidRequestError("Cannot include deleted rows in a full text search")
+        raise UnsupportedError("Cannot include deleted rows in a full text search")
     if request.text_query is None:
         raise InvalidRequestError("there is no full text query")
     query = with_columns(snapshot, request.text_query)

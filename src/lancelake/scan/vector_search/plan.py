@@ -10,7 +10,7 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.expr.predicate import Filter
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
@@ -185,7 +185,7 @@ def plan_vector_search(
     """Plan a search of one version."""
     nearest = request.nearest
     if request.include_deleted_rows:
-        raise InvalidRequestError("Cannot include deleted rows in a vector search")
+        raise UnsupportedError("Cannot include deleted rows in a vector search")
     if nearest is None:
         raise InvalidRequestError("a vector search needs a query")
     target = resolve_target(snapshot, nearest)
