@@ -223,7 +223,7 @@ class RefNotFoundError(NotFoundError, ValueError, OSError):
     code = "ref_not_found"
 
 
-class IndexNotFoundError(NotFoundError, KeyError, OSError):
+class IndexNotFoundError(NotFoundError, KeyError, OSError, RuntimeError):
     """The table has no index of this name."""
 
     code = "index_not_found"

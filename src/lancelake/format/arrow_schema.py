@@ -178,6 +178,8 @@ def _logical_type(dtype: pa.DataType, metadata: Mapping[str, bytes], where: str)
         return logical_types.from_arrow(dtype)
     except UnsupportedError as error:
         msg = f"column {where} has type {dtype}, which the Lance format does not support"
+        if pa.types.is_fixed_size_list(dtype) and not dtype.list_size:
+            msg += ": its dimension must be a positive integer"
         action = "Cast the column to another type."
         raise UnsupportedError(msg, column=where, found=str(dtype), action=action) from error
 

@@ -57,6 +57,12 @@ def describe(details: IndexDetails | None) -> tuple[str | None, Parameters]:
     return reader(details.value)
 
 
+def shown(details_type: str) -> str:
+    """Return the name of a kind by the type of its details, for an entry that has none."""
+    named = {**_PLAIN_KINDS, "invertedindexdetails": "Inverted", "vectorindexdetails": "Vector"}
+    return named.get(details_type, UNKNOWN)
+
+
 def _vector(value: bytes) -> tuple[str | None, Parameters]:
     message = index_pb2.VectorIndexDetails()
     _fill(message, value)

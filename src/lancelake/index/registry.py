@@ -21,6 +21,7 @@ from lancelake.index.scalar.label_list import LABEL_LIST
 from lancelake.index.scalar.ngram.kind import NGRAM
 from lancelake.index.scalar.zone_map import ZONE_MAP
 from lancelake.index.text.kind import INVERTED
+from lancelake.index.text.layout import METADATA_FILE as TEXT_METADATA_FILE
 from lancelake.index.text.parameters import is_supported
 from lancelake.index.vector.files import CENTERS_FILE
 from lancelake.index.vector.kind import VECTOR, VECTOR_TYPES
@@ -55,6 +56,8 @@ def kind_of_files(names: Collection[str], dtype: pa.DataType) -> IndexKind | Non
         return LABEL_LIST if LABEL_LIST.accepts(dtype) else BITMAP
     if CENTERS_FILE in names:
         return VECTOR
+    if TEXT_METADATA_FILE in names and INVERTED.accepts(dtype):
+        return INVERTED
     return BTREE if btree_files.LOOKUP_FILE in names else None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
@@ -122,6 +123,12 @@ def dataset(
         >>> lance.dataset("people.lance", version=1).version
         1
     """
+    if index_cache_size is not None:
+        warnings.warn(
+            "index_cache_size is deprecated; use index_cache_size_bytes",
+            DeprecationWarning,
+            stacklevel=2,
+        )
     if storage_options_provider is not None:
         raise UnsupportedError("storage_options_provider is not supported")
     client = namespace if namespace_client is None else namespace_client

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from lancelake.index.vector.settings import partition_count
 from lancelake.pylance._dataset.times import to_datetime
 from lancelake.pylance._values.kmeans import KMeans
 
@@ -23,6 +24,13 @@ def sanitize_ts(ts: datetime | str) -> datetime:
 def td_to_micros(td: timedelta) -> int:
     """Return a duration in microseconds."""
     return round(td / timedelta(microseconds=1))
+
+
+def _target_partition_size_to_num_partitions(
+    num_rows: int, target_partition_size: int | None
+) -> int:
+    """Return the number of partitions; the name is pylance's."""
+    return partition_count(num_rows, target_partition_size)
 
 
 def validate_vector_index(

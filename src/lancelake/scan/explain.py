@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import assert_never
 
-from lancelake.expr.condition_sql import condition_sql
 from lancelake.format.column_path import join_path
+from lancelake.scan.index_search.question_text import question_text
 from lancelake.scan.index_search.search import AskedIndex
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.outputs import ColumnOutput, ExpressionOutput, MetaOutput
@@ -14,8 +14,17 @@ from lancelake.scan.plan import ScanPlan
 from lancelake.scan.request import Ordering
 
 
-def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | None = None) -> str:
-    """Describe the steps of a scan, the last one first; with the counts of a run, if given."""
+def explain(
+    plan: ScanPlan,
+    *,
+    verbose: bool = False,
+    measure: ScanMeasure | None = None,
+    read: str = "LanceRead",
+) -> str:
+    """Describe the steps of a scan, the last one first; with the counts of a run, if given.
+
+    `read` is the name of the step that reads the fragments.
+    """
     output = "" if measure is None else f", metrics=[{measure.output}]"
     steps = [f"Output: {', '.join(plan.schema.names) or '(no columns)'}{output}"]
     if plan.order_by:
@@ -27,13 +36,13 @@ def explain(plan: ScanPlan, *, verbose: bool = False, measure: ScanMeasure | Non
     if plan.spec.predicate is not None:
         steps.append(f"Filter: {plan.spec.predicate.text}")
     count = "" if measure is None else f", {measured_scan(measure)}"
-    read = ", ".join(dict.fromkeys(_paths(plan)))
+    projection = ", ".join(dict.fromkeys(_paths(plan)))
     steps.append(
-        f"LanceRead: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
-        f"num_fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{read}]{count}"
+        f"{read}: uri={plan.spec.files.root.uri}, version={plan.spec.version}, "
+        f"num_fragments={len(plan.tasks)}{_skipped(plan)}, projection=[{projection}]{count}"
     )
     lines = ["  " * depth + step for depth, step in enumerate(steps)]
-    below = [] if plan.index_search is None else [_asked(a) for a in plan.index_search.asked]
+    below = index_steps(plan)
     if measure is not None:
         elapsed_ms = measure.planning.elapsed_s * 1000
         below.append(f"Planning: metrics=[{measure.planning_io}, elapsed_ms={elapsed_ms:.3f}]")
@@ -67,10 +76,20 @@ def _skipped(plan: ScanPlan) -> str:
     )
 
 
+def index_steps(plan: ScanPlan) -> list[str]:
+    """Describe what the indices were asked about the filter of a scan, and what they answered."""
+    found = plan.index_search
+    if found is None:
+        return []
+    unused = "" if found.is_helpful else ", used=false"
+    return [_asked(each) + unused for each in found.asked]
+
+
 def _asked(each: AskedIndex) -> str:
     rows = "rows_excluded" if each.are_excluded else "rows"
+    place = f"{each.index}({each.kind})"
     return (
-        f"ScalarIndexQuery: query=[{condition_sql(each.condition)}]@{each.index}({each.kind}), "
+        f"ScalarIndexQuery: query={question_text(each.condition, place)}, "
         f"{rows}={each.rows}, exact={str(each.is_exact).lower()}"
     )
 

@@ -75,7 +75,8 @@ def plan(snapshot: Snapshot, request: ScanRequest) -> ScanPlan:
         valued_schema=_schema(snapshot, outputs, blob_values=True) if valued else None,
     )
     found = _searched(snapshot, request, spec.predicate)
-    tasks, skip = _tasks(snapshot, request, spec, found)
+    is_used = found is not None and (found.is_helpful or request.fast_search)
+    tasks, skip = _tasks(snapshot, request, spec, found if is_used else None)
     return ScanPlan(
         spec=spec,
         tasks=tasks,
@@ -106,11 +107,9 @@ def _searched(
     if ids is None:
         ids = tuple(FragmentList.of(snapshot.manifest.fragments).ids)
     try:
-        found = search(snapshot, predicate.condition, ids, asks_all=request.fast_search)
+        return search(snapshot, predicate.condition, ids, asks_all=request.fast_search)
     except LanceTableError as error:
         raise error.at(snapshot.location.uri, snapshot.version) from error.__cause__
-    is_used = found is not None and (found.is_helpful or request.fast_search)
-    return found if is_used else None
 
 
 def _readahead(snapshot: Snapshot) -> int:

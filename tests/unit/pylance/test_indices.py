@@ -64,6 +64,14 @@ def test_models_are_saved_and_loaded(table: lance.LanceDataset, tmp_path: Path) 
     assert (loaded.codebook, loaded.num_subvectors, loaded.num_bits) == (pq.codebook, 8, 4)
 
 
+def test_another_model_at_the_same_place_is_loaded(tmp_path: Path) -> None:
+    place = str(tmp_path / "ivf")
+    for values in (MATRIX[:2], MATRIX[2:5]):
+        model = IvfModel(pa.FixedSizeListArray.from_arrays(values.reshape(-1), DIMENSION), "l2")
+        model.save(place)
+        assert IvfModel.load(place).centroids == model.centroids
+
+
 def test_official_releases_load_saved_models_and_the_other_way_round(
     official_14: Official, table: lance.LanceDataset, tmp_path: Path
 ) -> None:

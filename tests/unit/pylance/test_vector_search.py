@@ -221,3 +221,23 @@ def test_the_plan_names_metric_and_filter(table: lance.LanceDataset) -> None:
     assert "KNNVectorDistance: column=v, k=3, metric=cosine" in text
     assert "Filter: id > 3" in text
     assert scan.count_rows() == 3
+
+
+def test_the_limit_is_the_number_of_neighbours_if_none_is_given(table: lance.LanceDataset) -> None:
+    asked = {"column": "v", "q": MATRIX[0]}
+    assert table.to_table(["id"], nearest=asked, limit=12).num_rows == 12
+    assert table.to_table(["id"], nearest={**asked, "k": 3}, limit=12).num_rows == 3
+
+
+def test_a_search_does_not_return_deleted_rows(table: lance.LanceDataset) -> None:
+    asked = {"column": "v", "q": MATRIX[0]}
+    with pytest.raises(ValueError, match="Cannot include deleted rows"):
+        table.to_table(nearest=asked, with_row_id=True, include_deleted_rows=True)
+
+
+def test_unknown_segments_and_threads_are_refused(table: lance.LanceDataset) -> None:
+    asked = {"column": "v", "q": MATRIX[0]}
+    with pytest.raises(ValueError, match="referenced unknown index segments: x"):
+        table.scanner(nearest=asked, index_segments=["x"])
+    with pytest.raises(ValueError, match="query_parallelism"):
+        table.scanner(nearest={**asked, "query_parallelism": -2})

@@ -6,7 +6,7 @@ Each time the collected occurrences reach a limit they become a partition, so me
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -79,13 +79,16 @@ class TextIndexWriter:
         folder: SegmentFolder,
         parameters: TextParameters,
         occurrences_at_once: int,
+        *,
+        first: int = 0,
     ) -> None:
+        """Number the partitions from `first` on."""
         self._folder, self._parameters = folder, parameters
         self._limit = occurrences_at_once
         self._analyzer = Analyzer(parameters)
         self._pending = CollectedTerms(with_position=parameters.with_position)
         self._files: list[IndexFile] = []
-        self._partitions = 0
+        self._first = self._next = first
 
     def add_texts(self, batches: Iterable[pa.RecordBatch]) -> None:
         """Add rows: texts and their row ids; null texts are left out."""
@@ -133,28 +136,39 @@ class TextIndexWriter:
         self._analyzer.forget()
         if taken is None:
             return
-        number = self._partitions
-        self._partitions += 1
+        number = self._next
+        self._next += 1
         self._files += _written(self._folder, number, taken, self._parameters)
 
-    def finish(self) -> BuiltSegment:
+    def finish(self, metadata_file: str = names.METADATA_FILE) -> BuiltSegment:
         """Write what is left, and the metadata of the index."""
         self._flush()
-        writer = self._folder.create(names.METADATA_FILE, _METADATA)
-        none = pa.array([bytes(BitMap().serialize())], pa.binary())
-        writer.write(pa.RecordBatch.from_arrays([none], schema=_METADATA))
-        metadata = {
-            names.PARTITIONS: json.dumps(list(range(self._partitions))),
-            names.PARAMS: json.dumps(self._parameters.document()),
-            names.TOKEN_SET_FORMAT: names.ARROW_TOKENS,
-            names.TAIL_CODEC: FIXED_TAIL,
-        }
-        self._files.append(writer.finish(metadata))
+        partitions = range(self._first, self._next)
+        self._files.append(
+            write_metadata(self._folder, metadata_file, partitions, self._parameters)
+        )
         return BuiltSegment(
             details=self._parameters.details(),
             index_version=INDEX_VERSION,
             files=tuple(self._files),
         )
+
+
+def write_metadata(
+    folder: SegmentFolder, name: str, partitions: Sequence[int], parameters: TextParameters
+) -> IndexFile:
+    """Write the file that names the partitions and parameters of an index."""
+    writer = folder.create(name, _METADATA)
+    none = pa.array([bytes(BitMap().serialize())], pa.binary())
+    writer.write(pa.RecordBatch.from_arrays([none], schema=_METADATA))
+    return writer.finish(
+        {
+            names.PARTITIONS: json.dumps(list(partitions)),
+            names.PARAMS: json.dumps(parameters.document()),
+            names.TOKEN_SET_FORMAT: names.ARROW_TOKENS,
+            names.TAIL_CODEC: FIXED_TAIL,
+        }
+    )
 
 
 def _written(

@@ -42,6 +42,11 @@ def postings_file(partition: int) -> str:
     return f"part_{partition}_invert.lance"
 
 
+def part_metadata_file(part: int) -> str:
+    """Return the name of the metadata of a part that is not merged with others yet."""
+    return f"part_{part}_metadata.lance"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextLayout:
     """What the metadata of an index states: its partitions, parameters and encodings."""
@@ -53,10 +58,10 @@ class TextLayout:
     shared_positions: SharedCodec | None
 
 
-def read_layout(folder: SegmentFolder) -> TextLayout:
-    """Read the metadata of an index."""
-    path = folder.file(METADATA_FILE).path
-    file: IndexFileReader = folder.open(METADATA_FILE)
+def read_layout(folder: SegmentFolder, name: str = METADATA_FILE) -> TextLayout:
+    """Read the metadata of an index, or of a part of one."""
+    path = folder.file(name).path
+    file: IndexFileReader = folder.open(name)
     found = file.metadata
     size = found.get(_BLOCK_SIZE, str(BLOCK_DOCS))
     if size != str(BLOCK_DOCS):

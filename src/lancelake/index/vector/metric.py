@@ -26,6 +26,11 @@ class Metric(Enum):
     DOT = "dot"
     HAMMING = "hamming"
 
+    @property
+    def shown(self) -> str:
+        """Name in plans, as official Lance writes it."""
+        return "L2" if self is Metric.L2 else self.value.capitalize()
+
 
 _NAMES = {**{metric.value: metric for metric in Metric}, "euclidean": Metric.L2}
 

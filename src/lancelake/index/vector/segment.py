@@ -25,6 +25,7 @@ from lancelake.index.vector.product_codes import ProductCodes
 from lancelake.index.vector.rotated_codes import RotatedCodes
 from lancelake.index.vector.top_rows import NearestRows
 from lancelake.index.vector.vectors import VectorType
+from lancelake.storage.io_account import current_account
 
 _FILE_VERSION = "V3"
 # From so many pairs of query and partition on, partitions are searched by several threads.
@@ -94,6 +95,7 @@ class VectorSegment:
             for place, number in enumerate(row[: probes.most].tolist()):
                 if place >= probes.first and count >= k:
                     break
+                _count_searched(1)
                 ids = self.files.partition(number).ids
                 mask = gate(number, ids)
                 found.append(ids if mask is None else ids[mask])
@@ -120,6 +122,8 @@ class VectorSegment:
         """Return the partitions and the settings of the codes."""
         model = self.model
         metric = model.metric.value
+        is_normalized = isinstance(model.codes, ProductCodes) and model.metric is Metric.COSINE
+        code_metric = Metric.L2.value if is_normalized else metric
         place = self._folder.place
         codes = {k: v for k, v in model.codes.metadata().items() if not k.startswith("codebook")}
         graph = model.graphs[0] if model.graphs else {}
@@ -133,7 +137,8 @@ class VectorSegment:
                 **graph,
                 **codes,
                 "index_type": "HNSW" if model.graphs else model.codes.name,
-                "metric_type": metric,
+                # Codes of products of normalized vectors are compared by l2, as official shows.
+                "metric_type": code_metric,
             },
             "partitions": [{"size": count} for count in model.rows.counts],
             "centroids": model.partitions.centers.tolist(),
@@ -175,6 +180,7 @@ class VectorSegment:
             by_partition = np.argsort(flat, kind="stable")
             numbers, starts = np.unique(flat[by_partition], return_index=True)
             groups = np.split(owners[by_partition], starts[1:])
+            _count_searched(len(flat))
             yield list(zip(numbers.tolist(), groups, strict=True))
             active = active[[nearest.count(i) < nearest.k for i in active.tolist()]]
             start, stop = stop, min(2 * stop, probes.most, order.shape[1])
@@ -219,3 +225,9 @@ class VectorSegment:
             return
         for place, row, rows in zip(places.tolist(), *top, strict=True):
             yield place, ids[rows], np.where(rows < 0, np.float32(np.nan), row)
+
+
+def _count_searched(partitions: int) -> None:
+    account = current_account()
+    if account is not None:
+        account.count("partitions_searched", partitions)

@@ -118,7 +118,7 @@ class BuildSettings:
         """Return the number of partitions of so many rows."""
         if self.centers is not None:
             return len(self.centers)
-        wanted = self.num_partitions or min(_MOST_PARTITIONS, rows // self.target_rows)
+        wanted = self.num_partitions or partition_count(rows, self.target_rows)
         return max(1, min(wanted, rows))
 
     def ensure_fits(self, dtype: VectorType) -> None:
@@ -136,7 +136,16 @@ class BuildSettings:
             raise InvalidRequestError(problem)
         size = (1 << self.bits) * dtype.dimension
         if self.codebook is not None and self.codebook.size != size:
-            raise InvalidRequestError(f"pq_codebook has {self.codebook.size} values, not {size}")
+            shape = self.codebook.shape
+            raise InvalidRequestError(
+                f"PQ codebook must be 3D array: (sub_vectors, {1 << self.bits}, dim) for "
+                f"num_bits={self.bits}, got {shape}: {self.codebook.size} values, not {size}"
+            )
+
+
+def partition_count(rows: int, target_rows: int | None = None) -> int:
+    """Return the number of partitions of rows by the wanted rows of each, as for IVF_PQ."""
+    return max(1, min(_MOST_PARTITIONS, rows // (target_rows or _TARGET_ROWS["PQ"])))
 
     def _ensure_codes(self, dimension: int) -> None:
         if self.code == "PQ":

@@ -187,4 +187,9 @@ def _details(model: TrainedModel, settings: BuildSettings) -> bytes:
         message.sq.num_bits = 8
     else:
         message.flat.SetInParent()
-    return message.SerializeToString()
+    trained = ["ivf", *(code for code in ("pq", "sq") if code == model.codes.name.lower())]
+    for part in trained:
+        message.runtime_hints[f"lance.{part}.sample_rate"] = str(settings.sample_rate)
+        if part != "sq":
+            message.runtime_hints[f"lance.{part}.max_iters"] = str(settings.max_iters)
+    return message.SerializeToString(deterministic=True)

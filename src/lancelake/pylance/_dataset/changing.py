@@ -85,10 +85,11 @@ class DatasetChanges(GuardedDataset, ABC):
             4
         """
         lock = lock_of(self, kwargs.pop("commit_lock", None))
+        schema = kwargs.pop("schema", None)
         options = write_options(mode, commit_lock=lock, **kwargs)
         mode_of_blobs = kwargs.get("external_blob_mode", "reference")
-        rows = rows_with_blobs(data, None, mode_of_blobs, self._snapshot.location.storage_options)
-        self._snapshot = write_rows(rows, self._snapshot, schema=None, options=options)
+        rows = rows_with_blobs(data, schema, mode_of_blobs, self._snapshot.location.storage_options)
+        self._snapshot = write_rows(rows, self._snapshot, schema=schema, options=options)
 
     def restore(self) -> None:
         """Make this version the newest.

@@ -9,7 +9,12 @@ from pathlib import Path
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import InvalidRequestError, TableNotFoundError, UnsupportedError
+from lancelake.errors import (
+    InvalidRequestError,
+    InvalidRequestOSError,
+    TableNotFoundError,
+    UnsupportedError,
+)
 from lancelake.format.names import ManifestNaming
 from lancelake.format.operations import Append, Overwrite, Restore
 from lancelake.format.transaction import Transaction as Entry
@@ -137,6 +142,6 @@ def _seconds(timeout: timedelta | None) -> float | None:
     if not isinstance(timeout, timedelta):
         raise TypeError(f"commit_timeout must be a timedelta, got {type(timeout)}")
     if timeout <= timedelta(0):
-        problem = f"commit_timeout must be above zero, not {timeout}"
-        raise InvalidRequestError(problem, action="Pass None to wait indefinitely.")
+        problem = f"commit_timeout must be non-zero and positive, not {timeout}"
+        raise InvalidRequestOSError(problem, action="Pass None to wait indefinitely.")
     return timeout.total_seconds()

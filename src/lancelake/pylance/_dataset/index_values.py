@@ -18,6 +18,7 @@ from lancelake.format.index_meta import IndexDetails, IndexMetadata
 from lancelake.format.index_meta import IndexFile as FileEntry
 from lancelake.format.manifest import Manifest
 from lancelake.format.schema import Schema
+from lancelake.pylance._values.bitmap import Bitmap
 
 Json = Any  # whatever `json` can carry
 
@@ -78,7 +79,7 @@ class IndexInformation(TypedDict):
     uuid: str
     fields: list[str]
     version: int
-    fragment_ids: set[int]
+    fragment_ids: Bitmap
     base_id: int | None
 
 
@@ -88,7 +89,7 @@ class IndexSegmentDescription:
 
     uuid: str
     dataset_version_at_last_update: int
-    fragment_ids: set[int]
+    fragment_ids: Bitmap
     index_version: int
     created_at: datetime | None
     size_bytes: int | None
@@ -130,7 +131,7 @@ def from_index(entry: IndexMetadata) -> Index:
         entry.name,
         list(entry.fields),
         entry.dataset_version,
-        set(entry.fragments() or ()),
+        Bitmap(entry.fragments() or ()),
         entry.index_version or 0,
         _created_at(entry),
         entry.base_id,
@@ -165,7 +166,7 @@ def to_uuid(text: str) -> UUID:
     try:
         return UUID(str(text))
     except ValueError as error:
-        raise InvalidRequestError(f"{text!r} is not a uuid", found=text) from error
+        raise InvalidRequestError(f"Invalid UUID: {text!r}", found=text) from error
 
 
 def describe(
@@ -243,7 +244,7 @@ class _Shown:
         return IndexSegmentDescription(
             uuid=str(entry.uuid),
             dataset_version_at_last_update=entry.dataset_version,
-            fragment_ids=set(self.coverage.get(entry.uuid, entry.fragments() or ())),
+            fragment_ids=Bitmap(self.coverage.get(entry.uuid, entry.fragments() or ())),
             index_version=entry.index_version or 0,
             created_at=_created_at(entry),
             size_bytes=sum(file.size_bytes for file in entry.files) if entry.files else None,

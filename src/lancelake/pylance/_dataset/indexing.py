@@ -7,9 +7,11 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Self
 
+from lancelake.clock import Ids, SystemIds
 from lancelake.commit.snapshot import Snapshot
 from lancelake.engine.port import JobProgress, Progress
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.index.registry import kind_named
 from lancelake.pylance._dataset.guarded import GuardedDataset
 from lancelake.pylance._dataset.index_values import (
     Index,
@@ -35,8 +37,10 @@ from lancelake.table.index.statistics import current_coverage
 
 Callback = Callable[[IndexProgress], None]
 
-_PARTED = "BTREE"
 _TEXT, _TEXT_ALIAS = "INVERTED", "FTS"
+_PARTED = ("BTREE", _TEXT)
+
+_IDS: Ids = SystemIds()
 
 
 class DatasetIndices(GuardedDataset):
@@ -68,8 +72,8 @@ class DatasetIndices(GuardedDataset):
             name: Name of the index; by default the column's, with `_idx`.
             replace: Replace an index of the same name; otherwise it is an error.
             train: False creates an index that covers no row yet.
-            fragment_ids: Write a part of a BTREE over these fragments, to be merged by
-                `merge_index_metadata`; nothing is committed.
+            fragment_ids: Write a part of a BTREE or INVERTED over these fragments, to be merged
+                by `merge_index_metadata`; nothing is committed.
             index_uuid: The uuid that the parts share.
             progress_callback: Called while the index is built.
             format_version: Version of the files of a text index.
@@ -92,16 +96,19 @@ class DatasetIndices(GuardedDataset):
             column, index_type, name, {**kwargs, **options}, replace=replace, train=train
         )
         run = IndexRun(choices=self._choices, progress=_progress(progress_callback))
-        if fragment_ids is None and index_uuid is None:
+        unique = None if index_uuid is None else to_uuid(index_uuid)
+        if fragment_ids is None and unique is None:
             self._snapshot = create_index(self._snapshot, request, run)
             return
-        if fragment_ids is None or index_uuid is None or request.kind.upper() != _PARTED:
+        if unique is None and request.kind.upper() == _TEXT:
+            unique = _IDS.uuid4()
+        if fragment_ids is None or unique is None or request.kind.upper() not in _PARTED:
             raise InvalidRequestError(
                 f"{request.kind.upper()} is built of single fragments by "
                 "create_index_uncommitted(..., fragment_ids=...)"
             )
         part = _of_fragments(request, fragment_ids)
-        build_part(self._snapshot, part, to_uuid(index_uuid), run)
+        build_part(self._snapshot, part, unique, run)
 
     def create_index(
         self,
@@ -331,28 +338,30 @@ class DatasetIndices(GuardedDataset):
         batch_readhead: int | None = None,  # tunes official Lance
         progress_callback: Callback | None = None,  # merging reports no rows
     ) -> None:
-        """Merge the parts of a BTREE that were built under one uuid; nothing is committed.
+        """Merge the parts of a BTREE or INVERTED built under one uuid; nothing is committed.
 
         Args:
             index_uuid: The uuid of the parts.
-            index_type: BTREE.
+            index_type: BTREE or INVERTED.
             batch_readhead: Ignored.
             progress_callback: Ignored.
 
         Raises:
-            UnsupportedError: The kind is not BTREE.
+            UnsupportedError: The kind is not built in parts.
 
         Examples:
             >>> unique = "7f3c1a52-9d1e-4f7b-8a66-0c5d2b9e1f34"
             >>> ds.create_scalar_index("id", "BTREE", fragment_ids=[0], index_uuid=unique)
             >>> ds.merge_index_metadata(unique, "BTREE")
         """
-        if index_type.upper() != _PARTED:
+        unique = to_uuid(index_uuid)
+        kind = _kind_named(index_type)
+        if kind not in _PARTED:
             raise UnsupportedError(
-                f"parts of {index_type.upper()} are not merged by merge_index_metadata",
+                f"parts of {kind} are not merged by merge_index_metadata",
                 action="Use merge_existing_index_segments.",
             )
-        merge_parts(self._snapshot, to_uuid(index_uuid))
+        merge_parts(self._snapshot, unique, kind_named(kind))
 
     def drop_index(self, name: str) -> None:
         """Drop an index by its name.

@@ -17,6 +17,7 @@ from lancelake.scan.nearest import DEFAULT_K, Nearest
 
 _APPROX_MODES = ("fast", "normal", "accurate")
 _MATRIX = 2
+_ALL_CPUS = -1
 
 
 def nearest_request(column: str, q: Any, **options: Any) -> Nearest:
@@ -28,6 +29,9 @@ def nearest_request(column: str, q: Any, **options: Any) -> Nearest:
     if options["approx_mode"] not in _APPROX_MODES:
         expected = ", ".join(_APPROX_MODES)
         raise InvalidRequestError(f"approx_mode must be one of: {expected}")
+    threads = options["query_parallelism"]
+    if threads is not None and operator.index(threads) < _ALL_CPUS:
+        raise InvalidRequestError(f"query_parallelism must be -1 or more, got {threads}")
     if effort is not None and not 0 <= float(effort) <= 1:
         raise InvalidRequestError(f"search_effort must be between 0 and 1, got {effort}")
     low, high = options["minimum_nprobes"], options["maximum_nprobes"]

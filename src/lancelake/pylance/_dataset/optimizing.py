@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any, Literal
 
+from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.writing import AutoCleanupConfig, cleanup_config
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
 from lancelake.table.auto_cleanup import INTERVAL, OLDER_THAN
@@ -20,6 +21,7 @@ class DatasetOptimizer:
     def __init__(self, dataset: Any) -> None:
         self._dataset = dataset
 
+    @os_errors()
     def compact_files(
         self,
         *,

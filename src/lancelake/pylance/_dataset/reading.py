@@ -44,6 +44,11 @@ class DatasetReads(ABC):
         """
         return self._snapshot.location.storage_options or None
 
+    @property
+    def _storage_options(self) -> dict[str, str] | None:
+        """Storage options, by the name that programs for pylance use."""
+        return self.initial_storage_options
+
     def latest_storage_options(self) -> dict[str, str] | None:
         """Current storage options, which are those the table was opened with.
 

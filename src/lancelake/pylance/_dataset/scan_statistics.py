@@ -28,14 +28,16 @@ class ScanStatistics:
     """Index segments of which files were read."""
     parts_loaded: int = 0
     """Reads of index files."""
-    index_comparisons: int | None = None
-    """Not counted."""
+    index_comparisons: int | None = 0
+    """None if an index was searched: comparisons are not counted."""
     index_cache_hits: int = 0
     index_cache_misses: int = 0
     all_counts: dict[str, int] = field(default_factory=dict)
     all_times: dict[str, int] = field(default_factory=dict)
     """Nanoseconds of the steps."""
 
+
+_INDICES = "/_indices/"
 
 StatisticsCallback: TypeAlias = Callable[[ScanStatistics], None]
 
@@ -45,14 +47,18 @@ def statistics_of(plan: PreparedScan, measure: ScanMeasure) -> ScanStatistics:
     planning, scan = measure.planning_io.account, measure.scan_io.account
     size = measure.planning_io.size + measure.scan_io.size
     requests = planning.requests + scan.requests
+    counts = planning.counts + scan.counts
+    parts = [place for account in (planning, scan) for place in _index_files(account)]
+    is_searched = bool(parts or counts["index_cache_hits"] or counts["index_cache_misses"])
     return ScanStatistics(
         iops=requests,
         requests=requests,
         bytes_read=size.size_bytes,
-        indices_loaded=len(_folders(planning)),
-        parts_loaded=len(planning.reads) + len(planning.buffers),
-        index_cache_hits=planning.counts["index_cache_hits"],
-        index_cache_misses=planning.counts["index_cache_misses"],
+        indices_loaded=len({uri.rpartition("/")[0] for uri in parts}),
+        parts_loaded=len(parts),
+        index_comparisons=None if is_searched else 0,
+        index_cache_hits=counts["index_cache_hits"],
+        index_cache_misses=counts["index_cache_misses"],
         all_counts={
             "fragments_scanned": plan.num_fragments,
             "rows_scanned": scan.rows_read,
@@ -60,6 +66,7 @@ def statistics_of(plan: PreparedScan, measure: ScanMeasure) -> ScanStatistics:
             "output_batches": measure.output.batches,
             "store_requests": planning.store_requests + scan.store_requests,
             "bytes_read_is_limit": int(not size.is_exact),
+            "partitions_searched": counts["partitions_searched"],
         },
         all_times={
             "planning": _ns(measure.planning.elapsed_s),
@@ -92,9 +99,11 @@ def reported(
     return pa.RecordBatchReader.from_batches(rows.schema, batches())
 
 
-def _folders(account: IoAccount) -> set[str]:
-    places = [read.place for read in account.reads] + [read.place for read in account.buffers]
-    return {place.uri.rpartition("/")[0] for place in places}
+def _index_files(account: IoAccount) -> list[str]:
+    """Return the index file of each read of one."""
+    places = [read.place.uri for read in account.reads]
+    places += [read.place.uri for read in account.buffers]
+    return [place for place in places if _INDICES in place]
 
 
 def _ns(seconds: float) -> int:

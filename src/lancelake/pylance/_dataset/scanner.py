@@ -390,7 +390,13 @@ class ScannerBuilder(VectorSearchOptions):
         return self
 
     def with_index_segments(self, index_segments: Iterable[str | UUID]) -> ScannerBuilder:
-        """Not supported: searches of single index segments."""
+        """Not supported: searches of single index segments; unknown ones are an error."""
+        known = {str(entry.uuid) for entry in self.ds._snapshot.indices}
+        missing = sorted({str(each) for each in index_segments} - known)
+        if missing:
+            shown = ", ".join(missing)
+            problem = f"with_index_segments referenced unknown index segments: {shown}"
+            raise InvalidRequestError(problem)
         raise UnsupportedError("searching single index segments is not supported")
 
     def substrait_aggregate(self, aggregate: bytes) -> ScannerBuilder:
@@ -445,7 +451,7 @@ class ScannerBuilder(VectorSearchOptions):
 
     def to_scanner(self) -> LanceScanner:
         """Return the scan, validated against the table."""
-        request = self._request
+        request = self._limited(self._request)
         if request.include_deleted_rows and not request.with_row_id:
             raise InvalidRequestError("include_deleted_rows needs with_row_id=True")
         return LanceScanner(

@@ -11,6 +11,7 @@ import pyarrow as pa
 from pyarrow import fs
 
 from lancelake.errors import InvalidRequestError, UnsupportedError
+from lancelake.pylance.log import LOGGER
 
 _FILE_VERSION = "V3"
 _MATRIX = 2
@@ -42,7 +43,7 @@ def vector_parameters(
     found = {key: value for key, value in options.items() if key != "index_file_version"}
     found["metric_type"] = _metric(given["metric"])
     found["num_partitions"] = None if count is None else _whole(count)
-    found["accelerator"] = None if given["accelerator"] is None else str(given["accelerator"])
+    found["accelerator"] = _accelerator(name, given["accelerator"])
     found["target_partition_size"] = given["target_partition_size"]
     if "PQ" in name:
         found["num_sub_vectors"] = given["num_sub_vectors"]
@@ -77,6 +78,16 @@ def _refuse_unsupported(given: Mapping[str, Any], options: Mapping[str, Any]) ->
         raise UnsupportedError(problem)
 
 
+def _accelerator(name: str, accelerator: object) -> str | None:
+    """Return the device of a build; graphs are built without one."""
+    if accelerator is None:
+        return None
+    if "HNSW" in name:
+        LOGGER.warning("%s does not support GPU acceleration; falling back to CPU", name)
+        return None
+    return str(accelerator)
+
+
 def _metric(metric: object) -> str:
     known = ("l2", "cosine", "euclidean", "dot", "hamming")
     if not isinstance(metric, str) or metric.lower() not in known:
@@ -91,7 +102,9 @@ def _whole(count: Any) -> int:
 
 
 def _centers(centers: npt.NDArray[np.float32], count: int | None) -> npt.NDArray[np.float32]:
-    if centers.ndim != _MATRIX or not len(centers):
+    if centers.ndim == _MATRIX and not len(centers):
+        raise InvalidRequestError("Ivf centroids must have at least one cluster")
+    if centers.ndim != _MATRIX:
         problem = f"Ivf centroids must be 2D array: (clusters, dim), got {centers.shape}"
         raise InvalidRequestError(problem)
     if count is not None and len(centers) != count:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lancelake.data.codec.index_file import IndexFileReader, SegmentFolder
+from lancelake.data.codec.readers import forget_readers
 from lancelake.storage.location import Location
 from lancelake.storage.table_files import FileAt
 
@@ -99,7 +100,10 @@ def _read(
     uri: str, column: str, options: Mapping[str, str] | None
 ) -> tuple[pa.FixedSizeListArray, dict[str, str]]:
     place, name = _place(uri, options)
-    file: IndexFileReader = SegmentFolder(place=place).open(name)
+    folder = SegmentFolder(place=place)
+    # Another model may have been saved there, unlike files of a table.
+    forget_readers([folder.file(name).uri])
+    file: IndexFileReader = folder.open(name)
     file.require(column)
     found = file.read(columns=[column]).column(0).combine_chunks()
     values = pa.concat_arrays(found.chunks) if isinstance(found, pa.ChunkedArray) else found

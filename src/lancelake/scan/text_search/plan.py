@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import assert_never
 
@@ -15,7 +15,7 @@ from lancelake.errors import InvalidRequestError, LanceTableError, UnsupportedEr
 from lancelake.format.rowids.segment import U64Array
 from lancelake.index.row_ids import RowIds
 from lancelake.index.text.query import Boolean, Boost, Match, MultiMatch, Phrase, TextQuery
-from lancelake.scan.explain import measured_scan
+from lancelake.scan.explain import explain, index_steps, measured_scan
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.plan import ScanPlan
 from lancelake.scan.planner import chosen_fragments, plan
@@ -25,7 +25,7 @@ from lancelake.scan.row_mask import AllowedRows, masked_plan
 from lancelake.scan.scored_rows import SearchedRows
 from lancelake.scan.stream import run
 from lancelake.scan.text_search.evaluate import RowTest, TextSearch
-from lancelake.scan.text_search.sources import indexed_columns
+from lancelake.scan.text_search.sources import indexed_columns, text_column
 
 SCORE = "_score"
 
@@ -59,9 +59,32 @@ class TextRows:
     def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
         """Describe the parts of the query, the outer ones first."""
         first, *others = described(self.query)
+        others += [f"  {line}" for line in self._rows_read(verbose=verbose)]
         fragments = [f"  fragment {i}" for i in self._fragments()] if verbose else []
         count = "" if measure is None else f", {measured_scan(measure)}"
         return [first + count, *(line.removeprefix("  ") for line in (*others, *fragments))]
+
+    def _rows_read(self, *, verbose: bool) -> list[str]:
+        """Describe the rows that are read: for the filter, and those that no index covers."""
+        fragments = self._fragments()
+        lines: list[str] = []
+        if self.request.filter is not None and self.request.prefilter:
+            reads = _matching(self.snapshot, self.request, self.mask, is_before=True)
+            found = reads.index_search
+            is_covered = found is not None and found.covered.issuperset(BitMap(fragments))
+            lines = index_steps(reads) if is_covered else explain(reads).splitlines()
+        names = [] if self.request.fast_search else dict.fromkeys(_columns(self.query))
+        for name in names:
+            left = text_column(self.snapshot, name, fragments).uncovered()
+            if left:
+                shown = f", fragments={list(left)}" if verbose else ""
+                lines += [
+                    f"FlatMatchQuery: column={name}",
+                    f"  LanceRead: uri={self.snapshot.location.uri}, "
+                    f"version={self.snapshot.version}, num_fragments={len(left)}{shown}, "
+                    f"projection=[{name}]",
+                ]
+        return lines
 
     def _filtered(self) -> SearchedRows:
         request = self.request
@@ -94,7 +117,7 @@ def plan_text_search(
 ) -> RankedSearch:
     """Plan a search of one version."""
     if request.include_deleted_rows:
-        raise UnsupportedError("a full text search does not find deleted rows")
+        raise UnsupportedError("Cannot include deleted rows in a full text search")
     if request.text_query is None:
         raise InvalidRequestError("there is no full text query")
     query = with_columns(snapshot, request.text_query)
@@ -150,6 +173,13 @@ def _allowed(
     """Return which rows may be found; None for all."""
     if not is_before and mask is None:
         return None
+    return RowIds.of(_addresses(_matching(snapshot, request, mask, is_before=is_before))).tester()
+
+
+def _matching(
+    snapshot: Snapshot, request: ScanRequest, mask: AllowedRows | None, *, is_before: bool
+) -> ScanPlan:
+    """Plan the scan for the rows that may be found."""
     wanted = ScanRequest(
         columns=(),
         filter=request.filter if is_before else None,
@@ -157,8 +187,7 @@ def _allowed(
         fragment_ids=request.fragment_ids,
         use_scalar_index=request.use_scalar_index and mask is None,
     )
-    reads = plan(snapshot, wanted) if mask is None else masked_plan(snapshot, wanted, mask)
-    return RowIds.of(_addresses(reads)).tester()
+    return plan(snapshot, wanted) if mask is None else masked_plan(snapshot, wanted, mask)
 
 
 def _addresses(reads: ScanPlan) -> U64Array:
@@ -186,6 +215,25 @@ def described(query: TextQuery) -> list[str]:
                     first, *rest = described(part)
                     steps += _inner([f"{name}: {first}", *rest])
             return steps
+        case _:
+            assert_never(query)
+
+
+def _columns(query: TextQuery) -> Iterator[str]:
+    """Yield the columns that a query searches."""
+    match query:
+        case Match() | Phrase():
+            if query.column is not None:
+                yield query.column
+        case Boost():
+            yield from _columns(query.positive)
+            yield from _columns(query.negative)
+        case MultiMatch():
+            for part in query.parts:
+                yield from _columns(part)
+        case Boolean():
+            for each in (*query.must, *query.should, *query.must_not):
+                yield from _columns(each)
         case _:
             assert_never(query)
 

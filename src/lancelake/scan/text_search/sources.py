@@ -14,14 +14,15 @@ from lancelake.errors import ColumnNotFoundError, ColumnTypeError
 from lancelake.expr.condition import Column
 from lancelake.expr.literals import is_text
 from lancelake.format.ids import FragmentId
+from lancelake.format.index_meta import IndexMetadata
 from lancelake.format.row_address import fragment_of
 from lancelake.format.rowids.segment import U64Array
 from lancelake.index import cache
 from lancelake.index.kind import ROW_ID, VALUE, IdKind
 from lancelake.index.row_ids import BoolArray
-from lancelake.index.stored_segment import indexed_type
+from lancelake.index.stored_segment import StoredIndices, indexed_type
 from lancelake.index.text.analyzer import Analyzer
-from lancelake.index.text.kind import TextSegment
+from lancelake.index.text.kind import INVERTED, TextSegment
 from lancelake.index.text.parameters import TextParameters
 from lancelake.index.text.partition import StoredPartition
 from lancelake.scan.index_search.sources import IndexSource, IndexSources, named_failures
@@ -113,14 +114,22 @@ def text_column(snapshot: Snapshot, name: str, fragments: BitMap) -> SearchedCol
 
 def indexed_columns(snapshot: Snapshot) -> list[str]:
     """Return the columns that have a text index."""
-    schema = snapshot.manifest.schema
-    found: dict[str, None] = {}
-    for entry in snapshot.indices:
-        is_inverted = entry.details is not None and entry.details.kind == "invertedindexdetails"
-        path = schema.path_of(entry.fields[0]) if is_inverted and entry.fields else None
-        if path is not None:
-            found[path] = None
-    return list(found)
+    found = (_text_path(snapshot, entry) for entry in snapshot.indices)
+    return list(dict.fromkeys(path for path in found if path is not None))
+
+
+def _text_path(snapshot: Snapshot, entry: IndexMetadata) -> str | None:
+    """Return the column of a text index; files tell the kind of an entry without details."""
+    field_id = entry.fields[0] if entry.fields and not entry.is_system else None
+    field = None if field_id is None else snapshot.manifest.schema.by_id().get(field_id)
+    if field is None or field_id is None:
+        return None
+    if entry.details is None:
+        kind = StoredIndices(snapshot).kind(entry, indexed_type(field))
+        is_inverted = kind is INVERTED
+    else:
+        is_inverted = entry.details.kind == INVERTED.details_type
+    return snapshot.manifest.schema.path_of(field_id) if is_inverted else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,14 +10,14 @@ import pyarrow as pa
 from pyroaring import BitMap
 
 from lancelake.commit.snapshot import Snapshot, names_table
-from lancelake.errors import InvalidRequestError
+from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.expr.predicate import Filter
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.ids import FragmentId
 from lancelake.index.vector.metric import Metric
 from lancelake.index.vector.top_rows import NearestRows, RankedRows
 from lancelake.scan.execute import kept_offsets
-from lancelake.scan.explain import explain, measured_scan
+from lancelake.scan.explain import explain, index_steps, measured_scan
 from lancelake.scan.measure import ScanMeasure
 from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelake.scan.plan import ScanPlan
@@ -58,24 +58,41 @@ class VectorSearch:
 
     def steps(self, *, verbose: bool, measure: ScanMeasure | None) -> list[str]:
         """Describe the steps of the search, the last one first."""
-        steps = [self._described(measure)]
-        if self.index is not None:
-            steps.append(
-                f"ANNSubIndex: name={self.index.name}({self.index.type}), k={self.nearest.k}, "
-                f"deltas={len(self.index.sources)}, metric={self.index.metric.value}, "
-                f"refine_factor={self.nearest.refine_factor}"
-            )
+        count = "" if measure is None else f", {measured_scan(measure)}"
         left = self._uncovered()
+        steps: list[str] = []
+        if left or self.index is None:
+            steps.append(
+                f"KNNVectorDistance: column={self.target.path}, k={self.nearest.k}, "
+                f"metric={self.metric.value}, queries={len(self.nearest.queries)}{count}"
+            )
+        if self.index is not None:
+            steps.append(self._described(self.index) + ("" if steps else count))
+            steps += self._prefilter_steps(self.index, verbose=verbose)
         if left:
-            steps += explain(self._rows_to_scan(left), verbose=verbose).splitlines()
+            scan = self._rows_to_scan(left)
+            steps += explain(scan, verbose=verbose, read="LanceScan").splitlines()
         return steps
 
-    def _described(self, measure: ScanMeasure | None) -> str:
-        count = "" if measure is None else f", {measured_scan(measure)}"
+    def _described(self, index: SearchedIndex) -> str:
+        most = self.nearest.maximum_nprobes
         return (
-            f"KNNVectorDistance: column={self.target.path}, k={self.nearest.k}, "
-            f"metric={self.metric.value}, queries={len(self.nearest.queries)}{count}"
+            f"ANNSubIndex: name={index.name}({index.type}), k={self.nearest.k}, "
+            f"deltas={len(index.sources)}, metric={index.metric.shown}, "
+            f"minimum_nprobes={self.nearest.minimum_nprobes or 'auto'}, "
+            f"maximum_nprobes={'None' if most is None else f'Some({most})'}, "
+            f"refine_factor={self.nearest.refine_factor}"
         )
+
+    def _prefilter_steps(self, index: SearchedIndex, *, verbose: bool) -> list[str]:
+        """Describe how the rows of the index that match the filter are found."""
+        covered = [i for i in self._fragments() if i in index.covered]
+        if self._prefilter is None or not covered:
+            return []
+        scan = self._rows_to_scan(covered)
+        if scan.index_search is not None and scan.index_search.covered.issuperset(BitMap(covered)):
+            return index_steps(scan)
+        return explain(scan, verbose=verbose).splitlines()
 
     def found(self) -> SearchedRows:
         """Search, and return the rows of the result, nearest first."""
@@ -167,6 +184,8 @@ def plan_vector_search(
 ) -> RankedSearch:
     """Plan a search of one version."""
     nearest = request.nearest
+    if request.include_deleted_rows:
+        raise UnsupportedError("Cannot include deleted rows in a vector search")
     if nearest is None:
         raise InvalidRequestError("a vector search needs a query")
     target = resolve_target(snapshot, nearest)

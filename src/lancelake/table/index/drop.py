@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.errors import IndexNotFoundError
 from lancelake.format.operations import CreateIndex
 from lancelake.table.conflict_retry import DEFAULT, Retries, until_it_lands
 from lancelake.table.index.request import entries_named
@@ -19,7 +20,12 @@ def drop_index(
     """Drop all segments of an index; raise IndexNotFoundError if there are none."""
 
     def work(version: Snapshot) -> Snapshot:
-        operation = CreateIndex(new_indices=(), removed_indices=entries_named(version, name))
+        try:
+            removed = entries_named(version, name)
+        except IndexNotFoundError as error:
+            problem = f"index not found: {error.problem}"
+            raise IndexNotFoundError(problem, table=error.table, version=error.version) from None
+        operation = CreateIndex(new_indices=(), removed_indices=removed)
         return publish(version, new_transaction(operation, version.version, choices), choices)
 
     return until_it_lands(base, work, retries, choices.surroundings)

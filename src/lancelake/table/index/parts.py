@@ -1,4 +1,4 @@
-"""Parts of a BTREE that workers wrote under one uuid, as release 4.0.2 divides a build."""
+"""Parts of an index that workers wrote under one uuid, as release 4.0.2 divides a build."""
 
 from __future__ import annotations
 
@@ -11,10 +11,13 @@ import pyarrow as pa
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.codec.index_file import IndexFileReader
 from lancelake.errors import InvalidRequestError
+from lancelake.index.kind import IndexKind
 from lancelake.index.scalar.btree import files
 from lancelake.index.scalar.btree.build import write_one_file, write_part
-from lancelake.index.scalar.btree.kind import page_rows_of
+from lancelake.index.scalar.btree.kind import BTREE, page_rows_of
 from lancelake.index.sort import merge_sorted, row_schema
+from lancelake.index.text.kind import INVERTED
+from lancelake.index.text.parts import merge_text_parts, text_parts, write_text_part
 from lancelake.storage.open import open_store
 from lancelake.table.index.build import DEFAULT_RUN, IndexRun, new_place, row_counter
 from lancelake.table.index.request import IndexRequest, chosen_fragments, resolve
@@ -26,7 +29,7 @@ _PART = re.compile(r"part_(\d+)_page_lookup\.lance")
 def build_part(
     base: Snapshot, request: IndexRequest, unique: UUID, run: IndexRun = DEFAULT_RUN
 ) -> None:
-    """Write the part of a BTREE that covers the fragments of a request."""
+    """Write the part of a BTREE or INVERTED that covers the fragments of a request."""
     target = resolve(base, request)
     covered = chosen_fragments(base, request.fragment_ids)
     if not covered:
@@ -35,20 +38,29 @@ def build_part(
     counter = row_counter(base, f"index {target.path}", covered, run.progress)
     rows = build_input(base, target, covered, stored, on_rows=counter)
     place = new_place(base, run.choices.surroundings, unique)
+    if target.kind is INVERTED:
+        write_text_part(place.folder, covered.min(), request.parameters, rows.batches)
+        return
     number = files.part_number(covered.min())
     page_rows = page_rows_of(request.parameters, files.DEFAULT_PAGE_ROWS)
     write_part(place.folder, target.dtype, number, rows.batches, page_rows)
 
 
-def merge_parts(base: Snapshot, unique: UUID) -> None:
+def merge_parts(base: Snapshot, unique: UUID, kind: IndexKind) -> None:
     """Merge all parts under a uuid into the files of one segment, and remove the parts."""
     folder = new_place(base, DEFAULT_RUN.choices.surroundings, unique).folder
     store = open_store(base.location)
-    found = (_PART.fullmatch(name) for name in store.list_names(folder.place.path))
+    existing = list(store.list_names(folder.place.path))
+    texts = text_parts(existing) if kind is INVERTED else []
+    found = (_PART.fullmatch(name) for name in existing if kind is BTREE)
     numbers = sorted(int(match[1]) for match in found if match is not None)
-    if not numbers:
+    if not numbers and not texts:
         problem = f"there are no parts of an index under {unique}"
         raise InvalidRequestError(problem, table=base.location.uri)
+    if texts:
+        merge_text_parts(folder, texts)
+        store.delete_many(f"{folder.place.path}/{name}" for name in texts)
+        return
     page_rows = _page_rows(folder.open(files.part_lookup(numbers[0])))
     pages = [folder.open(files.part_file(number)) for number in numbers]
     dtype = pages[0].schema.field(files.VALUES).type

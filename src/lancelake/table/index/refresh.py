@@ -222,7 +222,10 @@ def _written(base: Snapshot, work: IndexWork, run: IndexRun) -> IndexMetadata:
     versions = {segment.facts.index_version for segment in work.merged}
     kinds = {segment.kind.name for segment in work.merged}
     is_apart = len(versions) > 1 or len(kinds) > 1 or _was_trained_apart(work)
-    if work.rebuild or is_apart or _is_large(base, work, run) or _has_old_values(base, work):
+    # New rows alone are indexed with the parameters of the segments that stay.
+    is_new = not work.merged and work.model is None
+    is_rebuilt = work.rebuild or is_apart or is_new
+    if is_rebuilt or _is_large(base, work, run) or _has_old_values(base, work):
         segments = (*work.merged, *work.left)
         parameters = segments[0].open().parameters() if segments else {}
         return rebuilt(base, work.name, work.target, work.fragments(), parameters, run)

@@ -122,7 +122,7 @@ def entries_named(base: Snapshot, name: str) -> tuple[IndexMetadata, ...]:
     if found:
         return found
     known = ", ".join(sorted({i.name for i in base.indices if not i.is_system})) or "none"
-    problem = f"index {name!r} was not found; there are: {known}"
+    problem = f'Index "{name}" not found; there are: {known}'
     raise IndexNotFoundError(problem, table=base.location.uri, version=base.version)
 
 

@@ -85,19 +85,28 @@ class _Counts:
         places = base.files, base.manifest_at
         self._rows: dict[int, int] = {f.id: live_rows(*places, f) for f in base.manifest.fragments}
         self._schema = base.manifest.schema
+        self._stored = StoredIndices(base)
         self._moved = current_coverage(base)
+
+    def _kind(self, entry: IndexMetadata) -> str:
+        """Return the shown kind; files tell that of an entry without details."""
+        field = self._schema.by_id().get(entry.fields[0]) if entry.fields else None
+        if entry.details is not None or field is None:
+            return index_details.describe(entry.details)[0] or index_details.UNKNOWN
+        found = self._stored.kind(entry, indexed_type(field))
+        return index_details.UNKNOWN if found is None else index_details.shown(found.details_type)
 
     def of(self, entries: Sequence[IndexMetadata]) -> IndexCoverage:
         per_segment = [self._covered(entry) for entry in entries]
         covered = BitMap.union(BitMap(), *per_segment)
         rows = self._count(covered)
         first = entries[0]
-        kind, _ = index_details.describe(first.details)
+        kind = self._kind(first)
         sizes = [sum(f.size_bytes for f in e.files) for e in entries if e.files]
         times = [e.created_at_ms for e in entries if e.created_at_ms is not None]
         return IndexCoverage(
             name=first.name,
-            kind=kind or index_details.UNKNOWN,
+            kind=kind,
             column=", ".join(self._schema.path_of(i) or str(i) for i in first.fields),
             segments=len(entries),
             fragments=len(covered),

@@ -224,7 +224,7 @@ def test_plan_names_index_question_and_rows(uri: str) -> None:
     add_segment(uri, "n", "BTREE", fragments={0, 1, 2})
     scanner = lance.dataset(uri).scanner(filter="n > 3 AND n < 6 AND k = 4")
     text = scanner.explain_plan()
-    assert "ScalarIndexQuery: query=[(n > 3) AND (n < 6)]@n_btree(BTREE), rows=2" in text
+    assert "ScalarIndexQuery: query=[n > 3 && n < 6]@n_btree(BTREE), rows=2" in text
     assert "fragments_skipped=2, fragments_scanned=1" in text
     assert "rows_to_check=2" in text
     assert "output_rows=1" in scanner.analyze_plan()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pathlib
 
+import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
@@ -304,3 +305,13 @@ def test_the_record_of_moved_rows_stays_while_a_large_segment_needs_it(tmp_table
     refresh_indices(lance.dataset(tmp_table)._snapshot, RefreshOptions(large_rows=50))
     assert any(entry.is_system for entry in entries(tmp_table))
     assert scan_differences(tmp_table, "i") == []
+
+
+def test_new_rows_are_indexed_with_the_parameters_of_the_index(tmp_path: pathlib.Path) -> None:
+    table = lance.write_dataset(pa.table({"t": ["the alpha"]}), tmp_path / "t.lance")
+    table.create_scalar_index("t", "INVERTED", with_position=True, remove_stop_words=False)
+    table.insert(pa.table({"t": ["the beta"]}))
+    table.optimize.optimize_indices(num_indices_to_merge=0)
+
+    found = [each["params"] for each in table.stats.index_stats("t_idx")["indices"]]
+    assert found[0] == found[1]

@@ -1,0 +1,28 @@
+"""Names that programs import from pylance's compiled module, `lance.lance`."""
+
+from lancelake.pylance._dataset.scan_statistics import ScanStatistics
+from lancelake.pylance._dataset.session import Session
+from lancelake.pylance._values.bitmap import Bitmap
+from lancelake.pylance._values.counters import bytes_read_counter, iops_counter
+from lancelake.pylance.optimize import (
+    Compaction,
+    CompactionMetrics,
+    CompactionPlan,
+    CompactionTask,
+    RewriteResult,
+)
+from lancelake.pylance.schema import LanceSchema
+
+__all__ = [
+    "Bitmap",
+    "Compaction",
+    "CompactionMetrics",
+    "CompactionPlan",
+    "CompactionTask",
+    "LanceSchema",
+    "RewriteResult",
+    "ScanStatistics",
+    "Session",
+    "bytes_read_counter",
+    "iops_counter",
+]
