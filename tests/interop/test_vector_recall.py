@@ -20,7 +20,7 @@ ROWS = int(os.environ.get("LANCELAKE_RECALL_ROWS") or 4000)
 IS_WHOLE = ROWS >= 100_000
 DIMENSION = 128 if IS_WHOLE else 32
 PARTITIONS = max(4, ROWS // 8192)
-QUERIES, K = 50, 10
+QUERIES, K = 400 if IS_WHOLE else 50, 10
 # A build of a million rows by a release takes minutes, on a busy machine much longer.
 BUILD_TIMEOUT_S = 7200.0
 # Clusterings differ by chance.
