@@ -82,9 +82,7 @@ def ensure_batch(search: BatchSearch) -> VectorColumn:
     return column
 
 
-def batch_tasks(
-    search: BatchSearch, parallelism: int
-) -> list[BatchSearchTask] | list[BatchSearchTask | PartitionTask]:
+def batch_tasks(search: BatchSearch, parallelism: int) -> Sequence[BatchSearchTask | PartitionTask]:
     """Split a batch into about as many tasks as run in parallel.
 
     An exact search is split by fragments: each task reads its vectors once for all queries, and
@@ -104,7 +102,8 @@ def batch_tasks(
         if split is not None:
             exact = replace(search, nearest=split.exact)
             left = _groups(snapshot, split.uncovered, parallelism)
-            return [*split.tasks, *_by_fragments(exact, left)]
+            tasks: list[BatchSearchTask | PartitionTask] = [*split.tasks]
+            return [*tasks, *_by_fragments(exact, left)]
     if is_indexed or (search.filter is not None and not search.prefilter):
         return _by_queries(search, parallelism)
     every = [fragment.id for fragment in snapshot.manifest.fragments]
