@@ -21,11 +21,14 @@ from lancelake.format.rowids.segment import U64Array
 from lancelake.scan.execute import kept_offsets
 from lancelake.scan.live_rows import Mask, to_mask
 from lancelake.scan.outputs import expression_schema
+from lancelake.scan.per_snapshot import PerSnapshot
 from lancelake.scan.planner import plan
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.stream import run
 
 _ADDRESS = MetaColumn.ROW_ADDRESS.value
+_KEPT_SCHEMAS = 64
+_schemas: PerSnapshot[dict[tuple[object, ...], pa.Schema]] = PerSnapshot(dict)
 
 
 def rows_at(snapshot: Snapshot, addresses: U64Array, request: ScanRequest) -> pa.Table:
@@ -146,7 +149,19 @@ class SearchOutput:
         )
 
     def schema(self, snapshot: Snapshot, scores: Mapping[str, pa.DataType]) -> pa.Schema:
-        """Return the Arrow schema of the result."""
+        """Return the Arrow schema of the result, kept with the snapshot."""
+        if self.late:
+            return self._planned_schema(snapshot, scores)
+        known = _schemas(snapshot)
+        key = self.names, self.request, tuple(scores.items())
+        found = known.get(key)
+        if found is None:
+            if len(known) >= _KEPT_SCHEMAS:
+                known.clear()
+            found = known[key] = self._planned_schema(snapshot, scores)
+        return found
+
+    def _planned_schema(self, snapshot: Snapshot, scores: Mapping[str, pa.DataType]) -> pa.Schema:
         none = SearchedRows(
             snapshot=snapshot,
             addresses=np.zeros(0, dtype=np.uint64),

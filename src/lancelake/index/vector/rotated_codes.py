@@ -236,12 +236,14 @@ class RotatedCodes:
         alignment = _ratio(squares * np.float32(self.dimension / 4), products**2)
         angle = np.sqrt(np.maximum(alignment - 1, 0) / max(1, self.dimension - 1))
         error = np.sqrt(squares) * np.float32(_DEVIATIONS) * angle
-        return error if self.metric is Metric.DOT else 2 * error
+        found: Matrix = error if self.metric is Metric.DOT else 2 * error
+        return found
 
 
 def _ratio(numerators: Matrix, denominators: Matrix) -> Matrix:
     zero = np.zeros_like(numerators)
-    return np.divide(numerators, denominators, out=zero, where=denominators != 0)
+    found: Matrix = np.divide(numerators, denominators, out=zero, where=denominators != 0)
+    return found
 
 
 def _rows(signs: CodeMatrix, steps: CodeMatrix | None, *numbers: Matrix) -> CodeMatrix:

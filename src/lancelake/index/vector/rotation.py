@@ -56,4 +56,5 @@ def _transformed(values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         first, second = pairs[:, :, 0], pairs[:, :, 1]
         values = np.stack([first + second, first - second], axis=2).reshape(rows, size)
         half *= 2
-    return values / np.sqrt(size)
+    found: npt.NDArray[np.float64] = values / np.sqrt(size)
+    return found

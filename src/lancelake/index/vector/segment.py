@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -31,7 +31,8 @@ _FILE_VERSION = "V3"
 # From so many pairs of query and partition on, partitions are searched by several threads.
 _MANY_SCORES = 256
 
-_Round = list[tuple[int, npt.NDArray[np.int64]]]
+PartitionQueries = tuple[int, npt.NDArray[np.int64]]
+"""Number of a partition, and the places of the queries that search it."""
 _Scored = tuple[int, U64Array, Distances]
 
 Gate = Callable[[int, U64Array], BoolArray | None]
@@ -74,15 +75,37 @@ class VectorSegment:
         order = self.model.partitions.by_distance(wanted)
         wanted = self.model.codes.turned(wanted)
         for each in self._rounds(order, probes, nearest):
-            few: dict[int, list[tuple[U64Array, Distances]]] = {}
-            for place, ids, distances in self._scored(each, wanted, nearest, gate):
-                if len(ids) > nearest.k:
-                    nearest.add(place, ids, distances)
-                else:
-                    few.setdefault(place, []).append((ids, distances))
-            for place, parts in few.items():
-                ids, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
+            self._add(each, wanted, nearest, gate)
+
+    def search_partitions(
+        self,
+        queries: npt.NDArray[np.float32],
+        pairs: Sequence[PartitionQueries],
+        nearest: NearestRows,
+        gate: Gate,
+    ) -> None:
+        """Add the rows of given partitions."""
+        wanted = self.model.codes.turned(self.prepared(queries))
+        self._add(pairs, wanted, nearest, gate)
+
+    def nearest_partitions(
+        self, queries: npt.NDArray[np.float32], count: int
+    ) -> npt.NDArray[np.int64]:
+        """Return the partitions that `search` begins with, a row for each query."""
+        return self.model.partitions.by_distance(self.prepared(queries))[:, :count]
+
+    def _add(
+        self, pairs: Sequence[PartitionQueries], queries: Matrix, nearest: NearestRows, gate: Gate
+    ) -> None:
+        few: dict[int, list[tuple[U64Array, Distances]]] = {}
+        for place, ids, distances in self._scored(pairs, queries, nearest, gate):
+            if len(ids) > nearest.k:
                 nearest.add(place, ids, distances)
+            else:
+                few.setdefault(place, []).append((ids, distances))
+        for place, parts in few.items():
+            ids, distances = (np.concatenate(part) for part in zip(*parts, strict=True))
+            nearest.add(place, ids, distances)
 
     def candidates(
         self, queries: npt.NDArray[np.float32], probes: Probes, gate: Gate, k: int
@@ -170,7 +193,7 @@ class VectorSegment:
 
     def _rounds(
         self, order: npt.NDArray[np.int64], probes: Probes, nearest: NearestRows
-    ) -> Iterator[_Round]:
+    ) -> Iterator[list[PartitionQueries]]:
         """Yield partitions with the queries that search them, until there are enough rows."""
         active = np.arange(len(order))
         start, stop = 0, min(probes.first, order.shape[1])
@@ -186,11 +209,11 @@ class VectorSegment:
             start, stop = stop, min(2 * stop, probes.most, order.shape[1])
 
     def _scored(
-        self, pairs: _Round, queries: Matrix, nearest: NearestRows, gate: Gate
+        self, pairs: Sequence[PartitionQueries], queries: Matrix, nearest: NearestRows, gate: Gate
     ) -> Iterator[_Scored]:
         """Yield the distances of the rows of partitions, computed at once for many queries."""
 
-        def score(pair: tuple[int, npt.NDArray[np.int64]]) -> list[_Scored]:
+        def score(pair: PartitionQueries) -> list[_Scored]:
             return list(self._partition(*pair, queries, nearest, gate))
 
         if sum(len(places) for _, places in pairs) < _MANY_SCORES:

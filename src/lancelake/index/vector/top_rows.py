@@ -17,6 +17,11 @@ class DistanceRange:
     lower: float | None = None
     upper: float | None = None
 
+    @property
+    def is_unbounded(self) -> bool:
+        """Whether all distances are in the range."""
+        return self.lower is None and self.upper is None
+
 
 ANY_DISTANCE = DistanceRange()
 
@@ -51,7 +56,7 @@ class NearestRows:
     @property
     def is_unbounded(self) -> bool:
         """Whether rows of all distances are wanted."""
-        return self._within == ANY_DISTANCE
+        return self._within.is_unbounded
 
     def add(self, query: int, ids: U64Array, distances: Distances) -> None:
         """Add rows of one query; rows whose distance is not a number are left out."""

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 
 from lancelake.commit.snapshot import Snapshot
-from lancelake.data.row_meta import MetaColumn
 from lancelake.errors import UnsupportedError
 from lancelake.expr.predicate import Filter
 from lancelake.format.ids import FragmentId
@@ -18,11 +17,9 @@ from lancelake.scan.count import live_rows
 from lancelake.scan.nearest import DISTANCE, QUERY_INDEX, Nearest
 from lancelake.scan.prepared import prepare
 from lancelake.scan.request import ScanRequest
+from lancelake.scan.search.found_rows import ADDRESS, FOUND
+from lancelake.scan.search.partition_tasks import PartitionTask, split_by_partitions
 from lancelake.scan.search.stored_vectors import VectorColumn
-
-ADDRESS = MetaColumn.ROW_ADDRESS.value
-FOUND = pa.schema([(QUERY_INDEX, pa.int64()), (ADDRESS, pa.int64()), (DISTANCE, pa.float32())])
-"""Columns of the rows that a task finds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +52,11 @@ class BatchSearchTask:
     first_query: int
     fragment_ids: tuple[FragmentId, ...] | None
 
+    @property
+    def is_partial(self) -> bool:
+        """Whether other tasks may find nearer rows of the same queries."""
+        return self.fragment_ids is not None
+
     def run(self) -> pa.Table:
         """Return up to `k` rows of each query, with the columns of `FOUND`."""
         request = replace(self.search.request(self.search.nearest), fragment_ids=self.fragment_ids)
@@ -80,13 +82,14 @@ def ensure_batch(search: BatchSearch) -> VectorColumn:
     return column
 
 
-def batch_tasks(search: BatchSearch, parallelism: int) -> list[BatchSearchTask]:
+def batch_tasks(search: BatchSearch, parallelism: int) -> Sequence[BatchSearchTask | PartitionTask]:
     """Split a batch into about as many tasks as run in parallel.
 
     An exact search is split by fragments: each task reads its vectors once for all queries, and
-    the nearest rows of all tasks together are those of the whole search. A search by an index, or
-    with a filter on its result, is split by queries, so that each task searches as a single
-    process would.
+    the nearest rows of all tasks together are those of the whole search. A search by an index is
+    split by partitions: each is opened by one task, for all queries that search it. Where the
+    partitions of a query depend on what is found in others, or with a filter on the result, it is
+    split by queries, so that each task searches as a single process would.
     """
     snapshot, nearest = search.snapshot, search.nearest
     column = ensure_batch(search)
@@ -94,9 +97,22 @@ def batch_tasks(search: BatchSearch, parallelism: int) -> list[BatchSearchTask]:
         return []
     prepare(snapshot, search.request(nearest))
     is_indexed = nearest.use_index and column.is_indexed
+    if is_indexed and search.filter is None:
+        split = split_by_partitions(snapshot, nearest, parallelism, fast_search=search.fast_search)
+        if split is not None:
+            exact = replace(search, nearest=split.exact)
+            left = _groups(snapshot, split.uncovered, parallelism)
+            tasks: list[BatchSearchTask | PartitionTask] = [*split.tasks]
+            return [*tasks, *_by_fragments(exact, left)]
     if is_indexed or (search.filter is not None and not search.prefilter):
         return _by_queries(search, parallelism)
-    groups = _groups(snapshot, parallelism)
+    every = [fragment.id for fragment in snapshot.manifest.fragments]
+    return _by_fragments(search, _groups(snapshot, every, parallelism))
+
+
+def _by_fragments(
+    search: BatchSearch, groups: Sequence[tuple[FragmentId, ...]]
+) -> list[BatchSearchTask]:
     return [BatchSearchTask(search=search, first_query=0, fragment_ids=group) for group in groups]
 
 
@@ -113,10 +129,14 @@ def _by_queries(search: BatchSearch, parallelism: int) -> list[BatchSearchTask]:
     ]
 
 
-def _groups(snapshot: Snapshot, count: int) -> Sequence[tuple[FragmentId, ...]]:
-    """Distribute the fragments to groups of about the same number of rows, the largest first."""
+def _groups(
+    snapshot: Snapshot, fragments: Sequence[FragmentId], count: int
+) -> Sequence[tuple[FragmentId, ...]]:
+    """Distribute fragments to groups of about the same number of rows, the largest first."""
     places = snapshot.files, snapshot.manifest_at
-    rows = {f.id: live_rows(*places, f) for f in snapshot.manifest.fragments}
+    chosen = set(fragments)
+    found = [f for f in snapshot.manifest.fragments if f.id in chosen]
+    rows = {f.id: live_rows(*places, f) for f in found}
     groups: list[list[FragmentId]] = [[] for _ in range(min(count, len(rows)))]
     sizes = [0] * len(groups)
     for fragment in sorted(rows, key=lambda number: (-rows[number], number)):

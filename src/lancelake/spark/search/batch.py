@@ -22,7 +22,8 @@ from lancelake.scan.nearest import DISTANCE, QUERY_INDEX
 from lancelake.scan.prepared import prepare
 from lancelake.scan.request import ScanRequest
 from lancelake.scan.scored_rows import rows_at
-from lancelake.scan.search.batch import ADDRESS, FOUND, BatchSearch, batch_tasks, ensure_batch
+from lancelake.scan.search.batch import BatchSearch, batch_tasks, ensure_batch
+from lancelake.scan.search.found_rows import ADDRESS, FOUND
 from lancelake.spark.jobs.engine import SparkEngine
 from lancelake.spark.reading.spark_values import SparkConformer
 from lancelake.spark.search.queries import Matrix, query_matrix
@@ -64,7 +65,7 @@ def batch_frame(
     tasks = batch_tasks(search, SparkEngine(spark).parallelism)
     run = _SearchTasks(wire.dumps(tasks))
     found = spark.range(0, len(tasks), 1, max(1, len(tasks))).mapInArrow(portable(run), _FOUND)
-    if any(task.fragment_ids is not None for task in tasks):
+    if any(task.is_partial for task in tasks):
         nearest = Window.partitionBy(QUERY_INDEX).orderBy(DISTANCE, ADDRESS)
         ranked = found.withColumn(_RANK, f.row_number().over(nearest))
         found = ranked.where(f.col(_RANK) <= search.nearest.k).drop(_RANK)

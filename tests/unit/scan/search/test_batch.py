@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,6 @@ from lancelake.errors import UnsupportedError
 from lancelake.scan.nearest import Nearest
 from lancelake.scan.prepared import prepare
 from lancelake.scan.search.batch import BatchSearch, batch_tasks
-from tests.support.official import Official
 from tests.support.read_tables import open_source
 from tests.support.search_tables import article_vectors, write_articles
 
@@ -68,13 +68,16 @@ def test_an_exact_search_is_split_by_fragments(articles: Snapshot) -> None:
     assert {len(task.search.nearest.queries) for task in tasks} == {7}
 
 
-def test_a_search_by_an_index_is_split_by_queries(official_14: Official, tmp_path: Path) -> None:
-    path = tmp_path / "t.lance"
-    write_articles(path)
-    official_14.create_index(path, "vector", "IVF_FLAT", num_partitions=2)
-    tasks = batch_tasks(batch(open_source(str(path))), 2)
-    assert [task.fragment_ids for task in tasks] == [None, None]
-    assert [task.first_query for task in tasks] == [0, 3]
+def indexed(path: Path) -> Snapshot:
+    made = write_articles(path)
+    made.create_index("vector", "IVF_FLAT", num_partitions=3)
+    return open_source(made.uri)
+
+
+def test_a_refined_search_by_an_index_is_split_by_queries(tmp_path: Path) -> None:
+    search = batch(indexed(tmp_path / "t.lance"))
+    tasks = batch_tasks(replace(search, nearest=replace(search.nearest, refine_factor=2)), 2)
+    assert [task.is_partial for task in tasks] == [False, False]
 
 
 def test_multivectors_are_refused(tmp_path: Path) -> None:
