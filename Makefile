@@ -51,7 +51,7 @@ faults: setup ## Kill parts of Spark applications, each in turn, many times (ROU
 
 .PHONY: memwal
 memwal: setup ## Kill processes of a MemWAL, and try all orders of its writers and collectors (KILLS=200 SEEDS=300)
-	LANCELAKE_MEMWAL_KILLS=$(or $(KILLS),200) LANCELAKE_MODEL_SEEDS=$(or $(SEEDS),300) LANCELAKE_MODEL_RUNS=0 $(BIN)/pytest -n0 tests/fault/test_memwal_storm.py tests/model/test_memwal_collection.py
+	LANCELAKE_MEMWAL_KILLS=$(or $(KILLS),200) LANCELAKE_MODEL_SEEDS=$(or $(SEEDS),300) LANCELAKE_MODEL_RUNS=0 $(BIN)/pytest -n0 tests/fault/test_memwal_storm.py tests/model/test_memwal_collection.py tests/model/test_memwal_states.py
 
 .PHONY: random-spark
 random-spark: setup ## Random queries and statements of Spark against Parquet and a model (QUERIES=4000 SEED=1)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import statistics
 import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming import DataStreamWriter
 
 import lancelake.pylance as lancelake
 from benchmarks import tables
@@ -48,11 +51,13 @@ def main() -> None:
 
 
 def _prepare() -> None:
+    """Write the files of the stream, which Spark reads in the order of their times."""
     shutil.rmtree(_FOLDER, ignore_errors=True)
-    (_FOLDER / "in.lance").parent.mkdir(parents=True)
+    (_FOLDER / "in").mkdir(parents=True)
     for number in range(_BATCHES):
-        rows = batch(number * _ROWS // 2, _ROWS)
-        lancelake.write_dataset(rows, _FOLDER / "in.lance", mode="append" if number else "create")
+        path = _FOLDER / "in" / f"{number:03}.parquet"
+        pq.write_table(batch(number * _ROWS // 2, _ROWS), path)
+        os.utime(path, (1_000_000_000 + number, 1_000_000_000 + number))
 
 
 def _timed(spark: SparkSession, run: Callable[[SparkSession, Path], None]) -> float:
@@ -68,21 +73,21 @@ def _timed(spark: SparkSession, run: Callable[[SparkSession, Path], None]) -> fl
     return seconds
 
 
-def _stream(spark: SparkSession, place: Path) -> object:
-    options = {"startingVersion": "1", "maxVersionsPerTrigger": "1"}
-    reader = spark.readStream.format("lance").options(**options)
-    writer = reader.load(str(_FOLDER / "in.lance")).writeStream.trigger(availableNow=True)
+def _stream(spark: SparkSession, place: Path) -> DataStreamWriter:
+    reader = spark.readStream.schema("id long, name string, value double")
+    rows = reader.option("maxFilesPerTrigger", 1).parquet(str(_FOLDER / "in"))
+    writer = rows.writeStream.trigger(availableNow=True)
     return writer.option("checkpointLocation", str(place / "checkpoint"))
 
 
 def _upserts(spark: SparkSession, place: Path) -> None:
-    writer = _stream(spark, place).format("lance").option("mode", "upsert")  # type: ignore[attr-defined]
+    writer = _stream(spark, place).format("lance").option("mode", "upsert")
     writer.option("mergeEvery", 25).start(str(place / "t.lance")).awaitTermination()
 
 
 def _merges(spark: SparkSession, place: Path) -> None:
     merge = merge_batches(str(place / "t.lance"), ["id"])
-    _stream(spark, place).foreachBatch(merge).start().awaitTermination()  # type: ignore[attr-defined]
+    _stream(spark, place).foreachBatch(merge).start().awaitTermination()
 
 
 if __name__ == "__main__":

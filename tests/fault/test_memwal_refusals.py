@@ -218,3 +218,26 @@ def test_columns_that_are_added_renamed_and_dropped_while_rows_are_not_merged(
     merge_generations(newest(uri))
     found = lance.dataset(uri).to_table().sort_by("id").to_pylist()
     assert found == [{"id": key, "more": None} for key in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(("column", "problem"), [("name", "added last"), ("id", "key column id")])
+def test_columns_that_rows_in_the_log_need(tmp_path: Path, column: str, problem: str) -> None:
+    uri = tmp_path / "t"
+    new_table(uri)
+    version = newest(uri).version
+    with pytest.raises(UnsupportedError, match=problem):
+        lance.dataset(uri).drop_columns([column])
+    assert newest(uri).version == version
+
+
+def test_a_column_is_not_given_the_values_of_a_dropped_one(tmp_path: Path) -> None:
+    uri = tmp_path / "t"
+    mine = writer(new_table(uri))
+    mine.put(rows((2, "flushed")))
+    mine.flush()
+    mine.put(rows((3, "tail")))
+    lance.dataset(uri).add_columns(pa.field("more", pa.int32()))
+    lance.dataset(uri).drop_columns(["name"])
+    lance.dataset(uri).add_columns(pa.field("other", pa.utf8()))
+    found = open_view(newest(uri), Freshness.DURABLE).to_table(["other"])
+    assert found.column("other").to_pylist() == [None, None]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import lancelake.pylance as lance
+from lancelake.errors import WriterFencedError
 from lancelake.format.ids import FieldId
 from lancelake.format.memwal import bucket_hash
 from lancelake.format.memwal.region_spec import Bucketed, Unsharded
@@ -376,6 +377,28 @@ def test_retired_regions_are_continued_by_the_release(
     official_14.run(uri, WRITE, region=str(REGION), changes=changes, closes=True)
     assert seen(newest(uri)) == {9: "new", 2: "theirs"}
     assert _official_rows(official_14, uri) == {9: "new", 2: "theirs"}
+
+
+def test_a_table_that_the_release_has_overwritten_gets_a_new_mem_wal(
+    tmp_path: Path, official_14: Official
+) -> None:
+    uri = tmp_path / "t"
+    mine = writer(new_table(uri, (1, "base")))
+    mine.put(rows((1, "merged")))
+    mine.flush()
+    merge_generations(newest(uri))
+    mine.put(rows((2, "tail")))
+    overwrite = "lance.write_dataset(lance.dataset(uri).to_table(), uri, mode='overwrite')"
+    official_14.run(uri, overwrite)
+    with pytest.raises(WriterFencedError):
+        mine.flush()
+    base = newest(uri)
+    initialize(base, bucketed(base, "id", 1))
+    assert seen(newest(uri)) == {1: "merged"}
+    changes = [("put", [(3, "theirs")])]
+    official_14.run(uri, WRITE, region=str(REGION), changes=changes, closes=True)
+    assert seen(newest(uri)) == {1: "merged", 3: "theirs"}
+    assert _official_rows(official_14, uri) == {1: "merged", 3: "theirs"}
 
 
 def test_details_are_stored_as_the_official_release_stores_them(

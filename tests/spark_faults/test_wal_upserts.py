@@ -46,7 +46,7 @@ def speculating(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Applicatio
 def deaths() -> list[Case]:
     """Return number, victim and point of each case; a few of them in a short run."""
     if not ROUNDS:
-        return [(1, "executor", "entry after"), (0, "worker", "entry during")]
+        return [(1, "executor", "entry after")]
     return [
         (number, victim, POINTS[number % len(POINTS)])
         for number, victim in product(range(ROUNDS), VICTIMS)
@@ -105,6 +105,7 @@ def test_the_next_driver_writes_what_is_missing_of_a_batch(
     ensure_upserted_once(place, official_14)
 
 
+@pytest.mark.skipif(not ROUNDS, reason="needs a cluster of its own: `make faults` runs it")
 @pytest.mark.parametrize("number", range(ROUNDS or 1))
 def test_of_two_attempts_one_writes_the_batch(
     number: int, speculating: Application, place: Path, official_14: Official

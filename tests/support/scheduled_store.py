@@ -139,8 +139,18 @@ class Outcomes(Generic[T]):
 class Scheduler:
     """Runs writers so that one at a time makes progress, from one store call to the next."""
 
-    def __init__(self, schedule: Schedule, *, points: frozenset[str] = EVERY, losses: int = 0):
+    def __init__(
+        self,
+        schedule: Schedule,
+        *,
+        points: frozenset[str] = EVERY,
+        losses: int = 0,
+        is_new: Callable[[], bool] | None = None,
+    ) -> None:
+        """`is_new` tells whether a run goes on; it is asked before each choice."""
         self._schedule = schedule
+        self._is_new = is_new
+        self.is_abandoned = False
         self._points = points
         self._losses = losses
         self._turns: dict[str, threading.Event] = {}
@@ -173,6 +183,8 @@ class Scheduler:
 
     def wait_for_turn(self, name: str, call: str) -> Fate:
         """Block a writer before a call until the schedule chooses it; say what becomes of it."""
+        if self.is_abandoned:
+            raise _AbandonedError
         if call not in self._points:
             return Fate.DONE
         with self._lock:
@@ -180,6 +192,8 @@ class Scheduler:
             self._rest(name)
         self._turns[name].wait()
         self._turns[name].clear()
+        if self.is_abandoned:
+            raise _AbandonedError
         return self._fate(call)
 
     def _fate(self, call: str) -> Fate:
@@ -201,6 +215,8 @@ class Scheduler:
             outcomes.returned[name] = work(view)
         except Exception as error:  # noqa: BLE001  # the test looks at it
             outcomes.raised[name] = error
+        except _AbandonedError:
+            pass
         finally:
             with self._lock:
                 self._rest(name)
@@ -221,11 +237,27 @@ class Scheduler:
             ways = len(waiting) + len(self._delayed)
             if ways == 0:
                 return None
+            if self._is_new is not None and not self._is_new():
+                self._abandon()
+                return None
             choice = self._schedule.choose(ways)
             if choice < len(waiting):
                 return waiting[choice]
             with suppress(AlreadyExistsError):
                 self._delayed.pop(choice - len(waiting))()
+
+    def _abandon(self) -> None:
+        """End all writers where they wait."""
+        self.is_abandoned = True
+        self._running |= set(self._waiting)
+        for name in self._waiting:
+            self._turns[name].set()
+        self._waiting.clear()
+
+    @property
+    def pending(self) -> tuple[int, int]:
+        """Number of calls that may still be lost, and of those that take effect later."""
+        return self._losses, len(self._delayed)
 
     def _conduct(self) -> None:
         while True:
@@ -237,6 +269,10 @@ class Scheduler:
             del self._waiting[chosen]
             self._running.add(chosen)
             self._turns[chosen].set()
+
+
+class _AbandonedError(BaseException):
+    """A run is not continued; no writer handles this."""
 
 
 class _View:

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from lancelake.commit.snapshot import Snapshot, names_table
+from lancelake.errors import UnsupportedError
 from lancelake.format import evolution
+from lancelake.format.ids import FieldId
+from lancelake.format.index_meta import MEM_WAL
 from lancelake.format.operations import Project
 from lancelake.format.schema import Schema
 from lancelake.table.conflict_retry import DEFAULT, until_it_lands
@@ -33,6 +36,8 @@ def project(base: Snapshot, change: Callable[[Schema], Schema], choices: CommitC
     def attempt(at: Snapshot) -> Snapshot:
         before = at.manifest.schema
         after = change(before)
+        if any(index.name == MEM_WAL for index in at.indices):
+            _ensure_unmerged_rows_fit(before, after)
         operation = Project(
             schema=after,
             preserves_nullability=not evolution.forbids_more_nulls(before, after),
@@ -40,3 +45,26 @@ def project(base: Snapshot, change: Callable[[Schema], Schema], choices: CommitC
         return publish(at, new_transaction(operation, at.version, choices), choices)
 
     return until_it_lands(base, attempt, DEFAULT, choices.surroundings)
+
+
+def _ensure_unmerged_rows_fit(before: Schema, after: Schema) -> None:
+    """Refuse a change that rows of a MemWAL, whose columns are found by field id, do not survive.
+
+    Without the highest id, the next column that is added would get it, and with it the values of
+    the dropped column.
+    """
+    for field in before.primary_key():
+        if field.id not in after.by_id():
+            raise UnsupportedError(
+                f"key column {field.name} cannot be dropped while the table has a MemWAL",
+                column=field.name,
+                action="Drop the MemWAL after a merge.",
+            )
+    if after.max_field_id < before.max_field_id:
+        last = before.by_id()[FieldId(before.max_field_id)]
+        raise UnsupportedError(
+            f"column {last.name}, which was added last, cannot be dropped while the table has a "
+            "MemWAL: rows of the MemWAL may have values of it",
+            column=last.name,
+            action="Drop the MemWAL after a merge, or drop the column after another was added.",
+        )
