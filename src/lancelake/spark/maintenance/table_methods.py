@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Unpack
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as t
@@ -20,6 +20,7 @@ from lancelake.table.branches import remove_branch
 from lancelake.table.clone import create_branch
 from lancelake.table.describe.metadata_tables import facts
 from lancelake.table.history import summarize
+from lancelake.table.index.parameters import ScalarKind, TableIndexParameters, VectorKind
 from lancelake.table.index.request import IndexRequest
 from lancelake.table.open import AtVersion, open_snapshot
 from lancelake.table.repair.options import RepairOptions
@@ -203,11 +204,11 @@ class TableMaintenance(ABC):
     def createIndex(
         self,
         column: str,
-        kind: str = "BTREE",
+        kind: ScalarKind | VectorKind | str = "BTREE",
         name: str | None = None,
         *,
         replace: bool = False,
-        **parameters: Any,
+        **parameters: Unpack[TableIndexParameters],
     ) -> DataFrame:
         """Build an index of a column, on executors if it is large.
 
