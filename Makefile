@@ -69,6 +69,10 @@ random-indices: setup ## Random filters by indices against scans and official La
 vector-recall: setup ## Recall of vector indices against official Lance (ROWS=1000000)
 	LANCELAKE_RECALL_ROWS=$(or $(ROWS),1000000) $(BIN)/pytest -n0 tests/interop/test_vector_recall.py
 
+.PHONY: examples
+examples: setup ## Run the examples of all docstrings and pages
+	LANCELAKE_EXAMPLES=all $(BIN)/pytest -n0 tests/docs
+
 .PHONY: check lint types layers sizes mirrors public-api locks
 check: lint types layers sizes mirrors public-api locks ## Lint, format, types, layers, sizes, mirrors, public API, lock files
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, Unpack
 
 import pyarrow as pa
 
@@ -43,6 +43,13 @@ from lancelake.pylance._dataset.merge import MergeInsertBuilder, MergeStats
 from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.notebook import dataset_html
 from lancelake.pylance._dataset.optimizing import DatasetMaintenance, DatasetOptimizer
+from lancelake.pylance._dataset.options import (
+    ExternalBlobMode,
+    InvalidText,
+    LegacyOptions,
+    UncommittedOptions,
+    WriteMode,
+)
 from lancelake.pylance._dataset.reading import DatasetReads
 from lancelake.pylance._dataset.reference import VersionLike, reference
 from lancelake.pylance._dataset.refs import Branch, Branches, Tag, Tags
@@ -216,7 +223,7 @@ class LanceDataset(
         base_store_params: dict[str, dict[str, str]] | None = None,
         *,
         confine_to: Iterable[str | Path] | None = None,
-        **rest: Any,
+        **rest: Unpack[LegacyOptions],
     ) -> None:
         """Open a version; the namespace, if any, has already resolved the URI."""
         ensure_openable(
@@ -433,7 +440,7 @@ def write_dataset(
     data_obj: Any,
     uri: str | Path | LanceDataset | None = None,
     schema: pa.Schema | None = None,
-    mode: str = "create",
+    mode: WriteMode = "create",
     *,
     max_rows_per_file: int = MAX_ROWS_PER_FILE,
     max_rows_per_group: int | None = 1024,
@@ -454,16 +461,16 @@ def write_dataset(
     target_bases: list[str] | None = None,
     target_all_bases: bool | None = None,
     base_store_params: dict[str, dict[str, str]] | None = None,
-    external_blob_mode: str = "reference",
+    external_blob_mode: ExternalBlobMode = "reference",
     allow_external_blob_outside_bases: bool = False,
     blob_pack_file_size_threshold: int | None = None,
     namespace_client: Any = None,
     table_id: list[str] | None = None,
     session: Session | None = None,
-    schema_mode: str | None = None,
+    schema_mode: Literal["merge"] | None = None,
     confine_to: Iterable[str | Path] | None = None,
-    invalid_utf8: str = "error",
-    **kwargs: Any,
+    invalid_utf8: InvalidText = "error",
+    **kwargs: Unpack[UncommittedOptions],
 ) -> LanceDataset:
     """Write rows to a new table, append them to a table, or overwrite a table.
 

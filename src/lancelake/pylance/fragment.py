@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +21,7 @@ from lancelake.pylance._dataset.columns import FragmentColumns
 from lancelake.pylance._dataset.fragment_deletes import FragmentDeletes
 from lancelake.pylance._dataset.namespace_tables import find_table
 from lancelake.pylance._dataset.notebook import fragment_html
+from lancelake.pylance._dataset.options import FragmentOptions, WriteMode
 from lancelake.pylance._dataset.scan_arguments import Columns, request_columns, row_numbers
 from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.writing import write_fragment, write_fragments, write_options
@@ -84,7 +85,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         schema: pa.Schema | None = None,
         max_rows_per_group: int | None = 1024,
         progress: FragmentWriteProgress | Progress | None = None,
-        mode: str = "append",
+        mode: WriteMode = "append",
         *,
         data_storage_version: str | None = None,
         use_legacy_format: bool | None = None,
@@ -92,7 +93,7 @@ class LanceFragment(FragmentDeletes, FragmentColumns, ArrowFragment):
         namespace_client: Any = None,
         table_id: list[str] | None = None,
         session: Session | None = None,
-        **rest: Any,
+        **rest: Unpack[FragmentOptions],
     ) -> FragmentMetadata:
         """Write all rows to one uncommitted data file.
 

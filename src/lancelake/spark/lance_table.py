@@ -55,7 +55,14 @@ NewColumns = Mapping[str, str | Column] | t.StructType | str | Callable[[pa.Reco
 
 
 class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
-    """A table at a location; every call reads the newest version and commits a new one."""
+    """A table at a location; every call reads the newest version and commits a new one.
+
+    Examples:
+        >>> from lancelake.spark import LanceTable
+        >>> table = LanceTable.forPath(spark, path)
+        >>> table.toDF().where("score > 2").count()
+        2
+    """
 
     def __init__(
         self, spark: SparkSession, options: TableOptions, alias: str | None = None
@@ -67,7 +74,23 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
 
     @classmethod
     def forPath(cls, sparkSession: SparkSession, path: str, **options: object) -> LanceTable:
-        """Return the table at a path; options are those of the object store, and `branch`."""
+        """Return the table at a path.
+
+        Args:
+            sparkSession: The session.
+            path: Path or URI of the table.
+            **options: Options of the object store, and `branch`.
+
+        Returns:
+            The table.
+
+        Raises:
+            TableNotFoundError: There is no table at `path`.
+
+        Examples:
+            >>> LanceTable.forPath(spark, path).version()
+            1
+        """
         given = {key: str(value) for key, value in options.items()}
         table = cls(sparkSession, parse({**given, "path": path}, ("branch",)))
         table.snapshot()
@@ -75,7 +98,23 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
 
     @classmethod
     def forName(cls, sparkSession: SparkSession, tableOrViewName: str) -> LanceTable:
-        """Return a table of a registered catalog, or a branch of one."""
+        """Return a table of a registered catalog, or a branch of one.
+
+        Args:
+            sparkSession: The session.
+            tableOrViewName: Name of the table, such as `lance.db.people`.
+
+        Returns:
+            The table.
+
+        Raises:
+            TableNotFoundError: The catalog has no such table.
+
+        Examples:
+            >>> made = spark.sql("CREATE TABLE IF NOT EXISTS lance.named (id BIGINT) USING lance")
+            >>> LanceTable.forName(spark, "lance.named").version()
+            1
+        """
         from lancelake.spark.catalog.table_names import table_named  # noqa: PLC0415  # classic sessions only
 
         table = cls(sparkSession, table_named(sparkSession, tableOrViewName))
@@ -92,7 +131,26 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
         ifNotExists: bool = False,
         **options: object,
     ) -> LanceTable:
-        """Create an empty table; options are those of a write."""
+        """Create an empty table.
+
+        Args:
+            sparkSession: The session.
+            path: Path or URI of the table.
+            schema: A Spark schema, or columns with types as text.
+            ifNotExists: Return the existing table, if there is one.
+            **options: Options of a write.
+
+        Returns:
+            The table.
+
+        Raises:
+            AlreadyExistsError: The table exists, and `ifNotExists` is False.
+
+        Examples:
+            >>> new = LanceTable.create(spark, f"{folder}/empty.lance", "id long, name string")
+            >>> new.toDF().columns
+            ['id', 'name']
+        """
         given = {
             key: str(value).lower() if isinstance(value, bool) else str(value)
             for key, value in options.items()
@@ -106,33 +164,94 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
 
     @staticmethod
     def isLanceTable(sparkSession: SparkSession, identifier: str) -> bool:  # noqa: ARG004
-        """Whether there is a table at a path."""
+        """Whether there is a table at a path.
+
+        Args:
+            sparkSession: The session.
+            identifier: Path or URI.
+
+        Returns:
+            True if there is a Lance table.
+
+        Examples:
+            >>> LanceTable.isLanceTable(spark, path), LanceTable.isLanceTable(spark, folder)
+            (True, False)
+        """
         return has_table(parse({"path": identifier}, ()).location)
 
     def alias(self, aliasName: str) -> LanceTable:
-        """Set an alias of the table for merge expressions."""
+        """Return the table with an alias for merge expressions.
+
+        Args:
+            aliasName: The alias.
+
+        Returns:
+            The table with the alias.
+
+        Examples:
+            >>> table.alias("t").toDF().where("t.id = 2").count()
+            1
+        """
         return LanceTable(self._spark, self._options, aliasName)
 
     @property
     def name_in_expressions(self) -> str:
-        """The name of the table in expressions."""
+        """The name of the table in expressions: its alias, or `target`.
+
+        Examples:
+            >>> table.name_in_expressions
+            'target'
+        """
         return self._alias or _TARGET
 
     @property
     def uri(self) -> str:
-        """Location of the table."""
+        """Location of the table.
+
+        Examples:
+            >>> table.uri == path
+            True
+        """
         return self._options.location.uri
 
     def snapshot(self) -> Snapshot:
-        """Open the newest version."""
+        """Open the newest version.
+
+        Returns:
+            The version with its manifest.
+
+        Examples:
+            >>> table.snapshot().version
+            1
+        """
         return open_version(self._options)
 
     def version(self) -> int:
-        """Return the number of the newest version."""
+        """Return the number of the newest version.
+
+        Returns:
+            The number.
+
+        Examples:
+            >>> table.version()
+            1
+        """
         return self.snapshot().version
 
     def toDF(self, **options: object) -> DataFrame:
-        """Return the rows; options such as `version` or `tag` select the version."""
+        """Return the rows.
+
+        Args:
+            **options: Options of a read, such as `version`, `tag` or `timestamp`.
+
+        Returns:
+            The rows of the newest version, or of the selected one.
+
+        Examples:
+            >>> deleted = table.delete()
+            >>> table.toDF().count(), table.toDF(version=1).count()
+            (0, 3)
+        """
         given = dict(self._options.location.options) | dict(self._options.rest)
         given |= {key: str(value) for key, value in options.items()}
         frame = read_options(self._spark, {**given, "path": self.uri})
@@ -143,10 +262,23 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
     ) -> DataFrame:
         """Return the row-level changes after version `begin`, up to and including `end`.
 
-        The range is that of `LanceDataset.changes`; `begin` may also be a time, from which on
-        changes are returned. It ends with the newest version by default. Each row has
-        `_change_type`, `_commit_version`, `_commit_timestamp` and `_rowid`. `net` returns only the
-        net difference between the first and the last version.
+        The range is that of `LanceDataset.changes`. The table must have stable row ids.
+
+        Args:
+            begin: The version after which, or the time from which on changes are returned.
+            end: The version or the time of the last change; by default the newest version.
+            net: Return only the net difference between the first and the last version.
+
+        Returns:
+            The rows, with `_change_type`, `_commit_version`, `_commit_timestamp` and `_rowid`.
+
+        Raises:
+            UnsupportedError: The table has no stable row ids.
+
+        Examples:
+            >>> deleted = table.delete("id = 1")
+            >>> [(row.id, row._change_type) for row in table.changes(1).collect()]
+            [(1, 'delete')]
         """
         first = begin if isinstance(begin, datetime) else begin + 1
         given = {**self._bound("starting", first), "netChanges": str(net).lower()}
@@ -154,11 +286,37 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
         return self.toDF(readChangeFeed="true", **given)
 
     def merge(self, source: DataFrame, condition: Expression) -> LanceMergeBuilder:
-        """Start a merge of a DataFrame."""
+        """Start a merge of a DataFrame.
+
+        Args:
+            source: The rows to merge.
+            condition: Which rows match; sides are named by their aliases, by default `target` and
+                `source`.
+
+        Returns:
+            A builder: add clauses, then call `execute`.
+
+        Examples:
+            >>> source = spark.createDataFrame([(3, "cy", 9.0)], table.toDF().schema)
+            >>> merge = table.merge(source, "target.id = source.id").whenMatchedUpdateAll()
+            >>> merge.execute().first().num_updated_rows
+            1
+        """
         return LanceMergeBuilder(self, source, condition)
 
     def delete(self, condition: Expression | None = None) -> DataFrame:
-        """Delete the rows that match a condition, or all; returns a row with the count."""
+        """Delete the rows that match a condition, or all.
+
+        Args:
+            condition: SQL text or a column.
+
+        Returns:
+            One row with the count.
+
+        Examples:
+            >>> table.delete("score < 2").first().num_affected_rows
+            1
+        """
         counts = self._change(condition, DeleteRow()).counts
         return self._counted("num_affected_rows", counts.deleted)
 
@@ -167,7 +325,22 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
         condition: Expression | None = None,
         set: Values | None = None,  # noqa: A002
     ) -> DataFrame:
-        """Set columns of the rows that match a condition, or of all rows."""
+        """Set columns of the rows that match a condition, or of all rows.
+
+        Args:
+            condition: SQL text or a column.
+            set: SQL text or a column, by the name of the assigned column.
+
+        Returns:
+            One row with the count.
+
+        Raises:
+            InvalidRequestError: No column is set.
+
+        Examples:
+            >>> table.update("id = 1", {"score": "score + 1"}).first().num_affected_rows
+            1
+        """
         if not set:
             raise InvalidRequestError("No updates provided", action="Set at least one column.")
         counts = self._change(condition, UpdateSet(values=as_values(set))).counts
@@ -183,11 +356,25 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
     ) -> None:
         """Add columns computed on the executors, or null columns from a schema.
 
-        By name: Spark expressions as columns or SQL text, including pandas and Arrow UDFs. A
-        function receives Arrow batches of the table and returns `outputSchema`. No row is
-        rewritten. With the path of a checkpoint, expressions are not computed again for fragments
-        that an earlier run has written; `types` stores them as other Arrow types, such as
-        fixed-size lists.
+        No row is rewritten.
+
+        Args:
+            columns: Spark expressions by name, as columns or SQL text, including pandas and Arrow
+                UDFs; a function that receives Arrow batches of the table; or a schema of null
+                columns.
+            types: Arrow types to store expressions as, such as fixed-size lists.
+            checkpoint: Path of a file that lets a later run skip fragments that this one has
+                written.
+            outputSchema: Arrow schema of what a function returns.
+
+        Raises:
+            InvalidRequestError: No column is named, or `outputSchema` is missing.
+            FunctionError: A function failed; nothing was committed.
+
+        Examples:
+            >>> table.addColumns({"double": "score * 2"})
+            >>> table.toDF().where("id = 1").first().double
+            3.0
         """
         spark, base = self._spark, self.snapshot()
         if isinstance(columns, str | t.StructType):
@@ -207,11 +394,36 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
             add_spark_columns(spark, base, values, types=types, checkpoint=kept)
 
     def dropColumns(self, *columns: str) -> None:
-        """Drop columns."""
+        """Drop columns.
+
+        Args:
+            *columns: Names, or paths of struct fields.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> table.dropColumns("score")
+            >>> table.toDF().columns
+            ['id', 'name']
+        """
         without_columns(self.snapshot(), columns)
 
     def renameColumn(self, existing: str, new: str) -> None:
-        """Rename a column."""
+        """Rename a column.
+
+        Args:
+            existing: The column, or the path of a struct field.
+            new: The new name.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> table.renameColumn("score", "points")
+            >>> table.toDF().columns
+            ['id', 'name', 'points']
+        """
         self._alter(ColumnChange(path=existing, name=new))
 
     def alterColumn(
@@ -221,25 +433,93 @@ class LanceTable(TableMaintenance, TableSearch, TableWalMethods):
         dataType: t.DataType | str | None = None,
         nullable: bool | None = None,
     ) -> None:
-        """Change the type or the nullability of a column."""
+        """Change the type or the nullability of a column.
+
+        Args:
+            column: The column, or the path of a struct field.
+            dataType: The new type, as a Spark type or text.
+            nullable: Whether the column may have nulls.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> table.alterColumn("score", dataType="float")
+            >>> dict(table.toDF().dtypes)["score"]
+            'float'
+        """
         named = _parsed(f"x {dataType}")["x"].dataType if isinstance(dataType, str) else dataType
         wanted: pa.DataType | None = None if named is None else arrow_type(named)
         self._alter(ColumnChange(path=column, nullable=nullable, data_type=wanted))
 
     def restoreToVersion(self, version: int) -> None:
-        """Restore an older version as the newest."""
+        """Restore an older version as the newest.
+
+        Args:
+            version: The version.
+
+        Raises:
+            VersionNotFoundError: The table does not have the version.
+
+        Examples:
+            >>> deleted = table.delete()
+            >>> table.restoreToVersion(1)
+            >>> table.toDF().count()
+            3
+        """
         self._restore(AtVersion(version))
 
     def restoreToTag(self, tag: str) -> None:
-        """Restore the version of a tag as the newest."""
+        """Restore the version of a tag as the newest.
+
+        Args:
+            tag: The name of the tag.
+
+        Raises:
+            RefNotFoundError: The table has no such tag.
+
+        Examples:
+            >>> table.createTag("stable")
+            >>> deleted = table.delete()
+            >>> table.restoreToTag("stable")
+            >>> table.toDF().count()
+            3
+        """
         self._restore(AtTag(tag))
 
     def restoreToTimestamp(self, timestamp: str | datetime) -> None:
-        """Restore the newest version at a time as the newest."""
+        """Restore the newest version at a time as the newest.
+
+        Args:
+            timestamp: The time, as text in the time zone of the session.
+
+        Raises:
+            VersionNotFoundError: There was no version at that time.
+
+        Examples:
+            >>> table.restoreToTimestamp("2100-01-01 00:00:00")
+            >>> table.version()
+            2
+        """
         self._restore(parse_time(zoned(self._spark, timestamp), self.uri))
 
     def clone(self, target: str, isShallow: bool = True) -> LanceTable:
-        """Create a shallow or deep clone of the table."""
+        """Create a shallow or deep clone of the table.
+
+        Args:
+            target: Path or URI of the new table.
+            isShallow: Refer to the files of this table instead of copying them.
+
+        Returns:
+            The new table.
+
+        Raises:
+            AlreadyExistsError: There is a table at `target`.
+
+        Examples:
+            >>> table.clone(f"{path}.copy").toDF().count()
+            3
+        """
         place = self._options.location.beside(target)
         copy = cloning.shallow_clone if isShallow else cloning.deep_clone
         copy(self.snapshot(), place)

@@ -6,19 +6,22 @@ be overridden here or in another mixin.
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Unpack
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from lancelake.errors import UnsupportedError
+from lancelake.pylance._dataset.options import SortOptions
 
 
 class ArrowMethods:
     """Methods of `pyarrow.dataset.Dataset`; results are in-memory datasets, as in pyarrow."""
 
-    def sort_by(self, sorting: str | list[tuple[str, str]], **kwargs: Any) -> pads.InMemoryDataset:
+    def sort_by(
+        self, sorting: str | list[tuple[str, str]], **kwargs: Unpack[SortOptions]
+    ) -> pads.InMemoryDataset:
         """Return all rows sorted by one or more columns.
 
         Args:

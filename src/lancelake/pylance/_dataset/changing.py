@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
-from typing import Any, Generic, Self, TypedDict, TypeVar
+from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
@@ -25,6 +25,12 @@ from lancelake.pylance._dataset.committing import (
 from lancelake.pylance._dataset.external_blobs import rows_with_blobs
 from lancelake.pylance._dataset.guarded import GuardedDataset, lock_of
 from lancelake.pylance._dataset.lance_operation import LanceOperation
+from lancelake.pylance._dataset.options import (
+    BatchCommitOptions,
+    InsertMode,
+    InsertOptions,
+    LegacyOptions,
+)
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._dataset.reference import VersionLike
 from lancelake.pylance._dataset.reference import reference as to_reference
@@ -68,7 +74,9 @@ class DatasetChanges(GuardedDataset, ABC):
     ) -> Self: ...
 
     @names_dataset
-    def insert(self, data: Any, *, mode: str = "append", **kwargs: Any) -> None:
+    def insert(
+        self, data: Any, *, mode: InsertMode = "append", **kwargs: Unpack[InsertOptions]
+    ) -> None:
         """Write rows and move this object to the new version.
 
         Args:
@@ -84,10 +92,11 @@ class DatasetChanges(GuardedDataset, ABC):
             >>> ds.count_rows()
             4
         """
-        lock = lock_of(self, kwargs.pop("commit_lock", None))
-        schema = kwargs.pop("schema", None)
-        options = write_options(mode, commit_lock=lock, **kwargs)
-        mode_of_blobs = kwargs.get("external_blob_mode", "reference")
+        given: dict[str, Any] = {**kwargs}
+        lock = lock_of(self, given.pop("commit_lock", None))
+        schema = given.pop("schema", None)
+        options = write_options(mode, commit_lock=lock, **given)
+        mode_of_blobs = given.get("external_blob_mode", "reference")
         rows = rows_with_blobs(data, schema, mode_of_blobs, self._snapshot.location.storage_options)
         self._snapshot = write_rows(rows, self._snapshot, schema=schema, options=options)
 
@@ -431,7 +440,7 @@ class DatasetChanges(GuardedDataset, ABC):
         namespace_client_managed_versioning: bool = False,
         base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
-        **rest: Any,
+        **rest: Unpack[LegacyOptions],
     ) -> Self:
         """Commit a change whose files are already written.
 
@@ -504,7 +513,7 @@ class DatasetChanges(GuardedDataset, ABC):
         max_retries: int = 20,
         base_store_params: dict[str, dict[str, str]] | None = None,
         commit_timeout: timedelta | None = COMMIT_TIMEOUT,
-        **rest: Any,
+        **rest: Unpack[BatchCommitOptions],
     ) -> BulkCommitResult[Self]:
         """Commit several appends as one version.
 

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Unpack
 
 import pyarrow as pa
 
+from lancelake.pylance._dataset.options import (
+    BlobModeName,
+    FragmentScanOptions,
+    FragmentTableOptions,
+    PandasOptions,
+)
 from lancelake.pylance._dataset.scan_arguments import Columns, Filter
 from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
 from lancelake.pylance._values.arguments import given
@@ -40,7 +46,7 @@ class FragmentScans:
         include_deleted_rows: bool | None = None,
         batch_size_bytes: int | None = None,
         strict_batch_size: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[FragmentScanOptions],
     ) -> LanceScanner:
         """Prepare a scan of this fragment.
 
@@ -94,7 +100,7 @@ class FragmentScans:
         include_deleted_rows: bool | None = None,
         batch_size_bytes: int | None = None,
         strict_batch_size: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[FragmentTableOptions],
     ) -> pa.Table:
         """Read the fragment into memory.
 
@@ -133,9 +139,9 @@ class FragmentScans:
         batch_size: int | None = None,
         with_row_id: bool = False,
         with_row_address: bool = False,
-        blob_mode: str = "lazy",
+        blob_mode: BlobModeName = "lazy",
         order_by: Orderings | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[PandasOptions],
     ) -> Any:
         """Read the fragment into a pandas data frame.
 
@@ -180,7 +186,7 @@ class FragmentScans:
         include_deleted_rows: bool | None = None,
         batch_size_bytes: int | None = None,
         strict_batch_size: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[FragmentScanOptions],
     ) -> Iterator[pa.RecordBatch]:
         """Read the fragment batch by batch.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 from lancelake.clock import Ids, SystemIds
 from lancelake.commit.snapshot import Snapshot
@@ -29,6 +29,13 @@ from lancelake.pylance.progress import IndexProgress
 from lancelake.pylance.query import DocumentGranularity
 from lancelake.table.index.build import IndexRun, build_segment, create_index
 from lancelake.table.index.drop import drop_index
+from lancelake.table.index.parameters import (
+    IndexParameters,
+    Metric,
+    ScalarKind,
+    ScalarParameters,
+    VectorKind,
+)
 from lancelake.table.index.parts import build_part, merge_parts
 from lancelake.table.index.prewarm import prewarm
 from lancelake.table.index.request import IndexRequest
@@ -51,7 +58,7 @@ class DatasetIndices(GuardedDataset):
     def create_scalar_index(
         self,
         column: str,
-        index_type: str | IndexConfig,
+        index_type: ScalarKind | str | IndexConfig,
         name: str | None = None,
         *,
         replace: bool = True,
@@ -61,7 +68,7 @@ class DatasetIndices(GuardedDataset):
         progress_callback: Callback | None = None,
         format_version: int | str | None = None,
         document_granularity: DocumentGranularity = DocumentGranularity.ROW,
-        **kwargs: Any,
+        **kwargs: Unpack[ScalarParameters],
     ) -> None:
         """Build an index of a column and move to the version that has it.
 
@@ -113,9 +120,9 @@ class DatasetIndices(GuardedDataset):
     def create_index(
         self,
         column: str | list[str],
-        index_type: str,
+        index_type: VectorKind | ScalarKind | str,
         name: str | None = None,
-        metric: str = "L2",
+        metric: Metric | str = "L2",
         replace: bool = False,
         num_partitions: int | None = None,
         ivf_centroids: Any = None,
@@ -139,7 +146,7 @@ class DatasetIndices(GuardedDataset):
         streaming_refine_passes: int | None = None,
         skip_transpose: bool = False,
         progress_callback: Callback | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[IndexParameters],
     ) -> Self:
         """Build an index of vectors, or of a scalar kind as `create_scalar_index` does.
 
@@ -193,6 +200,7 @@ class DatasetIndices(GuardedDataset):
             self._snapshot = create_index(self._snapshot, request, run)
             return self
         _ensure_scalar(index_type, locals())
+        given: dict[str, Any] = {**kwargs}
         self.create_scalar_index(
             _one_column(column),
             index_type,
@@ -202,16 +210,16 @@ class DatasetIndices(GuardedDataset):
             fragment_ids=fragment_ids,
             index_uuid=index_uuid,
             progress_callback=progress_callback,
-            **kwargs,
+            **given,
         )
         return self
 
     def create_index_uncommitted(
         self,
         column: str | list[str],
-        index_type: str | IndexConfig,
+        index_type: VectorKind | ScalarKind | str | IndexConfig,
         name: str | None = None,
-        metric: str = "L2",
+        metric: Metric | str = "L2",
         replace: bool = False,
         num_partitions: int | None = None,
         ivf_centroids: Any = None,
@@ -235,7 +243,7 @@ class DatasetIndices(GuardedDataset):
         streaming_refine_passes: int | None = None,
         skip_transpose: bool = False,
         rabitq_model: str | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[IndexParameters],
     ) -> Index:
         """Build a segment of an index over some fragments and return its entry, uncommitted.
 
@@ -272,7 +280,7 @@ class DatasetIndices(GuardedDataset):
             >>> ds.commit_existing_index_segments("by_id", "id", [segment]).has_index
             True
         """
-        parameters = kwargs
+        parameters: Mapping[str, Any] = kwargs
         if is_vector_type(index_type):
             parameters = vector_parameters(str(index_type), locals(), kwargs)
         else:

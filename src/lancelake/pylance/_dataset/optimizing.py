@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Unpack
 
+from lancelake.pylance._dataset.options import NoOptions
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.writing import AutoCleanupConfig, cleanup_config
 from lancelake.pylance.optimize import Compaction, CompactionMetrics, CompactionOptions, SortKeys
@@ -111,7 +112,9 @@ class DatasetOptimizer:
         run = CompactionRun(groups_per_commit=groups_per_commit)
         return Compaction.execute(self._dataset, given, run)
 
-    def enable_auto_cleanup(self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Any) -> None:
+    def enable_auto_cleanup(
+        self, auto_cleanup_config: AutoCleanupConfig, **kwargs: Unpack[NoOptions]
+    ) -> None:
         """Clean up old versions after every so many commits.
 
         Args:
@@ -126,7 +129,7 @@ class DatasetOptimizer:
         _ensure_none(kwargs)
         self._dataset.update_config(dict(cleanup_config(auto_cleanup_config)))
 
-    def disable_auto_cleanup(self, **kwargs: Any) -> None:
+    def disable_auto_cleanup(self, **kwargs: Unpack[NoOptions]) -> None:
         """Do not clean up old versions automatically.
 
         Args:
@@ -179,7 +182,7 @@ class DatasetOptimizer:
             warnings.warn(f"index {name!r} is of an unknown kind and was not updated", stacklevel=2)
 
 
-def _ensure_none(kwargs: dict[str, Any]) -> None:
+def _ensure_none(kwargs: Mapping[str, object]) -> None:
     for name in kwargs:
         raise TypeError(f"got an unexpected keyword argument {name!r}")
 

@@ -6,7 +6,7 @@ import operator
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from uuid import UUID
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from lancelake.errors import InvalidRequestError, UnsupportedError
 from lancelake.format.arrow_schema import public_schema
 from lancelake.pylance._dataset.arrow_classes import ArrowScanner
 from lancelake.pylance._dataset.batch_bytes import in_bytes
+from lancelake.pylance._dataset.options import BlobModeName, PandasOptions
 from lancelake.pylance._dataset.pandas_blobs import BlobMode, blob_mode_named, with_blob_files
 from lancelake.pylance._dataset.scan_arguments import (
     Columns,
@@ -122,7 +123,9 @@ class LanceScanner(ArrowScanner):
         """
         yield from self.to_reader()
 
-    def to_pandas(self, *, blob_mode: str = "lazy", **kwargs: Any) -> Any:
+    def to_pandas(
+        self, *, blob_mode: BlobModeName = "lazy", **kwargs: Unpack[PandasOptions]
+    ) -> Any:
         """Read everything into a pandas data frame.
 
         Args:
@@ -141,7 +144,7 @@ class LanceScanner(ArrowScanner):
             return self._changed(blob_values=True).to_table().to_pandas(**kwargs)
         if mode is BlobMode.DESCRIPTIONS or self._request.blob_values:
             return self.to_table().to_pandas(**kwargs)
-        return with_blob_files(self._snapshot, self._request, self._changed, kwargs)
+        return with_blob_files(self._snapshot, self._request, self._changed, {**kwargs})
 
     @property
     def projected_schema(self) -> pa.Schema:

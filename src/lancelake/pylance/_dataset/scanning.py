@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, Unpack
 from uuid import UUID
 
 import pyarrow as pa
@@ -15,6 +15,15 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidRequestError
 from lancelake.format import row_address_set
 from lancelake.format.row_address import OFFSET_BITS
+from lancelake.pylance._dataset.options import (
+    BatchScanOptions,
+    BlobModeName,
+    CountOptions,
+    HeadOptions,
+    NoOptions,
+    PandasOptions,
+    TableScanOptions,
+)
 from lancelake.pylance._dataset.os_errors import names_dataset, os_errors
 from lancelake.pylance._dataset.scan_arguments import Columns, Filter
 from lancelake.pylance._dataset.scanner import LanceScanner, ScannerBuilder
@@ -178,7 +187,7 @@ class DatasetScans:
         include_deleted_rows: bool | None = None,
         order_by: list[ColumnOrdering | str] | None = None,
         disable_scoring_autoprojection: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[TableScanOptions],
     ) -> pa.Table:
         """Read into memory.
 
@@ -244,12 +253,12 @@ class DatasetScans:
         full_text_query: Any = None,
         io_buffer_size: int | None = None,
         late_materialization: bool | list[str] | None = None,
-        blob_mode: str = "lazy",
+        blob_mode: BlobModeName = "lazy",
         use_scalar_index: bool | None = None,
         include_deleted_rows: bool | None = None,
         order_by: list[ColumnOrdering | str] | None = None,
         disable_scoring_autoprojection: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[PandasOptions],
     ) -> Any:
         """Read into a pandas data frame.
 
@@ -317,7 +326,7 @@ class DatasetScans:
         strict_batch_size: bool | None = None,
         order_by: list[ColumnOrdering | str] | None = None,
         disable_scoring_autoprojection: bool | None = None,
-        **kwargs: Any,
+        **kwargs: Unpack[BatchScanOptions],
     ) -> Iterator[pa.RecordBatch]:
         """Read batch by batch.
 
@@ -359,7 +368,7 @@ class DatasetScans:
         """
         return self.scanner(**given(locals())).to_batches()
 
-    def head(self, num_rows: int, **kwargs: Any) -> pa.Table:
+    def head(self, num_rows: int, **kwargs: Unpack[HeadOptions]) -> pa.Table:
         """Return the first rows.
 
         Args:
@@ -380,7 +389,7 @@ class DatasetScans:
         num_rows: int,
         columns: Columns = None,
         randomize_order: bool = True,
-        **kwargs: Any,
+        **kwargs: Unpack[NoOptions],
     ) -> pa.Table:
         """Return a random sample of rows, without repetition.
 
@@ -388,7 +397,7 @@ class DatasetScans:
             num_rows: Rows to return.
             columns: Names, or SQL expressions by name; by default all columns.
             randomize_order: Return the rows in random order instead of table order.
-            **kwargs: Further arguments of `take`.
+            **kwargs: None are accepted.
 
         Returns:
             The rows.
@@ -411,7 +420,7 @@ class DatasetScans:
         return dataset.take(chosen if randomize_order else sorted(chosen), columns, **kwargs)
 
     @os_errors()
-    def count_rows(self, filter: Filter = None, **kwargs: Any) -> int:
+    def count_rows(self, filter: Filter = None, **kwargs: Unpack[CountOptions]) -> int:
         """Count the rows, or those that match a filter.
 
         Args:

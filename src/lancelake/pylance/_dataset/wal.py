@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 
 import pyarrow as pa
 
@@ -30,6 +30,7 @@ from lancelake.memwal.table_writer import TableWriter
 from lancelake.memwal.take_over import flush_tails
 from lancelake.memwal.view import Freshness, MemWalView, ViewRequest, open_view
 from lancelake.pylance._dataset.merge import MergeStats
+from lancelake.pylance._dataset.options import PandasOptions
 from lancelake.pylance._dataset.scan_arguments import Filter
 from lancelake.pylance._dataset.searching import nearest_of
 from lancelake.pylance.query import FullTextQuery, text_query
@@ -70,7 +71,7 @@ class WalScanner:
         """Read batch by batch."""
         yield from self.to_reader()
 
-    def to_pandas(self, **kwargs: Any) -> Any:
+    def to_pandas(self, **kwargs: Unpack[PandasOptions]) -> Any:
         """Read everything into a pandas data frame.
 
         Args:

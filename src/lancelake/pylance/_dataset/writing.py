@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypedDict
+from typing import Any, Literal, TypedDict, Unpack
 
 import pyarrow as pa
 
@@ -32,6 +32,7 @@ from lancelake.format.operations import Append, Overwrite
 from lancelake.pylance._dataset.base_path import DatasetBasePath, to_base_path
 from lancelake.pylance._dataset.external_blobs import ensure_blob_mode, rows_with_blobs
 from lancelake.pylance._dataset.namespace_tables import find_table
+from lancelake.pylance._dataset.options import UncommittedOptions
 from lancelake.pylance._dataset.os_errors import os_errors
 from lancelake.pylance._dataset.session import Session, locate
 from lancelake.pylance._dataset.transaction import Transaction, from_transaction
@@ -192,7 +193,7 @@ def write_fragments(
     schema: pa.Schema | None = None,
     *,
     return_transaction: bool = False,
-    mode: str = "append",
+    mode: Literal["create", "append", "overwrite"] = "append",
     max_rows_per_file: int = MAX_ROWS_PER_FILE,
     max_rows_per_group: int | None = 1024,
     max_bytes_per_file: int = MAX_BYTES_PER_FILE,
@@ -212,7 +213,7 @@ def write_fragments(
     namespace_client: Any = None,
     table_id: list[str] | None = None,
     session: Session | None = None,
-    **kwargs: Any,
+    **kwargs: Unpack[UncommittedOptions],
 ) -> list[FragmentMetadata] | Transaction:
     """Write uncommitted data files, to be committed later.
 

@@ -35,7 +35,22 @@ def thrown(exception: Any) -> Py4JJavaError:
 
 
 def error_of(failure: BaseException) -> LanceTableError | None:
-    """Find the error of this library inside a Spark exception; None if there is none."""
+    """Find the error of this library inside a Spark exception.
+
+    Args:
+        failure: An exception that Spark raised.
+
+    Returns:
+        The error; None if there is none.
+
+    Examples:
+        >>> from lancelake.spark import error_of
+        >>> try:
+        ...     rows = spark.read.format("lance").load(f"{folder}/missing.lance").count()
+        ... except Exception as failure:
+        ...     type(error_of(failure)).__name__
+        'TableNotFoundError'
+    """
     seen: BaseException | None = failure
     while seen is not None:
         if isinstance(seen, LanceTableError):

@@ -32,9 +32,16 @@ class TableWalMethods(ABC):
     def _answered(self, rows: Iterable[Row], schema: t.StructType) -> DataFrame: ...
 
     def initializeWal(self, buckets: int = 8, key: str | Sequence[str] | None = None) -> None:
-        """Add a MemWAL; rows are divided into buckets by the hash of the first key column.
+        """Add a MemWAL.
 
-        `key` is the primary key, which is declared if the table has none.
+        Args:
+            buckets: Regions, by the hash of the first key column.
+            key: The primary key, which is declared if the table has none.
+
+        Examples:
+            >>> table.initializeWal(buckets=1, key="id")
+            >>> table.latest().count()
+            3
         """
         names = [key] if isinstance(key, str) else key
         wal_jobs.initialize_table_wal(self.snapshot(), buckets, names)
@@ -50,31 +57,93 @@ class TableWalMethods(ABC):
     ) -> UpsertCounts:
         """Insert rows, or replace those of the same key; durable when this returns.
 
-        Rows that match `deleteWhen` delete their key. Of several rows of a key the one with the
-        greatest `sequenceBy` wins. With `txnAppId` and `txnVersion`, the rows are written once.
+        Args:
+            source: The rows.
+            deleteWhen: Rows that match this condition delete their key.
+            sequenceBy: Of several rows of a key, the one with the greatest value of this column
+                wins.
+            txnAppId: Name of the writer; together with `txnVersion` the rows are written once.
+            txnVersion: Number of the write.
+
+        Returns:
+            The counts.
+
+        Raises:
+            InvalidRequestError: The table has no MemWAL.
+
+        Examples:
+            >>> table.initializeWal(buckets=1, key="id")
+            >>> source = spark.createDataFrame([(4, "di", 4.5)], table.toDF().schema)
+            >>> counts = table.upsert(source)
+            >>> table.latest().count()
+            4
         """
         unit = once_unit(txnAppId, txnVersion)
         upsert = Upsert(delete_when=deleteWhen, sequence_by=sequenceBy)
         return upsert_frame(source, self.snapshot(), unit, upsert)
 
     def latest(self, freshness: str = "durable") -> DataFrame:
-        """Return the newest row of each key, those of the MemWAL included."""
+        """Return the newest row of each key, those of the MemWAL included.
+
+        Args:
+            freshness: `durable` for every write that has returned, `flushed` for those of
+                generations.
+
+        Returns:
+            The rows.
+
+        Examples:
+            >>> table.initializeWal(buckets=1, key="id")
+            >>> table.latest().where("id = 2").count()
+            1
+        """
         return self.toDF(freshness=freshness)
 
     def mergeWal(self, flush: bool = False) -> DataFrame:
-        """Merge flushed rows into the table on executors; one row tells how many changed.
+        """Merge flushed rows into the table on executors.
 
-        With `flush`, WAL tails are flushed first, which stops the writers of their regions.
+        Args:
+            flush: Flush WAL tails first, which stops the writers of their regions.
+
+        Returns:
+            One row with the counts.
+
+        Examples:
+            >>> table.initializeWal(buckets=1, key="id")
+            >>> table.mergeWal().count()
+            1
         """
         done = wal_jobs.merge_table_wal(self._spark, self.snapshot(), flush=flush)
         return self._answered([done], wal_jobs.MERGED)
 
     def walStatus(self) -> DataFrame:
-        """Return the regions of the MemWAL, and how many of their rows are not merged."""
+        """Return the regions of the MemWAL, and how many of their rows are not merged.
+
+        Returns:
+            One row per region that has been written to.
+
+        Examples:
+            >>> table.initializeWal(buckets=1, key="id")
+            >>> table.walStatus().count()
+            0
+        """
         return self._answered(wal_jobs.wal_status_rows(self.snapshot()), wal_jobs.STATUS)
 
     def collectWal(self, olderThanHours: float | None = None, dryRun: bool = False) -> DataFrame:
-        """Remove merged generations and flushed WAL entries, by default after a day."""
+        """Remove merged generations and flushed WAL entries.
+
+        Args:
+            olderThanHours: Age of what is removed; a day by default.
+            dryRun: Remove nothing.
+
+        Returns:
+            What was removed.
+
+        Examples:
+            >>> table.initializeWal(buckets=1, key="id")
+            >>> table.collectWal(dryRun=True).count()
+            0
+        """
         age = None if olderThanHours is None else timedelta(hours=olderThanHours)
         done = wal_jobs.collect_table_wal(self.snapshot(), age, dry_run=dryRun)
         return self._answered(done, wal_jobs.COLLECTED)

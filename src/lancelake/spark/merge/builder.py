@@ -46,6 +46,13 @@ class LanceMergeBuilder:
 
     Of several clauses for the same kind of row, the first whose condition is true applies.
     Expressions refer to the sides by their aliases, by default `target` and `source`.
+
+    Examples:
+        >>> source = spark.createDataFrame([(4, "di", 4.5)], table.toDF().schema)
+        >>> merge = table.merge(source, "target.id = source.id")
+        >>> merge = merge.whenMatchedUpdateAll().whenNotMatchedInsertAll()
+        >>> merge.execute().first().num_inserted_rows
+        1
     """
 
     def __init__(self, table: MergeTarget, source: DataFrame, condition: Expression) -> None:
@@ -62,31 +69,98 @@ class LanceMergeBuilder:
         condition: Expression | None = None,
         set: Values | None = None,  # noqa: A002
     ) -> LanceMergeBuilder:
-        """Set columns of matched rows."""
+        """Set columns of matched rows.
+
+        Args:
+            condition: Condition on both sides, as SQL text or a column.
+            set: SQL text or a column, by the name of the assigned column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> source = spark.createDataFrame([(1, 5.0)], "id long, more double")
+            >>> total = {"score": "target.score + source.more"}
+            >>> merge = table.merge(source, "target.id = source.id").whenMatchedUpdate(set=total)
+            >>> merge.execute().first().num_updated_rows
+            1
+        """
         clause = UpdateSet(values=as_values(set or {}), condition=_condition(condition))
         self._matched.append(clause)
         return self
 
     def whenMatchedUpdateAll(self, condition: Expression | None = None) -> LanceMergeBuilder:
-        """Set all columns of matched rows that the source has."""
+        """Set all columns of matched rows that the source has.
+
+        Args:
+            condition: Condition on both sides, as SQL text or a column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> source = spark.createDataFrame([(1, 9.0)], "id long, score double")
+            >>> merge = table.merge(source, "target.id = source.id")
+            >>> merge.whenMatchedUpdateAll("source.score > 2").execute().first().num_updated_rows
+            1
+        """
         self._matched.append(UpdateAll(condition=_condition(condition)))
         return self
 
     def whenMatchedDelete(self, condition: Expression | None = None) -> LanceMergeBuilder:
-        """Delete matched rows."""
+        """Delete matched rows.
+
+        Args:
+            condition: Condition on both sides, as SQL text or a column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> merge = table.merge(spark.range(2), "target.id = source.id").whenMatchedDelete()
+            >>> merge.execute().first().num_deleted_rows
+            1
+        """
         self._matched.append(DeleteRow(condition=_condition(condition)))
         return self
 
     def whenNotMatchedInsert(
         self, condition: Expression | None = None, values: Values | None = None
     ) -> LanceMergeBuilder:
-        """Insert rows with these values; other columns are null."""
+        """Insert rows with these values; other columns are null.
+
+        Args:
+            condition: Condition on the source, as SQL text or a column.
+            values: SQL text or a column, by the name of the column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> merge = table.merge(spark.range(4, 5), "target.id = source.id")
+            >>> merge = merge.whenNotMatchedInsert(values={"id": "source.id", "score": "0.0"})
+            >>> merge.execute().first().num_inserted_rows
+            1
+        """
         clause = InsertValues(values=as_values(values or {}), condition=_condition(condition))
         self._not_matched.append(clause)
         return self
 
     def whenNotMatchedInsertAll(self, condition: Expression | None = None) -> LanceMergeBuilder:
-        """Insert source rows without a match."""
+        """Insert source rows without a match.
+
+        Args:
+            condition: Condition on the source, as SQL text or a column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> source = spark.createDataFrame([(4, "di", 4.5)], table.toDF().schema)
+            >>> merge = table.merge(source, "target.id = source.id").whenNotMatchedInsertAll()
+            >>> merge.execute().first().num_inserted_rows
+            1
+        """
         self._not_matched.append(InsertAll(condition=_condition(condition)))
         return self
 
@@ -95,7 +169,21 @@ class LanceMergeBuilder:
         condition: Expression | None = None,
         set: Values | None = None,  # noqa: A002
     ) -> LanceMergeBuilder:
-        """Set columns of rows not matched by the source."""
+        """Set columns of rows not matched by the source.
+
+        Args:
+            condition: Condition on the table, as SQL text or a column.
+            set: SQL text or a column, by the name of the assigned column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> merge = table.merge(spark.range(2), "target.id = source.id")
+            >>> merge = merge.whenNotMatchedBySourceUpdate(set={"score": "0.0"})
+            >>> merge.execute().first().num_updated_rows
+            2
+        """
         clause = UpdateSet(values=as_values(set or {}), condition=_condition(condition))
         self._not_matched_by_source.append(clause)
         return self
@@ -103,17 +191,53 @@ class LanceMergeBuilder:
     def whenNotMatchedBySourceDelete(
         self, condition: Expression | None = None
     ) -> LanceMergeBuilder:
-        """Delete rows not matched by the source."""
+        """Delete rows not matched by the source.
+
+        Args:
+            condition: Condition on the table, as SQL text or a column.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> merge = table.merge(spark.range(2), "target.id = source.id")
+            >>> merge.whenNotMatchedBySourceDelete().execute().first().num_deleted_rows
+            2
+        """
         self._not_matched_by_source.append(DeleteRow(condition=_condition(condition)))
         return self
 
     def withSchemaEvolution(self) -> LanceMergeBuilder:
-        """Add columns to the table that only the source has."""
+        """Add columns to the table that only the source has.
+
+        Returns:
+            The builder.
+
+        Examples:
+            >>> source = spark.createDataFrame([(1, "Oslo")], "id long, city string")
+            >>> merge = table.merge(source, "target.id = source.id").withSchemaEvolution()
+            >>> merged = merge.whenMatchedUpdateAll().execute()
+            >>> table.toDF().columns
+            ['id', 'name', 'score', 'city']
+        """
         self._adds_columns = True
         return self
 
     def execute(self) -> DataFrame:
-        """Merge and commit; returns a row with the counts."""
+        """Merge and commit.
+
+        Returns:
+            One row with the counts.
+
+        Raises:
+            InvalidRequestError: Several source rows match one row of the table.
+            SchemaMismatchError: The source does not fit the columns of the table.
+
+        Examples:
+            >>> merge = table.merge(spark.range(2), "target.id = source.id").whenMatchedDelete()
+            >>> merge.execute().first().num_affected_rows
+            1
+        """
         source, condition = self._merge_of
         request = MergeRequest(
             source=source,

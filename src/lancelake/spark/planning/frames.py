@@ -26,9 +26,24 @@ from lancelake.spark.reading.version_table import VersionTable
 def read(spark: SparkSession, uri: str, **options: str | int | bool) -> DataFrame:
     """Return the rows of a table; filters, columns and aggregates are pushed down.
 
-    Options are those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`, and
-    options of the object store; `readChangeFeed` returns row-level changes; `freshness`, `flushed`
-    or `durable`, includes rows of the MemWAL.
+    Args:
+        spark: The session.
+        uri: Path or URI of the table.
+        **options: Those of `spark.read.format("lance")`: `version`, `tag`, `branch`, `timestamp`,
+            options of the object store; `readChangeFeed` returns row-level changes; `freshness`,
+            `flushed` or `durable`, includes rows of the MemWAL.
+
+    Returns:
+        The rows.
+
+    Raises:
+        TableNotFoundError: There is no table at `uri`.
+        InvalidRequestError: An option is unknown.
+
+    Examples:
+        >>> from lancelake.spark import read
+        >>> [row.name for row in read(spark, path, version=1).where("score > 2").collect()]
+        ['bob', 'cy']
     """
     given = {key: str(value) for key, value in options.items()}
     if not is_classic(spark):

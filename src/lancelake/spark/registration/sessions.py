@@ -47,10 +47,26 @@ _DEFAULTS = {
 def session(master: str | None = None, *, root: str | None = None, **conf: object) -> SparkSession:
     """Return a session with the data source `lance` and the catalog `lance`.
 
-    Settings are given with underscores for dots: `spark_sql_shuffle_partitions=4`; or as
-    `**{"spark.sql.shuffle.partitions": 4}`. `root` is the folder of the catalog's tables. Other
-    settings are those of the launcher: spark-submit, PYSPARK_SUBMIT_ARGS, or spark-defaults.conf.
-    Without a master there, the session runs on `local[*]`.
+    Other settings are those of the launcher: spark-submit, PYSPARK_SUBMIT_ARGS, or
+    spark-defaults.conf. Without a master there, the session runs on `local[*]`.
+
+    Args:
+        master: The master, such as `local[4]`.
+        root: Folder of the catalog's tables.
+        **conf: Settings, with underscores for dots: `spark_sql_shuffle_partitions=4`; or as
+            `**{"spark.sql.shuffle.partitions": 4}`.
+
+    Returns:
+        A new session, or the running one with these settings.
+
+    Raises:
+        UnsupportedError: There is no Java that Spark can run on.
+
+    Examples:
+        >>> from lancelake.spark import session
+        >>> spark = session()
+        >>> spark.read.format("lance").load(path).count()
+        3
     """
     ensure_java()
     given = {_key(name): _text(value) for name, value in conf.items()}
@@ -88,8 +104,22 @@ def settings(
 def register(spark: SparkSession, catalog: str = "lance", root: str | None = None) -> SparkSession:
     """Register Lance tables in a session; on Spark Connect, only the plain data source.
 
-    `root` is the folder of the catalog's tables; it defaults to `spark.lancelake.root`, or else the
-    session's warehouse folder. Registering again changes the root.
+    Registering again changes the root.
+
+    Args:
+        spark: The session.
+        catalog: Name of the catalog.
+        root: Folder of the catalog's tables; by default `spark.lancelake.root`, or else the
+            session's warehouse folder.
+
+    Returns:
+        The session.
+
+    Examples:
+        >>> from lancelake.spark import register
+        >>> spark = register(spark, root=folder)
+        >>> spark.sql("SHOW CATALOGS LIKE 'lance'").count()
+        1
     """
     if not is_classic(spark):
         spark.dataSource.register(portable_source(LanceDataSource))

@@ -57,9 +57,30 @@ class TableSearch(ABC):
         """Return the `k` rows nearest to a vector, or to each vector of a DataFrame.
 
         A single vector is searched on the driver, without a job. Vectors of a DataFrame, which are
-        collected on the driver, are searched by tasks; `query_index` is the position of the query
-        in the DataFrame. For more queries than fit on the driver, or to keep their columns, use
-        `knnJoin`.
+        collected on the driver, are searched by tasks. For more queries than fit on the driver, or
+        to
+        keep their columns, use `knnJoin`.
+
+        Args:
+            queries: A vector, or a DataFrame with a column of vectors.
+            vectorColumn: The column to search; by default the only vector column.
+            k: Rows to return, at most, for each query.
+            queryColumn: Column of the query vectors; by default the only array column.
+            columns: Columns to return; by default all.
+            filter: SQL of the table format, as in `LanceDataset.to_table`.
+            prefilter: Apply the filter before the search instead of after it.
+            withRowId: Add the column `_rowid`.
+            **options: Options of `VectorOptions`, such as `metric` and `nprobes`.
+
+        Returns:
+            The rows with `_distance`, and `query_index` for a DataFrame: the position of the query.
+
+        Raises:
+            ColumnNotFoundError: The table has no such column.
+
+        Examples:
+            >>> [row.id for row in documents.search([0.0, 1.0], k=1, columns=["id"]).collect()]
+            [2]
         """
         base = self.snapshot()
         column = vector_column(base, vectorColumn)
@@ -96,6 +117,27 @@ class TableSearch(ABC):
 
         Every task searches the vectors of its partition; neither side is shuffled. A row without a
         vector has no nearest rows, and is not in the result.
+
+        Args:
+            left: The DataFrame.
+            leftColumn: Column of its vectors; by default the only array column.
+            vectorColumn: The column to search; by default the only vector column.
+            k: Rows to return for each row, at most.
+            columns: Columns of the table to return; by default all.
+            filter: SQL of the table format.
+            prefilter: Apply the filter before the search instead of after it.
+            withRowId: Add the column `_rowid`.
+            **options: Options of `VectorOptions`.
+
+        Returns:
+            The joined rows.
+
+        Examples:
+            >>> rows = [("a", [0.0, 1.0])]
+            >>> asked = spark.createDataFrame(rows, "question string, asked array<float>")
+            >>> nearest = documents.knnJoin(asked, k=1, columns=["id"])
+            >>> [(row.question, row.id) for row in nearest.collect()]
+            [('a', 2)]
         """
         base = self.snapshot()
         column = vector_column(base, vectorColumn)
@@ -119,7 +161,25 @@ class TableSearch(ABC):
     ) -> DataFrame:
         """Return the `k` rows with the best scores for the words of a text, without a job.
 
-        A text in double quotes is a phrase. All columns with a text index are searched by default.
+        Args:
+            text: The words; a text in double quotes is a phrase.
+            k: Rows to return, at most.
+            textColumns: Columns to search; by default all with a text index.
+            columns: Columns to return; by default all.
+            filter: SQL of the table format.
+            prefilter: Apply the filter before the search instead of after it.
+            withRowId: Add the column `_rowid`.
+
+        Returns:
+            The rows with `_score`, best first.
+
+        Raises:
+            InvalidRequestError: No column has a text index.
+
+        Examples:
+            >>> created = documents.createIndex("text", "INVERTED")
+            >>> [row.id for row in documents.textSearch("whale", columns=["id"]).collect()]
+            [2]
         """
         request = SearchRequest(
             text=words_query(text, textColumns),
@@ -150,8 +210,29 @@ class TableSearch(ABC):
     ) -> DataFrame:
         """Return the `k` best rows of a text search and a vector search, fused, without a job.
 
-        The result has `_distance`, `_score` and `_relevance_score`: by reciprocal ranks, or with a
-        `vectorWeight` by weighted scores.
+        Args:
+            text: The words; a text in double quotes is a phrase.
+            vector: The query vector.
+            vectorColumn: The column to search; by default the only vector column.
+            k: Rows to return, at most.
+            textColumns: Columns to search; by default all with a text index.
+            columns: Columns to return; by default all.
+            filter: SQL of the table format.
+            prefilter: Apply the filter before the search instead of after it.
+            vectorWeight: Fuse by weighted scores; between 0 and 1.
+            rankConstant: Fuse by reciprocal ranks with this constant, which is the default.
+            candidates: Rows that each of the two searches contributes, at most.
+            withRowId: Add the column `_rowid`.
+            **options: Options of `VectorOptions`.
+
+        Returns:
+            The rows with `_distance`, `_score` and `_relevance_score`, best first.
+
+        Examples:
+            >>> created = documents.createIndex("text", "INVERTED")
+            >>> found = documents.hybridSearch("panda", [1.0, 1.0], k=1, columns=["id"])
+            >>> [row.id for row in found.collect()]
+            [3]
         """
         base = self.snapshot()
         column = vector_column(base, vectorColumn)

@@ -29,7 +29,28 @@ def merge_batches(
 
     The first batch creates the table if it does not exist. Spark supports update mode, which
     queries with aggregates need, only in this form. A batch is identified by the query's id and its
-    number; `txn_app_id` replaces the id if Spark does not provide it.
+    number.
+
+    Args:
+        uri: Path or URI of the table.
+        keys: Key columns.
+        txn_app_id: Replaces the query's id if Spark does not provide it.
+        **options: Options of a write.
+
+    Returns:
+        The function.
+
+    Raises:
+        InvalidRequestError: No key is given.
+
+    Examples:
+        >>> from lancelake.spark import merge_batches
+        >>> counts = f"{folder}/counts.lance"
+        >>> merge = merge_batches(counts, ["id"], txn_app_id="counts")
+        >>> merge(spark.createDataFrame([(1, 5)], "id long, n long"), 0)
+        >>> merge(spark.createDataFrame([(1, 7), (2, 1)], "id long, n long"), 1)
+        >>> [tuple(row) for row in LanceTable.forPath(spark, counts).toDF().orderBy("id").collect()]
+        [(1, 7), (2, 1)]
     """
     if not keys:
         raise InvalidRequestError("a merge needs at least one key column")

@@ -23,8 +23,23 @@ def upsert_batches(
     """Return a function for `foreachBatch` that upserts every batch exactly once.
 
     The table must have a MemWAL. A batch is one WAL entry in each region that it has rows of; it is
-    identified by the query's id and its number. `txn_app_id` replaces the id if Spark does not
-    provide it. Options are those of a write, and `deleteWhen`, `sequenceBy` and `mergeEvery`.
+    identified by the query's id and its number.
+
+    Args:
+        uri: Path or URI of the table.
+        txn_app_id: Replaces the query's id if Spark does not provide it.
+        **options: Options of a write, and `deleteWhen`, `sequenceBy` and `mergeEvery`.
+
+    Returns:
+        The function.
+
+    Examples:
+        >>> from lancelake.spark import upsert_batches
+        >>> table.initializeWal(buckets=1, key="id")
+        >>> upsert = upsert_batches(path, txn_app_id="people")
+        >>> upsert(spark.createDataFrame([(4, "di", 4.5)], table.toDF().schema), 0)
+        >>> table.latest().count()
+        4
     """
     given = {key: str(value) for key, value in options.items()}
     if txn_app_id is not None:

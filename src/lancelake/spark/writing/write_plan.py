@@ -176,9 +176,25 @@ def replaced_rows(options: TableOptions, spark: SparkSession | None) -> RowsToRe
 
 
 def write(frame: DataFrame, uri: str, mode: str = "error", **options: object) -> Snapshot | None:
-    """Write a DataFrame and return the new version, None if nothing was done.
+    """Write a DataFrame.
 
-    Modes and options are those of `df.write.format("lance")`.
+    Args:
+        frame: The rows.
+        uri: Path or URI of the table.
+        mode: `error`, `append`, `overwrite` or `ignore`.
+        **options: Those of `df.write.format("lance")`.
+
+    Returns:
+        The new version; None if nothing was done.
+
+    Raises:
+        AlreadyExistsError: The table exists, and `mode` is `error`.
+        SchemaMismatchError: The rows do not fit the columns of the table.
+
+    Examples:
+        >>> from lancelake.spark import write
+        >>> write(spark.range(10), f"{folder}/numbers.lance").version
+        1
     """
     given = {key: _text(value) for key, value in options.items()}
     return write_options(frame, {**given, "path": uri}, mode)
