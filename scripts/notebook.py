@@ -82,11 +82,13 @@ def _text(output: dict[str, Any]) -> str:
 def _outputs(source: str, number: int, names: dict[str, Any]) -> list[dict[str, Any]]:
     """Run a cell; return what it prints, and the value of an expression at its end."""
     tree = ast.parse(source)
-    last = tree.body.pop() if tree.body and isinstance(tree.body[-1], ast.Expr) else None
+    last = tree.body[-1] if tree.body else None
+    if isinstance(last, ast.Expr):
+        tree.body.pop()
     place, value = f"cell {number}", None
     with contextlib.redirect_stdout(io.StringIO()) as printed:
         exec(compile(tree, place, "exec"), names)
-        if last is not None:
+        if isinstance(last, ast.Expr):
             value = eval(compile(ast.Expression(last.value), place, "eval"), names)
     outputs: list[dict[str, Any]] = []
     if printed.getvalue():

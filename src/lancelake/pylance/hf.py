@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def to_hf_dataset(
-    dataset: LanceDataset, columns: Sequence[str] | None = None, filter: str | None = None
+    dataset: LanceDataset, columns: list[str] | None = None, filter: str | None = None
 ) -> Any:
     """Return rows as a `datasets.Dataset` in memory.
 
@@ -30,7 +30,7 @@ def to_hf_dataset(
 
 
 def to_hf_iterable_dataset(
-    dataset: LanceDataset, columns: Sequence[str] | None = None, filter: str | None = None
+    dataset: LanceDataset, columns: list[str] | None = None, filter: str | None = None
 ) -> Any:
     """Return rows as a `datasets.IterableDataset`, read when it is iterated.
 
@@ -41,9 +41,9 @@ def to_hf_iterable_dataset(
     schema = dataset.scanner(columns, filter=filter).projected_schema
     source = {
         "dataset": dataset,
+        # A list is distributed over shards, other arguments are given to each.
         "columns": None if columns is None else tuple(columns),
         "filter": filter,
-        # A list is distributed over shards, other arguments are given to each.
         "fragments": [fragment.fragment_id for fragment in dataset.get_fragments()],
     }
     features = library.Features.from_arrow_schema(schema)
@@ -51,7 +51,7 @@ def to_hf_iterable_dataset(
 
 
 def _rows(
-    dataset: LanceDataset, columns: Sequence[str] | None, filter: str | None, fragments: list[int]
+    dataset: LanceDataset, columns: tuple[str, ...] | None, filter: str | None, fragments: list[int]
 ) -> Iterator[dict[str, Any]]:
     names = None if columns is None else list(columns)
     for number in fragments:
