@@ -36,6 +36,10 @@ test-spark-4.1 test-spark-4.2: test-spark-%: setup .interop/spark-%/.synced ## R
 test-python-3.12 test-python-3.13: test-python-%: setup .interop/python-%/.synced ## Run the tests on a newer Python (TESTS=tests/unit for a part)
 	.interop/python-$*/bin/pytest -n 2 --dist worksteal $(TESTS)
 
+.PHONY: test-libraries
+test-libraries: setup .interop/libraries/.synced ## Run the tests with Hugging Face, Ray and a notebook kernel
+	.interop/libraries/bin/pytest tests/libraries
+
 .PHONY: test-ui
 test-ui: setup ## Run the tests of the explorer in Chromium, which it installs as root (LARGE=10000 versions)
 	command -v chromium chromedriver >/dev/null || { apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
@@ -142,11 +146,11 @@ demo: setup ## Run the pipeline on local Spark, on generated data (ARGS="--rows 
 	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/spark-$*/bin/python --editable .
 	@touch $@
 
-.interop/peers/.synced: requirements/peers.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
-	@echo "setting up .interop/peers"
+.interop/peers/.synced .interop/libraries/.synced: .interop/%/.synced: requirements/%.lock .venv/.uv/.ready scripts/install.sh pyproject.toml
+	@echo "setting up .interop/$*"
 	@mkdir -p .interop
-	@scripts/install.sh .interop/peers $<
-	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/peers/bin/python --editable .
+	@scripts/install.sh .interop/$* $<
+	@UV_SYSTEM_CERTS=1 .venv/.uv/bin/uv pip install --quiet --offline --no-deps --no-build-isolation --python .interop/$*/bin/python --editable .
 	@touch $@
 
 .interop/python-%/.synced: requirements/dev.lock .venv/.uv/.ready scripts/install.sh pyproject.toml

@@ -13,7 +13,9 @@ compile=(
 for release in requirements/spark-*.txt; do
   "${compile[@]}" pyproject.toml "$release" --group dev --output-file "${release%.txt}.lock"
 done
-"${compile[@]}" pyproject.toml requirements/peers.txt --extra search --output-file requirements/peers.lock
+for others in peers libraries; do
+  "${compile[@]}" pyproject.toml "requirements/$others.txt" --extra search --output-file "requirements/$others.lock"
+done
 for source in requirements/*.in; do
   "${compile[@]}" "$source" --output-file "${source%.in}.lock"
 done

@@ -65,6 +65,11 @@ def test_tags_and_branches_are_found_from_the_uri_of_a_branch(sound: Path) -> No
     assert open_at(location, None).branch == "side"
 
 
+def test_a_close_name_is_suggested(sound: Path) -> None:
+    with pytest.raises(RefNotFoundError, match="Did you mean first"):
+        open_at(Location.parse(sound), "firts")
+
+
 def test_an_unknown_name_is_reported(sound: Path) -> None:
     with pytest.raises(RefNotFoundError, match="tag or branch 'nothing' does not exist"):
         open_at(Location.parse(sound), "nothing")

@@ -122,3 +122,10 @@ def test_a_table_that_exists_is_not_replaced(run: Run, tmp_path: Path) -> None:
     lance.write_dataset(pa.table({"id": [9]}), tmp_path / "t.lance")
     assert run("convert", delta.root, tmp_path / "t.lance").exit_code == 4
     assert lance.dataset(tmp_path / "t.lance").count_rows() == 1
+
+
+def test_a_folder_of_partitions_is_recognised(tmp_path: Path, run: Run) -> None:
+    (tmp_path / "sales" / "day=1").mkdir(parents=True)
+    result = run("info", tmp_path / "sales", width=400)
+    assert result.exit_code == 3
+    assert f"lancelake convert {tmp_path / 'sales'} TABLE" in result.output

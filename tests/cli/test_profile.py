@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -68,6 +69,17 @@ def test_sizes_and_growth(table: Path, document: Document, tmp_path: Path) -> No
     ]
     assert [(point["version"], point["rows"]) for point in body["growth"]] == [(1, 100), (2, 90)]
     assert "version 2: 90 rows" in (tmp_path / "growth.svg").read_text()
+
+
+def test_growth_as_a_png_file(table: Path, document: Document, tmp_path: Path) -> None:
+    document("stats", table, "--png", tmp_path / "growth.png")
+    content = (tmp_path / "growth.png").read_bytes()
+    assert content.startswith(b"\x89PNG\r\n")
+    size = int.from_bytes(content[content.index(b"IDAT") - 4 : content.index(b"IDAT")])
+    start = content.index(b"IDAT") + 4
+    pixels = zlib.decompress(content[start : start + size])
+    assert len(pixels) == 640 * (1 + 3 * 1440)
+    assert bytes.fromhex("0a7ea4") * 100 in pixels
 
 
 def test_only_the_newest_versions_are_shown(table: Path, document: Document) -> None:

@@ -9,6 +9,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.errors import InvalidNameError, InvalidRequestError, RefNotFoundError
 from lancelake.format import layout
 from lancelake.storage.location import Location
+from lancelake.suggest import suggestion
 from lancelake.table.open import (
     AsOf,
     AtTag,
@@ -18,7 +19,7 @@ from lancelake.table.open import (
     open_snapshot,
     time_reference,
 )
-from lancelake.table.refs import branch_location, load_branch, load_tag
+from lancelake.table.refs import branch_location, list_branches, list_tags, load_branch, load_tag
 
 _NUMBER = re.compile(r"[0-9]{1,20}")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -74,7 +75,7 @@ def _by_name(location: Location, main: Location, name: str) -> Snapshot:
         raise RefNotFoundError(
             f"tag or branch {name!r} does not exist",
             table=main.uri,
-            action="`lancelake info` lists the tags and branches.",
+            action=suggestion(name, (*list_tags(main), *list_branches(main)), "tags and branches"),
         ) from error
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from lancelake.cli.sources.places import DELTA_LOG
 from lancelake.cli.sources.readers import SUFFIXES
 from lancelake.errors import LanceTableError
@@ -11,6 +13,8 @@ from lancelake.table.describe.found_tables import find_tables
 
 _ICEBERG = "metadata"
 _MOST_NAMED = 3
+# A folder of a partitioned table, such as `day=1`.
+_PARTITION = re.compile(r"[^/=]+=[^/]*/?")
 
 
 def advice_for(location: Location) -> str | None:
@@ -27,7 +31,8 @@ def advice_for(location: Location) -> str | None:
         return f"It is a Delta table; `lancelake convert {uri} TABLE` copies it."
     if _ICEBERG in folders and "data" in folders:
         return "It may be an Iceberg table, which is not supported."
-    if any(name.lower().endswith(tuple(SUFFIXES)) for name in names):
+    has_files = any(name.lower().endswith(tuple(SUFFIXES)) for name in names)
+    if has_files or any(_PARTITION.fullmatch(folder) for folder in folders):
         return f"It has data files; `lancelake convert {uri} TABLE` creates a table from them."
     found = find_tables(location, _MOST_NAMED).tables if folders else ()
     if found:

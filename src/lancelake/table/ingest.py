@@ -13,6 +13,8 @@ from lancelake.errors import InvalidRequestError, SchemaMismatchError, UnknownDa
 
 # Rows of a data frame converted at a time.
 _FRAME_ROWS = 64 * 1024
+# Rows of a Hugging Face data set, which may have images, converted at a time.
+_HUGGING_FACE_ROWS = 1000
 
 Data = Any  # whatever `to_reader` lists, from libraries that need not be installed
 
@@ -21,10 +23,10 @@ def to_reader(data: Data, schema: pa.Schema | None = None) -> pa.RecordBatchRead
     """Return the rows of `data` as a stream; streams are never materialised.
 
     Supported are tables, batches, readers, datasets and scanners of pyarrow or objects with the
-    same methods, pandas and Polars data frames, objects with an Arrow stream or array interface, a
-    dict of columns, a list of dicts, and iterables of batches or tables. `schema` is for data
-    without types of its own, and for iterables, whose batches are cast to it; without it their
-    first batch determines the schema.
+    same methods, pandas and Polars data frames, Hugging Face data sets, objects with an Arrow
+    stream or array interface, a dict of columns, a list of dicts, and iterables of batches or
+    tables. `schema` is for data without types of its own, and for iterables, whose batches are cast
+    to it; without it their first batch determines the schema.
     """
     try:
         reader = _known(data, schema)
@@ -47,6 +49,11 @@ def _known(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader | None:
             return _from_frames(data, data.iter_slices(_FRAME_ROWS))
         case "polars.LazyFrame":
             return _from_frames(data.limit(0).collect(), data.collect_batches())
+        case "datasets.Dataset" | "datasets.IterableDataset":
+            return _from_hugging_face(data, schema)
+        case "datasets.DatasetDict" | "datasets.IterableDatasetDict" as found:
+            msg = f"a {found} has several data sets: {', '.join(map(str, data))}"
+            raise InvalidRequestError(msg, found=found, action="Write one of them at a time.")
         case _:
             return _streaming(data) or _from_python(data, schema)
 
@@ -84,6 +91,13 @@ def _from_frames(empty: Data, frames: Iterable[Data]) -> pa.RecordBatchReader:
     schema = empty.limit(0).to_arrow().schema
     batches = (batch for frame in frames for batch in frame.to_arrow().to_batches())
     return pa.RecordBatchReader.from_batches(schema, batches)
+
+
+def _from_hugging_face(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader:
+    """Stream a Hugging Face data set: the rows that it selects, in the types of its features."""
+    declared = None if data.features is None else data.features.arrow_schema
+    tables = data.with_format("arrow").iter(_HUGGING_FACE_ROWS)
+    return _from_iterable(tables, schema or declared)
 
 
 def _from_iterable(data: Data, schema: pa.Schema | None) -> pa.RecordBatchReader:

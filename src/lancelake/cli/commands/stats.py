@@ -13,7 +13,7 @@ from lancelake.cli import words
 from lancelake.cli.at import open_at
 from lancelake.cli.bars import bar
 from lancelake.cli.console import OutputFormat, print_json, stderr, stdout
-from lancelake.cli.growth_picture import growth_picture
+from lancelake.cli.growth_picture import growth_png, growth_svg
 from lancelake.cli.options import At, Output, StorageOptions, Uri, location
 from lancelake.cli.report import version_body
 from lancelake.cli.tables import Listing, TextColumn, right
@@ -35,6 +35,12 @@ Plot = Annotated[
         help="Also draw the growth as a picture, an SVG file.",
     ),
 ]
+Png = Annotated[
+    Path | None,
+    typer.Option(
+        "--png", metavar="FILE", show_default=False, help="Also draw the growth as a PNG file."
+    ),
+]
 
 
 @app.command()
@@ -42,6 +48,7 @@ def stats(
     uri: Uri,
     versions: Versions = 20,
     plot: Plot = None,
+    png: Png = None,
     at: At = None,
     options: StorageOptions = None,
     output: Output = OutputFormat.TABLE,
@@ -50,8 +57,9 @@ def stats(
     snapshot = open_at(location(uri, options), at)
     classes, points = size_classes(snapshot), growth(snapshot, versions)
     if plot is not None:
-        plot.write_text(growth_picture(points), encoding="utf-8")
-        stderr().print(f"picture written to {words.printable(str(plot))}")
+        _keep(plot, growth_svg(points).encode())
+    if png is not None:
+        _keep(png, growth_png(points))
     if output is OutputFormat.JSON:
         body = {
             "fragment_sizes": [asdict(each) for each in classes],
@@ -63,6 +71,11 @@ def stats(
     console.print(_sizes(classes))
     console.print()
     console.print(_growth(points))
+
+
+def _keep(path: Path, picture: bytes) -> None:
+    path.write_bytes(picture)
+    stderr().print(f"picture written to {words.printable(str(path))}")
 
 
 def _sizes(classes: tuple[SizeClass, ...]) -> Listing:

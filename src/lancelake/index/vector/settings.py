@@ -142,11 +142,6 @@ class BuildSettings:
                 f"num_bits={self.bits}, got {shape}: {self.codebook.size} values, not {size}"
             )
 
-
-def partition_count(rows: int, target_rows: int | None = None) -> int:
-    """Return the number of partitions of rows by the wanted rows of each, as for IVF_PQ."""
-    return max(1, min(_MOST_PARTITIONS, rows // (target_rows or _TARGET_ROWS["PQ"])))
-
     def _ensure_codes(self, dimension: int) -> None:
         if self.code == "PQ":
             if self.bits not in _CODE_BITS:
@@ -162,6 +157,11 @@ def partition_count(rows: int, target_rows: int | None = None) -> int:
                 raise InvalidRequestError(f"num_bits of IVF_RQ must be 1 to 9, not {self.bits}")
             if dimension % 8:
                 raise InvalidRequestError("vector dimension must be divisible by 8 for IVF_RQ")
+
+
+def partition_count(rows: int, target_rows: int | None = None) -> int:
+    """Return the number of partitions of rows by the wanted rows of each, as for IVF_PQ."""
+    return max(1, min(_MOST_PARTITIONS, rows // (target_rows or _TARGET_ROWS["PQ"])))
 
 
 def _parts(dimension: int) -> int:

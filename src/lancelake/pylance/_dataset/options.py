@@ -61,6 +61,7 @@ class FragmentOptions(UncommittedOptions, total=False):
 class InsertOptions(FragmentOptions, total=False):
     """Arguments of `write_dataset` that `LanceDataset.insert` takes as well."""
 
+    schema: pa.Schema | None
     max_rows_per_file: int
     max_rows_per_group: int | None
     max_bytes_per_file: int
