@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeAlias, TypedDict
 from uuid import UUID
 
+import pyarrow as pa
+
 from lancelake.commit.locked import CommitLock
 from lancelake.pylance._dataset.base_path import DatasetBasePath
 from lancelake.pylance._dataset.scan_arguments import Columns, Filter
