@@ -197,8 +197,7 @@ class _TaskRun:
         """Yield selected rows: fetched if they are few, otherwise filtered from a stream."""
         for run in row_runs(offsets_of(rows), *self._fetching(self._columns.output)):
             if run.are_near:
-                rows = self._picked(run.offsets)
-                yield from joined_up_to(rows, self._output_rows)
+                yield from joined_up_to(self._picked(run.offsets), self._output_rows)
             else:
                 yield from self._fetched([run.offsets])
 
