@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from pyroaring import AbstractBitMap, BitMap
 
+from lancelake.data.arrays.rebatch import joined_up_to
 from lancelake.data.column_reader import RowOffsets
 from lancelake.data.fragment_reader import FragmentReader
 from lancelake.data.row_meta import META_NAMES, MetaColumn
@@ -21,6 +22,7 @@ from lancelake.scan.blob_values import with_blob_values
 from lancelake.scan.fetches import FetchLimits, fetch_cost_bytes
 from lancelake.scan.live_rows import LiveRows, Mask, to_mask
 from lancelake.scan.output_builder import Finisher
+from lancelake.scan.picked_rows import at_places, kept_from, mask_of, masked, offsets_of
 from lancelake.scan.plan import ScanTask
 from lancelake.scan.request import DEFAULT_BATCH_ROWS
 from lancelake.scan.row_runs import row_runs
@@ -135,7 +137,7 @@ class _TaskRun:
         if self._spec.predicate is None or not self._task.recheck:
             return live if limit is None else live[:limit]
         found = BitMap()
-        for kept in self._checked(self._spec.predicate, _offsets(live)):
+        for kept in self._checked(self._spec.predicate, offsets_of(live)):
             found |= roaring.of(kept.astype(np.uint32))
             if limit is not None and len(found) >= limit:
                 return found[:limit]
@@ -148,10 +150,10 @@ class _TaskRun:
         for run in row_runs(offsets, *self._fetching(self._columns.filter)):
             if run.are_near:
                 start, stop = int(run.offsets[0]), int(run.offsets[-1]) + 1
-                wanted = _mask(run.offsets, start, stop)
+                wanted = mask_of(run.offsets, start, stop)
                 for batch in self._windows(reader, start, stop, step):
                     keep = self._keep(batch, start, wanted[: batch.num_rows])
-                    yield _kept(start, keep)
+                    yield kept_from(start, keep)
                     start, wanted = start + batch.num_rows, wanted[batch.num_rows :]
                 continue
             for first in range(0, len(run.offsets), step):
@@ -181,7 +183,7 @@ class _TaskRun:
             kept = int(np.count_nonzero(keep))
             density.add(len(keep), kept)
             if self._spec.late or kept * cost <= len(keep) * width:
-                few.append(_kept(first, keep))
+                few.append(kept_from(first, keep))
                 if sum(map(len, few)) >= self._output_rows:
                     yield from self._fetched(few)
                     few = []
@@ -193,12 +195,24 @@ class _TaskRun:
 
     def _selected(self, rows: BitMap) -> Iterator[pa.RecordBatch]:
         """Yield selected rows: fetched if they are few, otherwise filtered from a stream."""
-        for run in row_runs(_offsets(rows), *self._fetching(self._columns.output)):
+        for run in row_runs(offsets_of(rows), *self._fetching(self._columns.output)):
             if run.are_near:
-                start, stop = int(run.offsets[0]), int(run.offsets[-1]) + 1
-                yield from self._live_batches(start, stop, _mask(run.offsets, start, stop))
+                yield from joined_up_to(self._picked(run.offsets), self._output_rows)
             else:
                 yield from self._fetched([run.offsets])
+
+    def _picked(self, offsets: RowOffsets) -> Iterator[pa.RecordBatch]:
+        """Yield rows at ascending offsets out of a stream of all rows between them."""
+        reader = self._outputs
+        first, stop = int(offsets[0]), int(offsets[-1]) + 1
+        chunk = self._chunk_rows(reader.schema, _CHUNK_ROWS)
+        for batch in self._windows(reader, first, stop, chunk):
+            count = int(np.searchsorted(offsets, np.uint64(first + batch.num_rows)))
+            part, offsets = offsets[:count], offsets[count:]
+            if count:
+                rows = at_places(batch, part - np.uint64(first))
+                yield from _slices(self._finish(rows, partial(np.asarray, part)), self._output_rows)
+            first += batch.num_rows
 
     def rows_at(self, offsets: RowOffsets) -> pa.RecordBatch:
         """Return single rows."""
@@ -221,7 +235,7 @@ class _TaskRun:
         for batch, first, keep in self.kept_rows(self._columns.both):
             self._columns.density.add(len(keep), int(np.count_nonzero(keep)))
             if keep.any():
-                rows = self._finish(_masked(batch, keep), partial(_kept, first, keep))
+                rows = self._finish(masked(batch, keep), partial(kept_from, first, keep))
                 yield from _slices(rows, self._output_rows)
 
     def _live_batches(
@@ -243,8 +257,8 @@ class _TaskRun:
             if mask is None:
                 yield from _slices(self._finish(batch, partial(_range, first, last)), rows)
             elif mask.any():
-                live = _masked(batch, mask)
-                yield from _slices(self._finish(live, partial(_kept, first, mask)), rows)
+                live = masked(batch, mask)
+                yield from _slices(self._finish(live, partial(kept_from, first, mask)), rows)
             first = last
 
     def _windows(
@@ -353,33 +367,8 @@ class _TaskRun:
         return max(1, min(most, int(limit_bytes / width))) if width else most
 
 
-def _masked(batch: pa.RecordBatch, keep: Mask) -> pa.RecordBatch:
-    """Return the rows to keep."""
-    if 2 * np.count_nonzero(keep) > len(keep):
-        return batch.filter(pa.array(keep))
-    # Few rows are taken in half the time.
-    return batch.take(pa.array(np.flatnonzero(keep)))
-
-
-def _offsets(rows: AbstractBitMap) -> RowOffsets:
-    return np.frombuffer(rows.to_array(), dtype=np.uint32).astype(np.uint64)
-
-
-def _mask(offsets: RowOffsets, start: int, stop: int) -> Mask:
-    """Return true for these of the rows of a range."""
-    mask = np.zeros(stop - start, dtype=np.bool_)
-    mask[offsets.astype(np.int64) - start] = True
-    return mask
-
-
 def _range(first: int, last: int) -> RowOffsets:
     return np.arange(first, last, dtype=np.uint64)
-
-
-def _kept(first: int, keep: Mask) -> RowOffsets:
-    """Return the offsets of the rows to keep of a chunk."""
-    offsets: RowOffsets = np.flatnonzero(keep).astype(np.uint64) + np.uint64(first)
-    return offsets
 
 
 def _slices(batch: pa.RecordBatch, rows: int) -> Iterator[pa.RecordBatch]:

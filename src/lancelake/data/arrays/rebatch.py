@@ -30,6 +30,20 @@ def rebatched(batches: Iterator[pa.RecordBatch], rows: int) -> Iterator[pa.Recor
         yield pa.concat_batches(held)
 
 
+def joined_up_to(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Join small batches into ones that have no more than so many rows."""
+    held: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if held and size + batch.num_rows > rows:
+            yield pa.concat_batches(held) if len(held) > 1 else held[0]
+            held, size = [], 0
+        held.append(batch)
+        size += batch.num_rows
+    if held:
+        yield pa.concat_batches(held) if len(held) > 1 else held[0]
+
+
 def gathered(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Join small batches, because each batch has a fixed cost in the codec."""
     held: list[pa.RecordBatch] = []

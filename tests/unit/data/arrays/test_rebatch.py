@@ -6,7 +6,13 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lancelake.data.arrays.rebatch import LEAST_BYTES, gathered, pieces, rebatched
+from lancelake.data.arrays.rebatch import (
+    LEAST_BYTES,
+    gathered,
+    joined_up_to,
+    pieces,
+    rebatched,
+)
 
 SIZES = st.lists(st.integers(0, 20), max_size=8)
 
@@ -50,3 +56,14 @@ def test_a_batch_is_cut_to_bytes(size: int, limit: int) -> None:
     found = list(pieces(batch, limit))
     assert numbers(found) == list(range(size))
     assert all(piece.num_rows == 1 or piece.nbytes <= limit for piece in found)
+
+
+@given(sizes=st.lists(st.integers(1, 7), max_size=8))
+def test_joined_batches_are_as_large_as_they_may_be(sizes: list[int]) -> None:
+    found = list(joined_up_to(batches_of(sizes), 7))
+    assert numbers(found) == list(range(sum(sizes)))
+    lengths = [batch.num_rows for batch in found]
+    assert all(length <= 7 for length in lengths)
+    firsts = {sum(sizes[:n]): size for n, size in enumerate(sizes)}
+    starts = [batch.column("n")[0].as_py() for batch in found[1:]]
+    assert all(before + firsts[at] > 7 for before, at in zip(lengths, starts, strict=False))
