@@ -5,6 +5,7 @@ from __future__ import annotations
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
 from lancelake.data.fragment_reader import FragmentReader
+from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
 from lancelake.format.schema import Schema
@@ -17,6 +18,8 @@ def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int
     """Count the rows of a fragment that are not deleted, from the manifest if it states them."""
     known = fragment.live_rows
     if known is not None:
+        if known < 0:
+            raise CorruptTableError(f"fragment {fragment.id} has more deleted rows than rows")
         return known
     deleted = fragment.num_deleted_rows
     if deleted is None:
