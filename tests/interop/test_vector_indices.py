@@ -144,7 +144,8 @@ def test_what_a_release_builds_we_search(
         ours = ask_ours(tmp_table, nprobes=nprobes)
         theirs = ask(official, tmp_table, nprobes=nprobes)
         assert recall(ours, exact) >= recall(theirs, exact) - SLACK
-    assert recall(ask_ours(tmp_table, nprobes=PARTITIONS, refine_factor=20), exact) > REFINED[kind]
+    refined = ask_ours(tmp_table, nprobes=PARTITIONS, refine_factor=20)
+    assert recall(refined, exact) > (REFINED[kind] if kind == "IVF_RQ" else 0.99)
 
 
 @pytest.mark.parametrize("metric", ["cosine", "dot"])

@@ -74,8 +74,8 @@ class _InstanceOf:
     _arrow_class: type
     _claimed: type
 
-    @property
-    def __class__(self) -> type:  # type: ignore[misc]  # nobody sets it
+    @property  # type: ignore[misc]  # nobody sets it
+    def __class__(self) -> type:
         return self._claimed
 
     def __init_subclass__(cls) -> None:
