@@ -72,7 +72,7 @@ def _is_below(data: bytes, end: int) -> bool:
     try:
         bound = roaring.upper_bound(data)
     except ValueError:
-        return False  # decoding it raises an error that names the file
+        return False  # decoding reports the damage
     return bound is not None and bound < end
 
 

@@ -10,9 +10,8 @@ from typing import Any, Generic, Self, TypedDict, TypeVar, Unpack
 
 from lancelake.commit.locked import CommitLock
 from lancelake.commit.snapshot import Snapshot
-from lancelake.errors import CorruptTableError, UnsupportedError, naming
+from lancelake.errors import UnsupportedError, naming
 from lancelake.format.frozen import FrozenMap
-from lancelake.memwal.check import check_table
 from lancelake.pylance._dataset.base_path import DatasetBasePath, from_base_path, to_base_path
 from lancelake.pylance._dataset.committing import (
     COMMIT_TIMEOUT,
@@ -40,7 +39,6 @@ from lancelake.pylance._dataset.writing import ensure_offered, write_options, wr
 from lancelake.pylance._values.opened import OpenedDataset
 from lancelake.storage.location import Location
 from lancelake.table import bases, clone, config, restore
-from lancelake.table.check import Severity
 from lancelake.table.drop import drop_table
 from lancelake.table.migrate import migrate_manifest_names
 from lancelake.table.open import AtVersion, open_snapshot
@@ -389,14 +387,6 @@ class DatasetChanges(GuardedDataset, ABC):
         """
         migrate_manifest_names(self._snapshot.location)
         self._snapshot = open_snapshot(self._snapshot.location, AtVersion(self._snapshot.version))
-
-    def validate(self) -> None:
-        """Raise an error if an invariant of this version is violated."""
-        for finding in check_table(self._snapshot.location):
-            if finding.severity is Severity.ERROR:
-                raise CorruptTableError(
-                    finding.message, table=self._snapshot.location.uri, version=finding.version
-                )
 
     @staticmethod
     def drop(
