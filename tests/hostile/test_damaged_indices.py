@@ -87,12 +87,20 @@ def test_a_list_of_more_documents_than_there_are_is_reported(tmp_path: Path) -> 
         _refreshed(table)
 
 
-def test_scalar_codes_of_another_dimension_are_reported(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "problem"),
+    [
+        ({"dim": -1, "bounds": {"start": 0.0, "end": 1.0}}, "codes of -1 values, vectors have 8"),
+        ({"dim": 8, "bounds": {"start": 1e300, "end": 1.0}}, "codes have the bounds 1e.300 and"),
+    ],
+)
+def test_settings_of_scalar_codes_that_cannot_be_are_reported(
+    tmp_path: Path, settings: dict[str, Any], problem: str
+) -> None:
     table = indexed_table.build(tmp_path, columns=("graph",))
-    settings = {"dim": -1, "num_bits": 8, "bounds": {"start": 0.0, "end": 1.0}}
-    changes = {"storage_metadata": json.dumps([json.dumps(settings)])}
+    changes = {"storage_metadata": json.dumps([json.dumps({**settings, "num_bits": 8})])}
     rewritten(_file(table, "auxiliary.idx"), metadata=changes)(table)
-    with pytest.raises(CorruptTableError, match="codes of -1 values, vectors have 8"):
+    with pytest.raises(CorruptTableError, match=problem):
         lance.dataset(table).to_table(nearest={**NEAREST, "column": "graph"})
-    with pytest.raises(CorruptTableError, match="codes of -1 values"):
+    with pytest.raises(CorruptTableError, match=problem):
         _refreshed(table)

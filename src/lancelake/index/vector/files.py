@@ -43,6 +43,7 @@ METRIC_KEY = "distance_type"
 CODES_KEY = "storage_metadata"
 
 _BITS = (4, 8)
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -188,16 +189,7 @@ class SegmentFiles:
                     dimension=self._dtype.dimension, element=self._dtype.element, metric=metric
                 )
             case "SQ":
-                bounds = settings["bounds"]
-                if settings["dim"] != self._dtype.dimension:
-                    problem = f"codes of {settings['dim']} values, vectors have "
-                    raise CorruptTableError(f"{problem}{self._dtype.dimension}", path=ROWS_FILE)
-                return ScalarCodes(
-                    dimension=self._dtype.dimension,
-                    metric=metric,
-                    lower=float(bounds["start"]),
-                    upper=float(bounds["end"]),
-                )
+                return self._scalar_codes(metric, settings)
             case "PQ":
                 return self._product_codes(metric, settings, rows)
             case "RQ":
@@ -211,6 +203,17 @@ class SegmentFiles:
         place = settings.get("rotate_mat_position")
         matrix = None if place is None else _tensor(rows.buffer_at(int(place)), "rotation")
         return rotated_codes(metric, self._dtype.dimension, settings, matrix)
+
+    def _scalar_codes(self, metric: Metric, settings: dict[str, Any]) -> ScalarCodes:
+        bounds = settings["bounds"]
+        if settings["dim"] != self._dtype.dimension:
+            problem = f"codes of {settings['dim']} values, vectors have {self._dtype.dimension}"
+            raise CorruptTableError(problem, path=ROWS_FILE)
+        lower, upper = float(bounds["start"]), float(bounds["end"])
+        # Distances are squares of differences in single precision.
+        if not (abs(lower) <= _LARGEST and abs(upper) <= _LARGEST):
+            raise CorruptTableError(f"codes have the bounds {lower} and {upper}", path=ROWS_FILE)
+        return ScalarCodes(dimension=self._dtype.dimension, metric=metric, lower=lower, upper=upper)
 
     def _product_codes(
         self, metric: Metric, settings: dict[str, Any], rows: IndexFileReader
