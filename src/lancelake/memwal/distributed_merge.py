@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -18,6 +17,7 @@ from lancelake.commit.snapshot import Snapshot
 from lancelake.data.fragment_writer import write_fragments
 from lancelake.data.read_ahead import read_ahead
 from lancelake.data.write_task import WriteTask
+from lancelake.engine import wire
 from lancelake.engine.port import Engine, Job
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
@@ -100,7 +100,7 @@ class MatchRegions:
         base, known = self.view.opened().base, _keys(self.view)
         scans = with_keys(base, known.fields, known.keys, self.scans)
         if not scans:
-            return pickle.dumps([])
+            return wire.dumps([])
         found = [
             MatchKeys(
                 scans=tuple(scans),
@@ -110,7 +110,7 @@ class MatchRegions:
             ).run()
             for start in range(0, known.numbered.num_rows, _KEYS_AT_ONCE)
         ]
-        return pickle.dumps(found)
+        return wire.dumps(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +130,7 @@ class WriteRegions:
         return _TASK_BYTES
 
     def run(self) -> bytes:
-        """Write the rows and return a pickled `_Written`."""
+        """Write the rows and return a `_Written` as a message."""
         view = self.view.opened()
         rows = _RegionWrite(view, self.pairs)
         total = sum(
@@ -143,7 +143,7 @@ class WriteRegions:
             fragments = write_fragments(self.write, reader, ids=SystemIds())
         if rows.row_ids:
             fragments = with_row_ids(fragments, rows.row_ids)
-        return pickle.dumps(rows.written(to_bytes(fragments)))
+        return wire.dumps(rows.written(to_bytes(fragments)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +282,7 @@ def _matched(base: Snapshot, view: PinnedView, engine: Engine) -> Pairs:
 
 
 def _loaded(result: bytes) -> list[bytes]:
-    return cast("list[bytes]", pickle.loads(result))  # of our own task
+    return cast("list[bytes]", wire.loads(result))
 
 
 def _written(base: Snapshot, view: PinnedView, pairs: Pairs, engine: Engine) -> Iterator[_Written]:
@@ -297,7 +297,7 @@ def _written(base: Snapshot, view: PinnedView, pairs: Pairs, engine: Engine) -> 
     ]
     job = Job(description=f"write rows of {base.location.uri}", tasks=tasks)
     for result in engine.run(job):
-        yield cast("_Written", pickle.loads(result))  # of our own task
+        yield cast("_Written", wire.loads(result))
 
 
 def _grouped(view: PinnedView, parallelism: int) -> list[tuple[int, ...]]:

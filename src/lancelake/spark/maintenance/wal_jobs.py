@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as t
 
 from lancelake.commit.snapshot import Snapshot
+from lancelake.engine import wire
 from lancelake.engine.port import Job
 from lancelake.memwal.collect import DAY, collect_garbage
 from lancelake.memwal.merge import merge_generations
@@ -76,7 +76,7 @@ class FlushTail:
     def run(self) -> bytes:
         """Flush the tail, and return the regions that had one."""
         base = open_snapshot(self.location, Latest(), main=self.main)
-        return pickle.dumps(flush_tails(base, (self.region,)))
+        return wire.dumps(flush_tails(base, (self.region,)))
 
 
 def initialize_table_wal(base: Snapshot, buckets: int, key: Sequence[str] | None) -> Row:
