@@ -9,6 +9,7 @@ from lancelake.errors import LanceTableError
 from lancelake.version import __version__
 
 if TYPE_CHECKING:  # the command line must start without loading the engines behind the face
+    import lancelake.pylance as _face
     from lancelake.pylance import (
         ColumnOrdering,
         FragmentMetadata,
@@ -18,9 +19,11 @@ if TYPE_CHECKING:  # the command line must start without loading the engines beh
         LanceScanner,
         Transaction,
         batch_udf,
-        dataset,
         write_dataset,
     )
+
+    # The package has a module of the same name, for which an import may be taken.
+    dataset = _face.dataset
 
 __all__ = [
     "ColumnOrdering",

@@ -73,6 +73,7 @@ def test_example_runs(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 NOT_SUPPORTED = {
+    "LanceDataset.children",
     "LanceDataset.filter",
     "LanceDataset.partition_expression",
     "LanceDataset.replace_schema",

@@ -61,6 +61,7 @@ def test_unknown_kinds_and_newer_versions_are_not_used(unused: IndexMetadata) ->
         (["page_data.lance", "page_lookup.lance"], pa.int64(), "BTREE"),
         (["bitmap_page_lookup.lance"], pa.string(), "BITMAP"),
         (["bitmap_page_lookup.lance"], pa.list_(pa.string()), "LABEL_LIST"),
+        (["metadata.lance", "part_0_tokens.lance"], pa.string(), "INVERTED"),
     ],
 )
 def test_the_kind_of_an_entry_without_details_is_that_of_its_files(names, dtype, name) -> None:
@@ -70,7 +71,8 @@ def test_the_kind_of_an_entry_without_details_is_that_of_its_files(names, dtype,
 
 
 def test_files_of_another_kind_have_none() -> None:
-    assert kind_of_files(["metadata.lance"], pa.string()) is None
+    assert kind_of_files(["metadata.lance"], pa.int64()) is None
+    assert kind_of_files(["ngram_postings.lance"], pa.string()) is None
 
 
 def test_kinds_have_names_and_details_of_their_own() -> None:

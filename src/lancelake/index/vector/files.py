@@ -145,18 +145,12 @@ class SegmentFiles:
 
     def _checked_model(self) -> SegmentModel:
         try:
-            model = self._read_model()
+            return self._read_model()
         except (LookupError, TypeError, ValueError, AttributeError, *_BEYOND) as error:
             if isinstance(error, CorruptTableError | UnsupportedError):
                 raise
             problem = f"the settings of a vector index cannot be read: {error}"
             raise CorruptTableError(problem, path=f"{self._folder.place.path}") from error
-        if model.partitions.dimension != self._dtype.dimension:
-            raise CorruptTableError(
-                f"centers of partitions have {model.partitions.dimension} values, vectors have "
-                f"{self._dtype.dimension}"
-            )
-        return model
 
     def _read_model(self) -> SegmentModel:
         centers, rows = self._folder.open(CENTERS_FILE), self._rows_reader()
@@ -164,6 +158,11 @@ class SegmentFiles:
         described = _json(centers.metadata.get(INDEX_KEY), "the type of the index")
         metric = metric_named(str(described.get(METRIC_KEY)))
         partitions, _ = decode_centers(_buffer(centers, IVF_KEY), metric)
+        if partitions.dimension != self._dtype.dimension:
+            raise CorruptTableError(
+                f"centers of partitions have {partitions.dimension} values, vectors have "
+                f"{self._dtype.dimension}"
+            )
         places = decode_rows(_buffer(rows, IVF_KEY), rows.num_rows)
         if len(places.counts) != len(partitions):
             raise CorruptTableError(

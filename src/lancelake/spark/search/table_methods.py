@@ -58,8 +58,7 @@ class TableSearch(ABC):
 
         A single vector is searched on the driver, without a job. Vectors of a DataFrame, which are
         collected on the driver, are searched by tasks. For more queries than fit on the driver, or
-        to
-        keep their columns, use `knnJoin`.
+        to keep their columns, use `knnJoin`.
 
         Args:
             queries: A vector, or a DataFrame with a column of vectors.
@@ -70,6 +69,7 @@ class TableSearch(ABC):
             filter: SQL of the table format, as in `LanceDataset.to_table`.
             prefilter: Apply the filter before the search instead of after it.
             withRowId: Add the column `_rowid`.
+            freshness: `flushed` or `durable` to search rows of the MemWAL as well.
             **options: Options of `VectorOptions`, such as `metric` and `nprobes`.
 
         Returns:
@@ -127,6 +127,7 @@ class TableSearch(ABC):
             filter: SQL of the table format.
             prefilter: Apply the filter before the search instead of after it.
             withRowId: Add the column `_rowid`.
+            freshness: `flushed` or `durable` to search rows of the MemWAL as well.
             **options: Options of `VectorOptions`.
 
         Returns:
@@ -169,6 +170,7 @@ class TableSearch(ABC):
             filter: SQL of the table format.
             prefilter: Apply the filter before the search instead of after it.
             withRowId: Add the column `_rowid`.
+            freshness: `flushed` or `durable` to search rows of the MemWAL as well.
 
         Returns:
             The rows with `_score`, best first.
@@ -223,6 +225,7 @@ class TableSearch(ABC):
             rankConstant: Fuse by reciprocal ranks with this constant, which is the default.
             candidates: Rows that each of the two searches contributes, at most.
             withRowId: Add the column `_rowid`.
+            freshness: `flushed` or `durable` to search rows of the MemWAL as well.
             **options: Options of `VectorOptions`.
 
         Returns:

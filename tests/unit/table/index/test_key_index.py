@@ -180,7 +180,7 @@ def test_concurrent_upserts_leave_a_complete_index(table: str) -> None:
     upsert(table, range(999, 1000), "last")
     segments = covered(table)
     assert unindexed(table) == 0
-    assert sum(map(len, segments)) == len(set.union(*segments))
+    assert sum(map(len, segments)) == len(set().union(*segments))
     assert by_index(table, [4, 204, 404, 999]) == {4: "0", 204: "1", 404: "2", 999: "last"}
 
 
