@@ -9,7 +9,6 @@ from lancelake.errors import LanceTableError
 from lancelake.version import __version__
 
 if TYPE_CHECKING:  # the command line must start without loading the engines behind the face
-    import lancelake.pylance as _face
     from lancelake.pylance import (
         ColumnOrdering,
         FragmentMetadata,
@@ -21,9 +20,7 @@ if TYPE_CHECKING:  # the command line must start without loading the engines beh
         batch_udf,
         write_dataset,
     )
-
-    # The package has a module of the same name, for which an import may be taken.
-    dataset = _face.dataset
+    from lancelake.pylance._open import dataset
 
 __all__ = [
     "ColumnOrdering",

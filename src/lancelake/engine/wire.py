@@ -11,8 +11,8 @@ from __future__ import annotations
 import pickle
 from typing import Any
 
-from lancelake import __version__
 from lancelake.errors import ReleaseMismatchError
+from lancelake.version import __version__
 
 _MAGIC = b"lancelake-wire\x00"
 _FORMAT = 1
