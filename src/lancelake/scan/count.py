@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from lancelake.commit.snapshot import Snapshot
 from lancelake.data.deletion_files import load_deletions
-from lancelake.data.fragment_reader import FragmentReader
 from lancelake.errors import CorruptTableError
 from lancelake.format.fragment import Fragment
 from lancelake.format.fragment_list import FragmentList
@@ -29,6 +28,9 @@ def live_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int
 
 def physical_rows(files: TableFiles, manifest_at: FileAt, fragment: Fragment) -> int:
     """Count the rows in a fragment's files, deleted ones included."""
+    # Nearly all manifests have the numbers, and the codec is slow to load.
+    from lancelake.data.fragment_reader import FragmentReader  # noqa: PLC0415
+
     return FragmentReader(files, manifest_at, fragment, _NOTHING).physical_rows
 
 
